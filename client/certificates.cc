@@ -176,7 +176,7 @@ absl::StatusOr<KeyPair> IssueBy(const KeyPair& authority,
   if (X509_check_private_key(issuer.get(), key.get()) != 1) {
     ERR_clear_error();
     return absl::InvalidArgumentError(
-        "the authority's key is not that of its certificate");
+        "the authority's key does not belong to its certificate");
   }
   return Issue(request, issuer.get(), key.get());
 }

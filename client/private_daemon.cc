@@ -311,8 +311,8 @@ absl::StatusOr<std::string> FindProgram(const std::string& name) {
       return program;
     }
   }
-  return absl::NotFoundError(
-      absl::StrCat(name, " is neither beside this program nor in $PATH"));
+  return absl::NotFoundError(absl::StrCat(
+      name, " is neither in the folder of this program nor in $PATH"));
 }
 
 }  // namespace hearth::client

@@ -272,99 +272,110 @@ absl::Status SetAddressFile(const Values& values, Config& config) {
 
 constexpr Option kOptions[] = {
     {"data-dir",
-     "where everything is kept; default $HEARTH_HOME, else ~/.hearth", false,
-     SetDataDir},
+     "data directory: jobs, datasets, plans, models; default $HEARTH_HOME, "
+     "else ~/.hearth",
+     false, SetDataDir},
     {"listen",
-     "HOST:PORT of the gRPC services, beside the Unix socket hearth.sock in "
-     "the data directory; port 0 = any; not on loopback only with --tls-cert; "
-     "default none",
+     "HOST:PORT of the gRPC services, in addition to the Unix socket "
+     "hearth.sock in the data directory; port 0 = any free port; addresses "
+     "other than loopback need --tls-cert; default none",
      false, SetListen},
     {"socket-group",
-     "group whose members may use the Unix socket, as users; default none",
+     "group whose members may use the Unix socket, with the role user; default "
+     "none",
      false, SetSocketGroup},
     {"tls-cert",
-     "PEM file with the certificate of --listen, and those that vouch for it; "
-     "read again when it changes; default no TLS",
+     "PEM file with the certificate chain of --listen, read again when it "
+     "changes; default no TLS",
      false, SetTlsCertificate},
-    {"tls-key", "PEM file with its private key", false, SetTlsKey},
+    {"tls-key", "PEM file with the private key of --tls-cert", false,
+     SetTlsKey},
     {"tls-client-ca",
-     "PEM file with the authorities of client certificates, which are then "
-     "asked for; default none: callers have tokens",
+     "PEM file with the authorities of client certificates; every client of "
+     "--listen must then have one; default none: clients show tokens",
      false, SetTlsClientCa},
     {"max-connections",
-     "connections at a time on the Unix socket, and as many on --listen; "
-     "default: as many as the limit of open files has room for, at most 1024",
+     "maximum connections at a time, on the Unix socket and on --listen each; "
+     "default: as many as the limit of open files allows, at most 1024",
      false, SetMaxConnections},
     {"max-connections-per-address",
-     "those of one address, or of one user of the Unix socket; default half of "
-     "--max-connections",
+     "maximum connections of one address, or of one user of the Unix socket; "
+     "default half of --max-connections",
      false, SetMaxConnectionsPerAddress},
     {"max-queued-jobs",
-     "jobs that have not ended beyond which no more are taken; default 100000",
+     "maximum jobs that have not ended; further submissions are refused; "
+     "default 100000",
      false, SetMaxQueuedJobs},
     {"max-queued-jobs-per-user",
-     "those of one owner; default half of --max-queued-jobs", false,
-     SetMaxQueuedJobsPerUser},
+     "maximum jobs of one owner that have not ended; default half of "
+     "--max-queued-jobs",
+     false, SetMaxQueuedJobsPerUser},
     {"metrics-listen",
-     "HOST:PORT of /metrics; default 127.0.0.1:9600; empty = none", false,
-     SetMetricsListen},
-    {"max-running-jobs", "train and prepare jobs that run at a time; default 1",
-     false, SetMaxRunningJobs},
+     "HOST:PORT of the web page and /metrics, on loopback; default "
+     "127.0.0.1:9600; empty = none",
+     false, SetMetricsListen},
+    {"max-running-jobs",
+     "maximum train and prepare jobs that run at a time; default 1", false,
+     SetMaxRunningJobs},
     {"convoy-members",
-     "train jobs with equal data that share each pass over it, and count as "
-     "one "
-     "running job; 1 = none share; default 16",
+     "maximum train jobs on equal data that share each pass over it and count "
+     "as one running job; 1 = no sharing; default 16",
      false, SetConvoyMembers},
     {"max-short-jobs",
-     "other jobs (import, generate, export, verify, explain) that run at a "
-     "time, beside those; default 2",
+     "maximum other jobs (import, generate, export, verify, explain) that run "
+     "at a time; default 2",
      false, SetMaxShortJobs},
     {"prepare-ahead",
-     "whether the plan of the train job that begins next is made while others "
-     "train (on or off); default on",
+     "whether the plan of the next train job is prepared while other jobs "
+     "train: on or off; default on",
      false, SetPrepareAhead},
     {"wait-limit",
-     "how long a job waits for a disk that is full or does not answer before "
-     "it fails, as \"30m\"; default 24h",
+     "time that a job waits for a disk that is full or does not answer before "
+     "it fails, such as \"30m\"; default 24h",
      false, SetWaitLimit},
     {"retries",
-     "how often in a row the daemon may die with a job before the job fails; "
-     "default 3",
+     "times in a row that the daemon may die while a job runs before the job "
+     "fails; default 3",
      false, SetRetries},
     {"memory-limit",
-     "memory that jobs may take together, as \"8GiB\"; default nine tenths of "
-     "the machine's or the container's",
+     "memory for all jobs together, such as \"8GiB\"; default nine tenths of "
+     "the memory of the machine or the container",
      false, SetMemoryLimit},
     {"plan-space",
-     "disk that plans may take together, as \"100GiB\": those not in use go, "
-     "the least recently used first; default no limit",
+     "disk space for all plans together, such as \"100GiB\"; unused plans are "
+     "deleted, least recently used first; default no limit",
      false, SetPlanSpace},
     {"data-disk",
-     "folder on a disk of its own, over which jobs with --striped spread the "
-     "features they read; repeatable, at least twice to be of use; order and "
-     "number decide which stripes lie where; default none",
+     "folder on a disk of its own, over which jobs with --striped spread their "
+     "features; repeatable, useful from two on; a change of their order or "
+     "number rewrites the stripes; default none",
      true, SetDataDisks},
     {"upload-limit",
-     "disk that uploaded files may take together, as \"10GiB\", of which a "
-     "caller who is no operator may take half; 0 = no uploads; default 10GiB",
+     "disk space for all uploads together, such as \"10GiB\"; a caller who is "
+     "no operator may take half of it; 0 = no uploads; default 10GiB",
      false, SetUploadLimit},
     {"upload-patience",
-     "how long an upload is kept for which nothing comes, as \"30m\"; default "
-     "24h",
+     "time after which an upload that receives nothing is deleted, such as "
+     "\"30m\"; default 24h",
      false, SetUploadPatience},
-    {"import-root", "folder that imports may read from; repeatable; none = any",
-     true, SetImportRoots},
+    {"import-root",
+     "folder that imports may read from; repeatable; default any folder", true,
+     SetImportRoots},
     {"export-root",
-     "folder in which exports, generated folders and backups may be made; "
-     "repeatable; none = any",
+     "folder in which exports, generated folders and backups may be written; "
+     "repeatable; default any folder",
      true, SetExportRoots},
-    {"log-level", "trace, debug, info, warn, error or off; default info", false,
-     SetLogLevel},
+    {"log-level",
+     "least severity that is logged: trace, debug, info, warn, error or off; "
+     "default info",
+     false, SetLogLevel},
     {"log-format",
-     "text, or json: an object a line, with the job that it is about; default "
-     "text",
+     "format of the log: text, or json = one object a line, with the id of the "
+     "job; default text",
      false, SetLogFormat},
-    {"address-file", "where to write the addresses taken, as JSON, once ready",
+    {"address-file",
+     "file to which the addresses in use are written as JSON once the daemon "
+     "is ready",
      false, SetAddressFile},
 };
 

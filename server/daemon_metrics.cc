@@ -86,10 +86,11 @@ class DaemonMetricsImpl final : public DaemonMetrics {
     for (const auto& [owner, bytes] : parts_.memory.BytesByOwner()) {
       std::unique_ptr<Gauge>& gauge = reserved_[owner];
       if (gauge == nullptr) {
-        gauge = parts_.registry.NewGauge(
-            "hearth_memory_reserved_bytes",
-            "Upper bound of what jobs hold and what is kept warm.",
-            {{"owner", owner}});
+        gauge = parts_.registry.NewGauge("hearth_memory_reserved_bytes",
+                                         "Bytes reserved for running jobs and "
+                                         "for data that stays warm after "
+                                         "them.",
+                                         {{"owner", owner}});
       }
       gauge->Set(static_cast<double>(bytes));
     }
@@ -99,12 +100,13 @@ class DaemonMetricsImpl final : public DaemonMetrics {
         const metrics::Labels labels = {{"device", train::DeviceName(number)}};
         limit = parts_.registry.NewGauge(
             "hearth_gpu_memory_limit_bytes",
-            "What jobs may take together of a GPU's memory.", labels);
-        reserved = parts_.registry.NewGauge(
-            "hearth_gpu_memory_reserved_bytes",
-            "Upper bound of what jobs hold and what is kept warm of a GPU's "
-            "memory.",
-            labels);
+            "Bytes of a GPU's memory that all jobs together may take.", labels);
+        reserved =
+            parts_.registry.NewGauge("hearth_gpu_memory_reserved_bytes",
+                                     "Bytes of a GPU's memory reserved for "
+                                     "running jobs and for data that "
+                                     "stays warm after them.",
+                                     labels);
       }
       limit->Set(static_cast<double>(use.limit_bytes));
       reserved->Set(static_cast<double>(use.taken_bytes));

@@ -52,8 +52,8 @@ absl::Status CheckLoopback(absl::string_view address) {
   if (IsLoopback(address)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "refusing to listen on \"", address,
-      "\": what is served there is neither encrypted nor asks who reads it, so "
-      "only loopback addresses (127.0.0.1, [::1], localhost) are allowed; from "
+      "\": this port has neither encryption nor authentication, so only "
+      "loopback addresses (127.0.0.1, [::1], localhost) are allowed; from "
       "another machine use a tunnel, such as ssh -L 9600:127.0.0.1:9600"));
 }
 

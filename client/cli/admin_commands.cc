@@ -57,15 +57,15 @@ void AddAdminCommands(CLI::App& app, Action* chosen, Action* chosen_local) {
       "checkpoints are not copied: import datasets again, or copy datasets/ "
       "while no job makes or deletes one");
   const auto destination = std::make_shared<std::string>();
-  backup->add_option("--to", *destination, "Folder to make; must not exist yet")
+  backup->add_option("--to", *destination, "New folder on the daemon's machine")
       ->required();
   backup->callback([=] {
     *chosen = [=](Session& session) { return BackUp(*destination, session); };
   });
   CLI::App* drain = admin->add_subcommand(
       "drain",
-      "Take no new jobs, and begin no trials of sweeps, until the daemon is "
-      "started again: it runs empty");
+      "Take no new jobs and begin no trials of sweeps until the daemon is "
+      "restarted, so that it runs empty");
   const auto off = std::make_shared<bool>(false);
   drain->add_flag("--off", *off, "Take new jobs again");
   drain->callback([=] {

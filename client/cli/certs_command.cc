@@ -61,8 +61,8 @@ absl::StatusOr<int> MakeCertificates(const CertsOptions& options,
                                      Session& session) {
   if (options.hosts.empty() && options.client.empty()) {
     return absl::InvalidArgumentError(
-        "--host HOST asks for the daemon's certificate, --client NAME for that "
-        "of a client: one of them is missing");
+        "--host HOST makes the daemon's certificate, --client NAME a client's "
+        "certificate: one of them is needed");
   }
   const absl::Time now = absl::Now();
   const absl::Duration lifetime = absl::Hours(24) * options.days;
@@ -91,8 +91,8 @@ void AddCertsCommand(CLI::App& admin, Action* chosen) {
   CLI::App* certs = admin.add_subcommand(
       "certs",
       "Make TLS certificates on this machine, and a private authority for them "
-      "where the folder has none. Certificates that are there are replaced, "
-      "the authority never is. Keep ca.key where hearthd cannot read it");
+      "where the folder has none. Existing certificates are replaced, the "
+      "authority never is. Keep ca.key where hearthd cannot read it");
   const auto options = std::make_shared<CertsOptions>();
   certs->add_option("--to", options->folder, "Folder of the files")->required();
   certs
@@ -105,12 +105,12 @@ void AddCertsCommand(CLI::App& admin, Action* chosen) {
       "Name of a client, for client-NAME.pem and client-NAME.key");
   certs
       ->add_option("--role", options->role,
-                   "What the client may do: viewer, user or operator. Default: "
+                   "Role of the client: viewer, user or operator. Default: "
                    "user")
       ->check(CLI::IsMember({"viewer", "user", "operator"}));
   certs
       ->add_option("--days", options->days,
-                   "Days until they expire. Default: 365")
+                   "Days until the certificates expire. Default: 365")
       ->check(CLI::Range(1, 3650));
   certs->callback([=] {
     *chosen = [=](Session& session) {

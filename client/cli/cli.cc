@@ -22,8 +22,8 @@ constexpr char kHowToStart[] =
     "Is the daemon running? Start it with\n"
     "  hearthd --data-dir DIR\n"
     "or, in the source tree, with deploy/quickstart.sh --keep. Without "
-    "--server, --context or HEARTH_SERVER, it is looked for on the socket in "
-    "its data directory ($HEARTH_HOME, else ~/.hearth), then at "
+    "--server, --context or HEARTH_SERVER, hearth tries the socket in the "
+    "default data directory ($HEARTH_HOME, else ~/.hearth), then at "
     "127.0.0.1:7600.\n";
 
 // Names a mistyped command; the parser says only that a command is missing.

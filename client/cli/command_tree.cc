@@ -33,11 +33,12 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions* options) {
                  "PEM file with the client's certificate")
       ->envname("HEARTH_CERT")
       ->take_last();
-  app.add_option("--key", options->files.key, "PEM file with its private key")
+  app.add_option("--key", options->files.key,
+                 "PEM file with the private key of --cert")
       ->envname("HEARTH_KEY")
       ->take_last();
   app.add_option("--token-file", options->files.token,
-                 "File with a token, of which the first line is read")
+                 "File whose first line is a token")
       ->envname("HEARTH_TOKEN_FILE")
       ->take_last();
   app.add_option("--output", options->output, "What to print: table or json")

@@ -88,9 +88,9 @@ int PrintCompletion(Completion completion, Session& session) {
 void AddCompletionCommand(CLI::App& app, Action* chosen_local) {
   CLI::App* command = app.add_subcommand(
       "completion",
-      "Print the script by which a shell completes command lines of hearth");
+      "Print the script that completes hearth's command lines in a shell");
   const auto shell = std::make_shared<std::string>();
-  command->add_option("SHELL", *shell, "Which shell")
+  command->add_option("SHELL", *shell, "Shell: bash or zsh")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh"}));
   command->callback([=] {

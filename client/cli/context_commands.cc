@@ -91,11 +91,12 @@ absl::StatusOr<int> List(Session& session) {
 
 void AddContextCommands(CLI::App& app, Action* chosen) {
   CLI::App* contexts = app.add_subcommand(
-      "context", "Names for daemons, with the files that they ask for");
+      "context",
+      "Names for daemons, with the certificate and token files for each");
   contexts->require_subcommand(1);
   const auto options = std::make_shared<AddOptions>();
   CLI::App* add = contexts->add_subcommand(
-      "add", "Name a daemon, or change what a name means");
+      "add", "Give a daemon a name, or change the daemon of a name");
   // Its own --server and files, not those of the call.
   add->fallthrough(false);
   add->add_option("name", options->name, "Name")->required();
@@ -107,7 +108,8 @@ void AddContextCommands(CLI::App& app, Action* chosen) {
                   "PEM file with the authority that vouches for the daemon");
   add->add_option("--cert", files.certificate,
                   "PEM file with the client's certificate");
-  add->add_option("--key", files.key, "PEM file with its private key");
+  add->add_option("--key", files.key,
+                  "PEM file with the private key of --cert");
   add->add_option("--token-file", files.token, "File with a token");
   add->callback([=] {
     *chosen = [=](Session& session) { return Add(*options, session); };
@@ -115,8 +117,8 @@ void AddContextCommands(CLI::App& app, Action* chosen) {
   const auto used = std::make_shared<std::string>();
   CLI::App* use = contexts->add_subcommand(
       "use",
-      "Choose the daemon of calls that name none; no NAME = that of "
-      "this machine");
+      "Choose the default daemon; without NAME, the daemon of this "
+      "machine");
   use->add_option("name", *used, "Name");
   use->callback([=] { *chosen = [=](Session&) { return Use(*used); }; });
   contexts->add_subcommand("list", "All names")->callback([=] {

@@ -82,9 +82,9 @@ CLI::App* AddNamed(CLI::App& dataset, const char* command, const char* help,
 
 void AddVerify(CLI::App& dataset, Action* chosen) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* verify =
-      AddNamed(dataset, "verify", "Read all of a dataset against its checksums",
-               *arguments);
+  CLI::App* verify = AddNamed(
+      dataset, "verify", "Check all bytes of a dataset against its checksums",
+      *arguments);
   AddSubmissionFlags(*verify, arguments->submission);
   verify->callback([=] {
     *chosen = [=](Session& session) { return Verify(*arguments, session); };
@@ -99,7 +99,7 @@ void AddExport(CLI::App& dataset, Action* chosen) {
                              *arguments);
   write
       ->add_option("--to", arguments->destination,
-                   "Folder to make; must not exist yet")
+                   "New folder on the daemon's machine")
       ->required();
   write
       ->add_option(

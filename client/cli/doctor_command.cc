@@ -172,12 +172,13 @@ absl::StatusOr<int> Doctor(const std::string& data_dir, Session& session) {
 
 void AddDoctorCommand(CLI::App& app, Action* chosen) {
   CLI::App* command = app.add_subcommand(
-      "doctor",
-      "Look for what is wrong, or slow, about this machine and its daemon");
+      "doctor", "Check this machine and its daemon for faults and bottlenecks");
   const auto data_dir = std::make_shared<std::string>();
-  command->add_option("--data-dir", *data_dir,
-                      "Data directory to look at; default that of a daemon on "
-                      "this machine, else $HEARTH_HOME, else ~/.hearth");
+  command->add_option(
+      "--data-dir", *data_dir,
+      "Data directory to check; default the data directory of a "
+      "daemon on this machine, else $HEARTH_HOME, else "
+      "~/.hearth");
   command->callback([=] {
     *chosen = [=](Session& session) { return Doctor(*data_dir, session); };
   });

@@ -60,8 +60,9 @@ void AddDownloadCommand(CLI::App& jobs, Action* chosen) {
       ->required();
   command
       ->add_option("--to", arguments->path,
-                   "Folder to make; until all is there, its name has .part at "
-                   "the end, where a download that was broken off goes on")
+                   "New folder on this machine; until the model is complete it "
+                   "is named PATH.part, and an interrupted download goes on "
+                   "from there")
       ->required();
   command->add_flag("--force", arguments->force,
                     "Replace the model that is in the folder");

@@ -25,7 +25,7 @@ absl::StatusOr<int> Evaluate(const EvaluateArguments& arguments,
 
 void AddEvaluateCommand(CLI::App& app, Action* chosen) {
   CLI::App* command = app.add_subcommand(
-      "evaluate", "Test a job's model on the test nodes, without training");
+      "evaluate", "Evaluate a job's model on the test nodes, without training");
   const auto arguments = std::make_shared<EvaluateArguments>();
   command->add_option("JOB", arguments->job, "Id of a train job that succeeded")
       ->required();

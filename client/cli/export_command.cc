@@ -35,7 +35,7 @@ void AddExportCommand(CLI::App& app, Action* chosen) {
       ->required();
   command
       ->add_option("--to", arguments->destination,
-                   "Folder to make; must not exist yet")
+                   "New folder on the daemon's machine")
       ->required();
   AddSubmissionFlags(*command, arguments->submission);
   command->callback([=] {

@@ -100,7 +100,7 @@ void AddGraphOptions(CLI::App& generate, GenerateArguments& arguments) {
   generate.add_option("--edges", arguments.edges, "Number of edges")
       ->required();
   generate.add_flag("--undirected", arguments.undirected,
-                    "Half of the edges are the reverse of the others");
+                    "Make half of the edges the reverse of the other half");
   generate.add_option("--communities", arguments.communities,
                       "Number of communities, each with nodes of all classes; "
                       "default 0: the classes are the communities");
@@ -113,7 +113,7 @@ void AddGraphOptions(CLI::App& generate, GenerateArguments& arguments) {
                   "Probabilities a,b,c of R-MAT; default 0.57,0.19,0.19")
       ->delimiter(',')
       ->expected(3);
-  generate.add_option("--seed", arguments.seed, "Seeds everything; default 0");
+  generate.add_option("--seed", arguments.seed, "Seed of the graph; default 0");
 }
 
 void AddContentOptions(CLI::App& generate, GenerateArguments& arguments) {
@@ -121,7 +121,7 @@ void AddContentOptions(CLI::App& generate, GenerateArguments& arguments) {
                       "Columns of the features; default 128");
   generate
       .add_option("--dtype", arguments.dtype,
-                  "Of the features: float32, float16, bfloat16; default "
+                  "Type of the features: float32, float16 or bfloat16; default "
                   "float32")
       ->check(CLI::IsMember({"float32", "float16", "bfloat16"}));
   generate.add_option("--classes", arguments.classes,
@@ -146,7 +146,7 @@ void AddGenerateCommand(CLI::App& dataset, Action* chosen) {
   AddContentOptions(*generate, *arguments);
   CLI::Option* to = generate->add_option(
       "--to", arguments->destination,
-      "Folder on the daemon's machine to write instead of a dataset");
+      "New folder on the daemon's machine, written instead of a dataset");
   name->excludes(to);
   generate
       ->add_option("--format", arguments->format,

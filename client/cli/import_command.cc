@@ -116,7 +116,7 @@ void AddSourceOptions(CLI::App& command, const char* source_help,
   command.add_option("--source", arguments.source, source_help)->required();
   command
       .add_option("--format", arguments.format,
-                  "Format of the source; auto: the one that it looks like")
+                  "Format of the source; auto = recognized by its files")
       ->transform(OneOf(EnumWords<v1::Format>()))
       ->default_str("auto");
   command.add_option("--memory-limit", arguments.memory_limit,
@@ -127,12 +127,12 @@ void AddSourceOptions(CLI::App& command, const char* source_help,
 void AddContentOptions(CLI::App& command, ImportArguments& arguments) {
   command
       .add_option("--labels", arguments.labels,
-                  "Kind of labels; auto: told from their shape")
+                  "Kind of labels; auto = by their shape")
       ->transform(OneOf(EnumWords<v1::LabelKind>()))
       ->default_str("auto");
   command
       .add_option("--non-finite", arguments.non_finite,
-                  "What to do with features that are NaN or infinite")
+                  "Treatment of features that are NaN or infinite")
       ->transform(OneOf(std::map<std::string, v1::NonFinite>{
           {"refuse", v1::NON_FINITE_UNSPECIFIED},
           {"keep", v1::KEEP_NON_FINITE},
@@ -140,7 +140,7 @@ void AddContentOptions(CLI::App& command, ImportArguments& arguments) {
       ->default_str("refuse");
   command
       .add_option("--fill-features", arguments.fill_features,
-                  "Features for types of nodes that have none; mean: of their "
+                  "Features for node types without any; mean = the mean of the "
                   "neighbors' features")
       ->transform(OneOf(std::map<std::string, v1::FeatureFill>{
           {"none", v1::FEATURE_FILL_UNSPECIFIED},
@@ -149,38 +149,39 @@ void AddContentOptions(CLI::App& command, ImportArguments& arguments) {
   command.add_flag_callback(
       "--bfloat16",
       [&arguments] { arguments.spec.set_bfloat16_features(true); },
-      "Take uint16 features as bfloat16");
+      "Read uint16 features as bfloat16");
 }
 
 void AddEdgeOptions(CLI::App& command, ImportArguments& arguments) {
   command.add_flag(
       "--undirected", arguments.undirected,
-      "Add the reverse of each edge; of edges between two types of "
-      "nodes, as a type rev_NAME");
-  command.add_flag("--dedup", arguments.dedup, "Keep one of equal edges");
+      "Add the reverse of each edge; for edges between two node types, as "
+      "edge type rev_NAME");
+  command.add_flag("--dedup", arguments.dedup, "Remove duplicate edges");
   command
       .add_option("--self-loops", arguments.self_loops,
-                  "Edges from a node to itself")
+                  "Treatment of edges from a node to itself")
       ->transform(OneOf(std::map<std::string, v1::SelfLoops>{
           {"keep", v1::SELF_LOOPS_UNSPECIFIED},
           {"remove", v1::REMOVE_SELF_LOOPS},
           {"add", v1::ADD_SELF_LOOPS}}))
       ->default_str("keep");
   command.add_flag("--relabel", arguments.relabel,
-                   "Of an edge list: number the nodes in the order of their "
-                   "ids, which may be any text, and keep the map");
+                   "Edge lists: number the nodes in the order of their ids, "
+                   "which may be any text, and keep the map");
 }
 
 void AddFormatOptions(CLI::App& command, ImportArguments& arguments) {
-  command.add_option("--split", arguments.split,
-                     "Of an OGB dataset: which split, where there are several");
+  command.add_option(
+      "--split", arguments.split,
+      "OGB datasets: name of the split, where there are several");
   command
       .add_option("--igb-classes", arguments.igb_classes,
-                  "Of an IGB dataset: 19 or 2983; default 19")
+                  "IGB datasets: number of classes, 19 or 2983; default 19")
       ->check(CLI::IsMember({19, 2983}));
   command
       .add_option("--split-seed", arguments.split_seed,
-                  "Of an IGB dataset: split at random, by this seed")
+                  "IGB datasets: split at random by this seed")
       ->check(CLI::TypeValidator<uint64_t>());
 }
 
@@ -198,22 +199,21 @@ void AddOptions(CLI::App& command, const char* source_help,
 
 void AddImportCommands(CLI::App& dataset, Action* chosen) {
   CLI::App* importing = dataset.add_subcommand(
-      "import", "Bring a graph from the daemon's machine into the daemon");
+      "import", "Import a graph from the daemon's machine");
   const auto imported = std::make_shared<ImportArguments>();
-  AddOptions(*importing, "The folder or file on the daemon's machine",
-             *imported);
+  AddOptions(*importing, "Folder or file on the daemon's machine", *imported);
   importing->add_flag_callback(
       "--in-place", [=] { imported->spec.set_in_place(true); },
-      "Use features where they lie instead of copying them");
+      "Register features in place instead of copying them");
   importing->callback([=] {
     *chosen = [=](Session& session) { return Import(*imported, session); };
   });
   CLI::App* uploading = dataset.add_subcommand(
-      "upload", "Bring a graph from this machine into the daemon");
+      "upload", "Upload a graph from this machine and import it");
   const auto uploaded = std::make_shared<ImportArguments>();
   AddOptions(*uploading,
-             "The folder or file on this machine; an upload of it that was "
-             "broken off goes on",
+             "Folder or file on this machine; an interrupted upload of it goes "
+             "on",
              *uploaded);
   uploading->callback([=] {
     *chosen = [=](Session& session) { return Upload(*uploaded, session); };

@@ -146,8 +146,7 @@ void AddLogsCommand(CLI::App& jobs, Action* chosen) {
   CLI::App* command = jobs.add_subcommand("logs", "A job's log so far");
   command->add_option("ID", *id, "The job's id")->required();
   command
-      ->add_option("--tail", *tail,
-                   "Only so many of the last lines, up to 1000")
+      ->add_option("--tail", *tail, "Number of last lines to print, 1 to 1000")
       ->check(CLI::Range(1, 1000));
   command->callback([=] {
     *chosen = [=](Session& session) { return Logs(*id, *tail, session); };
@@ -169,7 +168,7 @@ void AddJobCommands(CLI::App& app, Action* chosen) {
   list->callback([=] {
     *chosen = [=](Session& session) { return List(*states, session); };
   });
-  AddWithId(*jobs, "show", "One job: what it was asked for, what it did", Show,
+  AddWithId(*jobs, "show", "One job: its options, state and report", Show,
             chosen);
   AddWithId(*jobs, "watch", "Follow a job to its end", Watch, chosen);
   AddLogsCommand(*jobs, chosen);
@@ -177,7 +176,7 @@ void AddJobCommands(CLI::App& app, Action* chosen) {
   AddResumeCommand(*jobs, chosen);
   AddDownloadCommand(*jobs, chosen);
   AddWithId(*jobs, "delete",
-            "Forget a job that has ended, with its model and checkpoints",
+            "Delete a job that has ended, with its model and checkpoints",
             Delete, chosen);
 }
 

@@ -241,7 +241,7 @@ void PrintEvaluateReport(const v1::EvaluateReport& report, std::ostream& out) {
   }
   PrintPeakMemory(report, out);
   if (report.has_company()) PrintCompany(report.company(), out);
-  out << "weights: those after epoch " << report.kept_epoch() << "\n";
+  out << "weights: from epoch " << report.kept_epoch() << "\n";
 }
 
 void PrintReport(const v1::Job& job, std::ostream& out) {

@@ -59,7 +59,7 @@ void AddNamed(CLI::App& plan, const char* command, const char* help,
 
 void AddPlanCommands(CLI::App& app, Action* chosen) {
   CLI::App* plan = app.add_subcommand(
-      "plan", "What jobs have prepared and the daemon keeps for others");
+      "plan", "Prepared samples, packs and partitions, kept for later jobs");
   plan->require_subcommand(1);
   plan->add_subcommand("list", "All plans, the last used first")->callback([=] {
     *chosen = List;

@@ -50,7 +50,7 @@ void AddResumeCommand(CLI::App& jobs, Action* chosen) {
                          arguments->flags[flag.name],
                          absl::StrCat(flag.Help(), " (default: as it was)"))
             ->type_name(flag.ValueName())
-            ->group("Changes, none of which changes the result")
+            ->group("Options that may change; none changes the result")
             ->take_last();
   }
   command->callback([=] {

@@ -260,8 +260,8 @@ absl::StatusOr<int> Run(const RunArguments& arguments, Session& outer) {
 void AddRunCommand(CLI::App& app, Action* chosen_local) {
   CLI::App* command = app.add_subcommand(
       "run",
-      "Train with a daemon of its own, which ends with the job; the same "
-      "command again goes on from the last checkpoint");
+      "Train with a private daemon, which ends with the job; the same command "
+      "again goes on from the last checkpoint");
   const auto arguments = std::make_shared<RunArguments>();
   command
       ->add_option("--source", arguments->source,
@@ -270,12 +270,11 @@ void AddRunCommand(CLI::App& app, Action* chosen_local) {
       ->take_last();
   command
       ->add_option("--data-dir", arguments->data_dir,
-                   "Where the daemon keeps everything; default "
-                   "$TMPDIR/hearth-UID, else /tmp/hearth-UID")
+                   "Data directory of the daemon; default $TMPDIR/hearth-UID, "
+                   "else /tmp/hearth-UID")
       ->take_last();
   command
-      ->add_option("--to", arguments->destination,
-                   "Folder to make, for the model; must not exist yet")
+      ->add_option("--to", arguments->destination, "New folder for the model")
       ->take_last();
   command
       ->add_option("--hearthd", arguments->hearthd,

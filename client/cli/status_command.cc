@@ -74,9 +74,8 @@ absl::StatusOr<int> ShowStatus(Session& session) {
 }  // namespace
 
 void AddStatusCommand(CLI::App& app, Action* chosen) {
-  app.add_subcommand("status", "What the daemon is and does")->callback([=] {
-    *chosen = ShowStatus;
-  });
+  app.add_subcommand("status", "Version, jobs, memory and disk of the daemon")
+      ->callback([=] { *chosen = ShowStatus; });
 }
 
 }  // namespace hearth::cli

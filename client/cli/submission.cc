@@ -9,8 +9,8 @@ void AddSubmissionFlags(CLI::App& command, Submission& submission) {
                    "Print the job's id and do not wait for its end");
   command
       .add_option("--priority", submission.priority,
-                  "Jobs of a higher priority run first, those of one in order "
-                  "of submission; -100 to 100, default 0")
+                  "Priority, -100 to 100; jobs of higher priority run first, "
+                  "jobs of equal priority in order of submission; default 0")
       ->check(CLI::Range(-100, 100))
       ->take_last();
 }

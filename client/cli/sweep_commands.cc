@@ -319,10 +319,10 @@ void AddSubmit(CLI::App& sweeps, Action* chosen) {
                       "YAML file with any of these options; flags win");
   command
       ->add_option("--space", arguments->spaces,
-                   "An option of the job and its values: lr=log:1e-4:1e-1, "
-                   "dropout=uniform:0:0.5, hidden=int:32:256, model=sage,gcn, "
-                   "fanouts=10,10|5,5; :STEPS behind a range for a grid. Once "
-                   "for each")
+                   "An option of the job and the values to search: "
+                   "lr=log:1e-4:1e-1, dropout=uniform:0:0.5, "
+                   "hidden=int:32:256, model=sage,gcn, fanouts=10,10|5,5; "
+                   ":STEPS after a range for a grid. Repeatable")
       ->type_name("NAME=VALUES")
       ->take_all();
   AddSubmissionFlags(*command, arguments->submission);
@@ -385,7 +385,7 @@ void AddStop(CLI::App& sweeps, Action* chosen) {
   const auto trial = std::make_shared<uint32_t>(0);
   CLI::App* command =
       AddWithId(sweeps, "stop", "End a sweep and cancel its jobs", *id);
-  command->add_option("--trial", *trial, "Stop this trial alone")
+  command->add_option("--trial", *trial, "Stop only this trial")
       ->check(CLI::PositiveNumber);
   command->callback([=] {
     *chosen = [=](Session& session) { return Stop(*id, *trial, session); };
@@ -424,7 +424,7 @@ void AddSweepCommands(CLI::App& app, Action* chosen) {
               "the daemon's machine",
               Best, chosen);
   AddChange(*sweeps, "pause",
-            "Interrupt the jobs of a sweep, and begin no others",
+            "Interrupt the jobs of a sweep and start no others",
             &client::Client::PauseSweep, chosen);
   AddChange(*sweeps, "resume", "Let a paused sweep go on",
             &client::Client::ResumeSweep, chosen);
@@ -432,7 +432,7 @@ void AddSweepCommands(CLI::App& app, Action* chosen) {
   AddAdd(*sweeps, chosen);
   const auto id = std::make_shared<std::string>();
   AddWithId(*sweeps, "delete",
-            "Forget a sweep that has ended, with its jobs and models", *id)
+            "Delete a sweep that has ended, with its jobs and models", *id)
       ->callback([=] {
         *chosen = [=](Session& session) { return Delete(*id, session); };
       });

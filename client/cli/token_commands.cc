@@ -139,8 +139,8 @@ absl::StatusOr<int> Revoke(const std::string& name, Session& session) {
 void AddTokenCommands(CLI::App& admin, Action* chosen) {
   CLI::App* tokens = admin.add_subcommand(
       "token",
-      "Tokens, by which callers say who they are. As soon as one has been "
-      "made, callers over TCP need one");
+      "Tokens, by which callers authenticate. Once there is a token, every "
+      "caller over TCP needs one");
   tokens->require_subcommand(1);
   const auto options = std::make_shared<CreateOptions>();
   CLI::App* create = tokens->add_subcommand(
@@ -153,11 +153,12 @@ void AddTokenCommands(CLI::App& admin, Action* chosen) {
       ->required();
   create
       ->add_option("--role", options->role,
-                   "What its bearer may do: see, submit and change their own, "
-                   "or change everything. Default: user")
+                   "Role of its bearer: a viewer sees everything, a user also "
+                   "submits and changes jobs of its own, an operator may do "
+                   "everything. Default: user")
       ->transform(OneOf(Roles()));
   create->add_option("--expires-in", options->lifetime,
-                     "Time after which it is worthless, as 90d or 12h. "
+                     "Time until the token expires, such as 90d or 12h. "
                      "Default: never");
   create->add_option("--to", options->file,
                      "File of mode 600 to write the secret to, instead of "
@@ -170,7 +171,7 @@ void AddTokenCommands(CLI::App& admin, Action* chosen) {
   });
   const auto name = std::make_shared<std::string>();
   CLI::App* revoke = tokens->add_subcommand(
-      "revoke", "Make a token worthless from the next call on");
+      "revoke", "Revoke a token: the next call with it is refused");
   revoke->add_option("name", *name, "Name of the token")->required();
   revoke->callback([=] {
     *chosen = [=](Session& session) { return Revoke(*name, session); };

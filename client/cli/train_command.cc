@@ -97,13 +97,15 @@ void AddCommand(CLI::App& app, const char* name, const char* help,
 void AddTrainCommands(CLI::App& app, Action* chosen) {
   AddCommand(app, "train", "Train a model on a dataset", Purpose::kTrain,
              chosen);
-  AddCommand(app, "prepare",
-             "Make the plan that training with the same options would make",
-             Purpose::kPrepare, chosen);
-  AddCommand(app, "explain",
-             "Say what training with the same options would read, take and "
-             "hold, without training",
-             Purpose::kExplain, chosen);
+  AddCommand(
+      app, "prepare",
+      "Make the plan of a train job with the same options, without training",
+      Purpose::kPrepare, chosen);
+  AddCommand(
+      app, "explain",
+      "Forecast the reads, seconds, memory and disk of a train job with the "
+      "same options, without training",
+      Purpose::kExplain, chosen);
 }
 
 }  // namespace hearth::cli

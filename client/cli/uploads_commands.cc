@@ -63,7 +63,7 @@ absl::StatusOr<int> Delete(const std::string& id, Session& session) {
 void AddUploadsCommands(CLI::App& dataset, Action* chosen) {
   CLI::App* uploads = dataset.add_subcommand(
       "uploads",
-      "What `dataset upload` has sent, until it is imported or given up");
+      "Files that `dataset upload` has sent and that are not imported yet");
   uploads->require_subcommand(1);
   uploads->add_subcommand("list", "All uploads, by dataset")->callback([=] {
     *chosen = List;
@@ -71,7 +71,7 @@ void AddUploadsCommands(CLI::App& dataset, Action* chosen) {
   const auto id = std::make_shared<std::string>();
   CLI::App* remove = uploads->add_subcommand(
       "delete",
-      "Delete an upload that no job uses, one that is under way included");
+      "Delete an upload that no job uses, even while it is being sent");
   remove->add_option("ID", *id, "The upload's id")->required();
   remove->callback([=] {
     *chosen = [=](Session& session) { return Delete(*id, session); };

@@ -123,7 +123,7 @@ Finding CheckMemory(const MachineFacts& facts) {
     finding.severity = Severity::kNote;
     finding.remedy =
         "other programs hold most of it: jobs wait, unless hearthd "
-        "--memory-limit is what is left";
+        "--memory-limit is lowered to the free memory";
   }
   return finding;
 }
@@ -313,8 +313,9 @@ Finding CheckDaemonsGpu(const v1::Status& status, const MachineFacts& facts) {
     finding.severity = Severity::kNote;
     absl::StrAppend(&finding.value, ", though there is a GPU");
     finding.remedy =
-        "put libhearth_cuda.so beside hearthd, or name it by "
-        "HEARTH_CUDA_PLUGIN; the daemon's log tells why it does not use it";
+        "put libhearth_cuda.so into the folder of hearthd, or set "
+        "HEARTH_CUDA_PLUGIN to its path; the daemon's log tells why it is not "
+        "used";
   } else if (has_gpu && absl::StrContains(finding.value, "rows only")) {
     finding.severity = Severity::kNote;
     finding.remedy =

@@ -27,8 +27,9 @@ std::string Plugin::DefaultPath() { return LibraryPath(kVariable, kFileName); }
 absl::StatusOr<std::unique_ptr<Plugin>> Plugin::Load(const std::string& path) {
   if (::access(path.c_str(), F_OK) != 0) {
     return Unusable(
-        path, absl::StrCat("is not there; it is built where the CUDA toolkit "
-                           "is, and found beside the binary or by ",
+        path, absl::StrCat("does not exist; it is built where the CUDA toolkit "
+                           "is, and looked for in the folder of the binary and "
+                           "in $",
                            kVariable));
   }
   void* const library =

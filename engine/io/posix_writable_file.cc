@@ -107,8 +107,8 @@ class PosixWritableFile : public WritableFile {
           absl::StrCat(path_, ": is closed already"));
     }
     if (sync_failed_) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(path_, ": must be written anew after a failed sync"));
+      return absl::FailedPreconditionError(absl::StrCat(
+          path_, ": must be written again from the start after a failed sync"));
     }
     return absl::OkStatus();
   }

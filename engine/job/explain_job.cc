@@ -176,20 +176,21 @@ class ExplainRun {
     }
     if (data_.history.has_value() && !report_.bytes_read.has_value()) {
       report_.notes.push_back(
-          "Rows and reads are those without a history, which needs fewer.");
+          "Rows and reads are for training without a history; with it they are "
+          "fewer.");
     }
     if (data_.history.has_value() &&
         options_.data.history->compare_epochs > 0) {
       report_.notes.push_back(absl::StrCat(
-          "The first epochs, ", options_.data.history->compare_epochs,
-          " of them, are trained without the history before, to compare: what "
-          "they read, and what is prepared for them, is not counted."));
+          "Training first runs ", options_.data.history->compare_epochs,
+          " epochs without the history, to compare: their reads and "
+          "preparations are not counted."));
     }
     if (passes_->num_periods() > 1) {
       report_.notes.push_back(absl::StrCat(
-          "Figures are those of the first of ", passes_->num_periods(),
-          " periods of ", options_.data.refresh_epochs,
-          " epochs, each of which has batches of its own."));
+          "Batches are resampled every ", options_.data.refresh_epochs,
+          " epochs: figures are for the first of ", passes_->num_periods(),
+          " such periods."));
     }
   }
 

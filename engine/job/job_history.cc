@@ -120,7 +120,7 @@ class HistoryMaking {
     if (!absl::IsDataLoss(kept.status())) return kept.status();
     observer_.OnLog(
         Severity::kWarning,
-        absl::StrCat(kept.status().message(), "; the history is chosen anew"));
+        absl::StrCat(kept.status().message(), "; the history is chosen again"));
     return std::nullopt;
   }
 

@@ -60,7 +60,7 @@ absl::StatusOr<KeptPlan<Opened>> FindOrMakePlan(
       observer.OnLog(
           Severity::kWarning,
           absl::StrCat(recipe.kind, " ", recipe.name,
-                       " is removed and made anew: ", why.message()));
+                       " is removed and made again: ", why.message()));
     } else if (!why.ok() && !absl::IsNotFound(why)) {
       return why;
     }

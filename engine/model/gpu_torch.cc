@@ -26,7 +26,9 @@ absl::Status LoadGpuTorch(const std::string& path) {
   ::dlclose(driver);
   if (::access(path.c_str(), F_OK) != 0) {
     return absl::FailedPreconditionError(absl::StrCat(
-        path, " is not there; it is found beside the binary or by ",
+        path,
+        " does not exist; it is looked for in the folder of the binary and "
+        "in $",
         kVariable));
   }
   // Its registrations with LibTorch last until the process ends.

@@ -85,7 +85,7 @@ void EnsureTorchEnvironment(char** argv) {
     missing = true;
   }
   if (missing) {
-    spdlog::warn("cannot start anew with the environment LibTorch needs: {}",
+    spdlog::warn("cannot restart with the environment that LibTorch needs: {}",
                  strerror(errno));
   }
 }

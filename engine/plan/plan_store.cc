@@ -420,8 +420,8 @@ absl::Status PlanStore::MakeRoom(const std::string& name, uint64_t bytes) {
       }
       const absl::Status refusal = absl::ResourceExhaustedError(absl::StrCat(
           "a plan of ", bytes, " bytes (", FormatByteSize(bytes),
-          ") does not fit beside ", others.in_use,
-          " bytes of plans in use within ", options_.space_bytes, " bytes (",
+          ") does not fit: ", others.in_use, " bytes of plans are in use, of ",
+          options_.space_bytes, " bytes (",
           FormatByteSize(options_.space_bytes), ") for all plans"));
       return bytes <= options_.space_bytes ? WaitForPlanSpace(refusal, bytes)
                                            : refusal;

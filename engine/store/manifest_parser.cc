@@ -260,7 +260,7 @@ Manifest ParseFields(JsonFields& fields) {
 /// FAILED_PRECONDITION for what a newer program wrote.
 absl::Status CheckVersion(JsonFields& fields) {
   Require(fields.String("format") == kManifestFormat, fields, "format",
-          "is not that of a dataset");
+          "is not the format of a dataset");
   JsonFields version = fields.Object("version");
   const int64_t major = version.Int("major", 1, INT32_MAX);
   version.Int("minor", 0, INT32_MAX);

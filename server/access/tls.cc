@@ -111,7 +111,7 @@ absl::Status CheckTlsFiles(const TlsFiles& files, absl::Time now) {
   HEARTH_RETURN_IF_ERROR(CheckDates(*authority, files.client_ca, now));
   if (X509_check_ca(authority.get()) == 0) {
     return absl::FailedPreconditionError(absl::StrCat(
-        files.client_ca, ": its certificate is not that of an authority"));
+        files.client_ca, ": its certificate does not belong to an authority"));
   }
   return absl::OkStatus();
 }

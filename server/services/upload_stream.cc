@@ -111,7 +111,7 @@ class UploadStream final : public grpc::ServerReadReactor<v1::UploadChunk>,
     }
     if (!chunk_.id().empty() && chunk_.id() != id_) {
       return absl::InvalidArgumentError(
-          absl::StrCat("id: must be that of the stream, ", id_));
+          absl::StrCat("id: must be the id of the stream, ", id_));
     }
     if (!upload_->IsFileFull()) {
       HEARTH_ASSIGN_OR_RETURN(

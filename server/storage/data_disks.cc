@@ -69,8 +69,8 @@ absl::StatusOr<std::unique_ptr<DataDisks>> DataDisks::Open(
   const auto open = [&](const std::string& folder) -> absl::Status {
     HEARTH_ASSIGN_OR_RETURN(const Folder found, FindFolder(files, folder));
     if (const auto [other, added] = known.emplace(found.path, folder); !added) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "is the same folder as that of --data-disk ", other->second));
+      return absl::InvalidArgumentError(
+          absl::StrCat("is the same folder as --data-disk ", other->second));
     }
     const std::string plans = io::JoinPath(folder, kFolderName);
     HEARTH_RETURN_IF_ERROR(Prepare(files, folder, plans));

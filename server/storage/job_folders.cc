@@ -209,7 +209,7 @@ absl::StatusOr<JobFolders::Copy> JobFolders::Read(const std::string& id) {
   }
   if (copy->job.id() != id) {
     return absl::DataLossError(
-        absl::StrCat(path, ": is that of ", copy->job.id()));
+        absl::StrCat(path, ": belongs to job ", copy->job.id()));
   }
   copy->is_deleted = is_deleted;
   return copy;

@@ -162,7 +162,7 @@ absl::Status JobRows::CheckFree(const v1::Job& job) {
   HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Bind(1, number).Step());
   if (!row) return absl::OkStatus();
   return absl::AlreadyExistsError(
-      absl::StrCat("its number is that of ",
+      absl::StrCat("it has the same number as ",
                    MakeJobId(statement.Bytes(0), number), " in the database"));
 }
 

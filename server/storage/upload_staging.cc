@@ -231,16 +231,16 @@ absl::Status UploadStaging::CheckRoom(uint64_t bytes, const std::string& owner,
       is_operator ? options_.limit_bytes : options_.limit_bytes / 2;
   if (all > options_.limit_bytes || bytes > options_.limit_bytes - all) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        "an upload of ", FormatByteSize(bytes), " does not fit beside the ",
-        FormatByteSize(all), " of others: hearthd --upload-limit is ",
+        "an upload of ", FormatByteSize(bytes), " does not fit: uploads take ",
+        FormatByteSize(all), " already, and hearthd --upload-limit is ",
         FormatByteSize(options_.limit_bytes)));
   }
   if (own > own_limit || bytes > own_limit - own) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        "an upload of ", FormatByteSize(bytes), " does not fit beside the ",
-        FormatByteSize(own), " that ", owner,
-        " has: one who is no operator may take ", FormatByteSize(own_limit),
-        ", half of hearthd --upload-limit"));
+        "an upload of ", FormatByteSize(bytes), " does not fit: uploads of ",
+        owner, " take ", FormatByteSize(own),
+        " already, and a caller who is no operator may take ",
+        FormatByteSize(own_limit), ", half of hearthd --upload-limit"));
   }
   HEARTH_ASSIGN_OR_RETURN(const uint64_t free,
                           parts_.files.FreeBytes(options_.folder));

@@ -228,7 +228,7 @@ class SweepManagerImpl final : public SweepManager {
     if (!sweep->search().CanAddTrials()) {
       return absl::FailedPreconditionError(
           absl::StrCat(request.id(),
-                       " takes no trials: its algorithm compares those that "
+                       " takes no trials: its algorithm compares trials that "
                        "begin together"));
     }
     v1::SweepEvent event;

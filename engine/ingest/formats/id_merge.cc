@@ -158,7 +158,7 @@ absl::Status LoadNodeMap(io::ReadableFile& file, const NodeMaps::Extent& extent,
                          std::vector<int64_t>& nodes) {
   const absl::Status damaged = absl::DataLossError(
       absl::StrCat(file.path(), ": the nodes from byte ", extent.offset,
-                   " on are not those that were written"));
+                   " on differ from the ids that were written"));
   const auto count = static_cast<size_t>(extent.num_ids);
   nodes.resize(count);
   std::vector<Entry> entries;

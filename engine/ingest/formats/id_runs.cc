@@ -68,7 +68,7 @@ IdRunReader::IdRunReader(io::ReadableFile& file, const IdRun& run,
 absl::Status IdRunReader::Damaged() const {
   return absl::DataLossError(
       absl::StrCat(file_->path(), ": the ids from byte ", run_.offset,
-                   " on are not those that were written"));
+                   " on differ from the ids that were written"));
 }
 
 absl::Status IdRunReader::Fill() {

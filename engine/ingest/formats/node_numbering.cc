@@ -174,7 +174,7 @@ absl::StatusOr<std::unique_ptr<EdgeSource>> NodeNumbering::Renumber(
         const auto to = static_cast<size_t>(block.destinations[i]);
         if (std::max(from, to) >= nodes.size()) {
           return absl::DataLossError(absl::StrCat(
-              source_, ": its edges are no longer those that were read"));
+              source_, ": its edges have changed since they were read"));
         }
         HEARTH_RETURN_IF_ERROR(spool->Add(nodes[from], nodes[to]));
       }

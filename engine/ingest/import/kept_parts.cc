@@ -98,7 +98,7 @@ absl::Status KeptParts::Load() {
   if (!absl::IsNotFound(read) && !absl::IsDataLoss(read)) return read;
   HEARTH_RETURN_IF_ERROR(files_.RemoveTree(folder_));
   if (absl::IsNotFound(read)) return absl::OkStatus();
-  resumption_->on_log(absl::StrCat("began anew: ", read.message()));
+  resumption_->on_log(absl::StrCat("started over: ", read.message()));
   return files_.SyncDirectory(io::ParentDirectory(folder_));
 }
 
@@ -124,7 +124,7 @@ absl::Status KeptParts::BindTo(const std::string& source_digest,
     HEARTH_ASSIGN_OR_RETURN(whole, FindWhole(progress, stop));
   } else if (!recorded_.empty()) {
     resumption_->on_log(
-        "began anew: the source has changed since the earlier run");
+        "started over: the source has changed since the earlier run");
   }
   source_digest_ = source_digest;
   if (whole.size() == recorded_.size()) return absl::OkStatus();

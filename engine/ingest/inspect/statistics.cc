@@ -126,7 +126,7 @@ EdgeStatistics ParseEdges(store::JsonFields& fields) {
 absl::StatusOr<DatasetStatistics> ParseVerified(const nlohmann::json& json) {
   store::JsonFields fields(json, "statistics");
   if (fields.String("format") != kFormat) {
-    fields.Fail("format", "is not that of statistics");
+    fields.Fail("format", "is not the format of statistics");
   }
   store::JsonFields version = fields.Object("version");
   const int64_t major = version.Int("major", 1, INT32_MAX);

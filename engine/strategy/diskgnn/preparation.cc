@@ -139,7 +139,7 @@ absl::Status Preparation::StartAnew(PlanLease& lease,
                                     const absl::Status& why) const {
   if (!IsUnusable(why)) return why;
   Log(absl::StrCat("plan ", identity_.name,
-                   " is removed and made anew: ", why.message()));
+                   " is removed and made again: ", why.message()));
   return lease.Clear();
 }
 
@@ -167,7 +167,7 @@ absl::Status Preparation::Make(PlanLease& lease) {
                           TakeSamples(lease, samples_reused));
   absl::StatusOr<PackedLayout> layout = Pack(lease, *spool);
   if (absl::IsDataLoss(layout.status()) && samples_reused) {
-    Log(absl::StrCat("sampling anew: ", layout.status().message()));
+    Log(absl::StrCat("sampling again: ", layout.status().message()));
     HEARTH_RETURN_IF_ERROR(SampleSpool::Remove(context_.files, SpoolPath()));
     HEARTH_ASSIGN_OR_RETURN(spool, TakeSamples(lease, samples_reused));
     layout = Pack(lease, *spool);

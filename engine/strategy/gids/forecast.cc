@@ -134,10 +134,10 @@ void AddStripes(const StripeState& stripes, double bytes_per_second,
       "Features are striped over ", stripes.folders.size(), " data disks, ",
       FormatByteSize(stripes.disk_bytes), " in all, ",
       stripes.exists
-          ? "which are there."
-          : absl::StrCat("of which ", FormatByteSize(stripes.missing_bytes),
-                         " are to be written; each disk is taken to be as fast "
-                         "as that of the dataset.")));
+          ? "and exist already."
+          : absl::StrCat("and ", FormatByteSize(stripes.missing_bytes),
+                         " of them must still be written; each disk is assumed "
+                         "to be as fast as the dataset's.")));
   if (!stripes.lacking.empty()) {
     forecast.notes.push_back(absl::StrCat(
         "The job would wait for disk space: ", stripes.lacking, "."));
@@ -254,8 +254,8 @@ absl::StatusOr<Forecast> ForecastGids(const GidsOptions& options,
   forecast.sampled_batches = static_cast<uint64_t>(batches);
   forecast.total_batches = static_cast<uint64_t>(TotalBatches(request.passes));
   forecast.notes.push_back(
-      "Rows and reads are those of the first epoch, which was sampled and "
-      "located whole; later ones begin with a warm window cache.");
+      "Rows and reads are for the first epoch, which was sampled and located "
+      "whole; later epochs begin with a warm window cache.");
   forecast.notes.push_back(absl::StrFormat(
       "The epoch is bound by %s: rows %.1f s, training %.1f s, processors "
       "%.1f s. %d reads are to overlap; a batch needs %d on the average.",

@@ -114,7 +114,7 @@ class Ranking {
       const absl::Status& why = scores.status();
       if (absl::IsDataLoss(why) || absl::IsFailedPrecondition(why)) {
         Log(absl::StrCat("plan ", report.plan,
-                         " is made anew: ", why.message()));
+                         " is made again: ", why.message()));
       } else if (!why.ok() && !absl::IsNotFound(why)) {
         return why;
       }

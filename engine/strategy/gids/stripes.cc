@@ -110,7 +110,7 @@ class Striping {
       if (why.ok()) continue;
       if (absl::IsDataLoss(why) || absl::IsInvalidArgument(why)) {
         Log(absl::StrCat("stripes ", leases_[disk].name(),
-                         " are made anew: ", why.message()));
+                         " are made again: ", why.message()));
       } else if (!absl::IsNotFound(why)) {
         return why;
       }

@@ -151,9 +151,8 @@ class SuperbatchForecaster {
     int64_t lists = report_.lists_read.value_or(0);
     for (const ListHits& hits : report_.list_hits) lists += hits.lists;
     forecast.notes.push_back(absl::StrFormat(
-        "Rows and reads are those of the first epoch, which was sampled and "
-        "planned whole. Of %d neighbor lists drawn from, %d are read from "
-        "disk.",
+        "Rows and reads are for the first epoch, which was sampled and planned "
+        "whole. Of %d neighbor lists drawn from, %d are read from disk.",
         lists, report_.lists_read.value_or(0)));
     forecast.notes.push_back(absl::StrFormat(
         "Sampling and planning an epoch takes %.1f s, its execution %.1f s, "

@@ -107,7 +107,7 @@ class DiskgnnForecaster {
     if (layout.ok()) return std::move(*layout);
     if (absl::IsNotFound(layout.status())) return std::nullopt;
     if (!IsUnusable(layout.status())) return layout.status();
-    result_.notes.push_back(absl::StrCat("The plan will be made anew: ",
+    result_.notes.push_back(absl::StrCat("The plan will be made again: ",
                                          layout.status().message()));
     return std::nullopt;
   }
@@ -281,8 +281,8 @@ class DiskgnnForecaster {
     FillInTime();
     if (has_gpu_cache_) {
       result_.notes.push_back(
-          "Level cpu_cache has the rows of both caches in memory: those of the "
-          "CPU and those of the GPU.");
+          "Level cpu_cache counts the rows of both caches: the CPU's and the "
+          "GPU's.");
     }
     for (std::string& note : NotesOf({.plan_exists = result_.plan_exists,
                              .sampled_batches = result_.sampled_batches,

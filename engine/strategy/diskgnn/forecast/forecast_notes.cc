@@ -16,12 +16,13 @@ std::string RateText(double bytes_per_second) {
 
 std::string BasisNote(const ForecastFacts& facts) {
   if (facts.plan_exists) {
-    return "The plan is there: figures of rows, bytes and disk are its own.";
+    return "The plan exists: figures of rows, bytes and disk are taken from "
+           "it.";
   }
   if (facts.sampled_batches == facts.total_batches) {
     return absl::StrCat("All ", facts.total_batches,
                         " batches were sampled: figures of rows, bytes and "
-                        "disk are those that preparing will find.");
+                        "disk are exact.");
   }
   return absl::StrCat(facts.sampled_batches, " of ", facts.total_batches,
                       " batches were sampled, spread evenly: figures of rows, "

@@ -172,7 +172,7 @@ class LayoutForecaster {
       if (input_.room.limits.max_cache_rows == 0) return Refused(1);
       HEARTH_RETURN_IF_ERROR(SearchSample());
       HEARTH_ASSIGN_OR_RETURN(size, SmallestThatFits());
-      why = "it reads the least of those that fit";
+      why = "it reads the least among the layouts that fit";
     }
     forecast_.segment_size = size;
     forecast_.plan = PlanWith(size);

@@ -57,7 +57,7 @@ class Search {
     if (measured_size_ != chosen->segment_size) {
       HEARTH_RETURN_IF_ERROR(Measure(*chosen).status());
     }
-    return Chosen(*chosen, "it reads the least of those that fit");
+    return Chosen(*chosen, "it reads the least among the layouts that fit");
   }
 
  private:

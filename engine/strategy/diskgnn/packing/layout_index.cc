@@ -170,7 +170,7 @@ absl::StatusOr<PackedLayout> ReadLayoutIndex(io::FileSystem& files,
   HEARTH_RETURN_IF_ERROR(layout.status());
   if (layout->plan_id != plan_id) {
     return absl::DataLossError(absl::StrCat(
-        path, ": is that of plan ", layout->plan_id, ", not ", plan_id));
+        path, ": belongs to plan ", layout->plan_id, ", not to ", plan_id));
   }
   HEARTH_RETURN_IF_ERROR(CheckSizes(files, folder, *layout));
   return layout;
