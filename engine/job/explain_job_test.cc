@@ -186,7 +186,7 @@ TEST_F(ExplainJobTest, ADamagedPlanIsForecastAnew) {
   const auto report = Explain(options);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_FALSE(report->plan_exists);
-  EXPECT_THAT(report->notes[0], HasSubstr("made anew"));
+  EXPECT_THAT(report->notes[0], HasSubstr("made again"));
   ExpectWhatHappens(*report, *trained);
 }
 

@@ -269,14 +269,14 @@ TEST_F(JobHistoryTest, TheProfileIsAPlanThatLaterJobsFind) {
   auto second = Run(options);
   EXPECT_EQ(plans_->Get(plan)->created, made);
 
-  // A damaged one is made anew.
+  // A damaged one is made again.
   const std::string file = root_ + "/plans/" + plan + "/profile";
   ASSERT_TRUE(
       io::WriteFileAtomically(io::FileSystem::Posix(), file, "damaged").ok());
   const auto third = Run(WithHistory("third"));
   ASSERT_TRUE(third.ok()) << third.status();
   EXPECT_EQ(third->loss_digest, first->loss_digest);
-  EXPECT_THAT(observer_.log, HasSubstr("is removed and made anew"));
+  EXPECT_THAT(observer_.log, HasSubstr("is removed and made again"));
 }
 
 TEST_F(JobHistoryTest, RowsAndEmbeddingsShareTheCacheOfAStrategy) {

@@ -88,7 +88,7 @@ def test_a_damaged_plan_is_named_and_made_anew(start_daemon, graph_folder):
     assert "DATA_LOSS" in refused.err and str(packs) in refused.err
     again = daemon.json(*job)
     assert again["report"]["loss_digest"] == digest
-    assert "made anew" in daemon.hearth("job", "logs", again["id"]).out
+    assert "made again" in daemon.hearth("job", "logs", again["id"]).out
 
 
 def test_kill_9_while_preparing_and_training(start_daemon, graph_folder):

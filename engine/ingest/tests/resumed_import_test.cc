@@ -253,7 +253,7 @@ TEST_F(ResumedImportTest, ADamagedRecordIsNone) {
     damaged[at] ^= 1;
     WriteFile(RecordPath(), at % 2 == 0 ? damaged : record.substr(0, at));
     ASSERT_TRUE(Live().ok());
-    EXPECT_THAT(logs_, ElementsAre(HasSubstr("began anew")));
+    EXPECT_THAT(logs_, ElementsAre(HasSubstr("started over")));
     EXPECT_EQ(TakeDataset(), expected);
   }
 }
@@ -326,7 +326,7 @@ TEST_F(ResumedImportTest, ASourceThatChangedIsImportedAnew) {
                                absl::ToTimespec(modified)};
     ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
     ASSERT_TRUE(Live().ok());
-    EXPECT_THAT(logs_, ElementsAre(HasSubstr("began anew")));
+    EXPECT_THAT(logs_, ElementsAre(HasSubstr("started over")));
     EXPECT_EQ(durable_, kNumParts);
     const Contents resumed = TakeDataset();
     EXPECT_EQ(resumed, ImportUndisturbed());
@@ -338,7 +338,7 @@ TEST_F(ResumedImportTest, AnotherKeyIsAnotherImport) {
   options_.resumption->key = "the job with another option";
   options_.edges.remove_duplicates = true;
   ASSERT_TRUE(Live().ok());
-  EXPECT_THAT(logs_, ElementsAre(HasSubstr("began anew")));
+  EXPECT_THAT(logs_, ElementsAre(HasSubstr("started over")));
   const Contents resumed = TakeDataset();
   EXPECT_EQ(resumed, ImportUndisturbed());
 }

@@ -115,7 +115,7 @@ TEST_P(DiskgnnGpuTest, DamageOfTheCacheIsHealedAtOnce) {
   Damage("gpu_cache");
   const auto strategy = Make(kSome);
   ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
-  EXPECT_THAT(log_, HasSubstr("made anew"));
+  EXPECT_THAT(log_, HasSubstr("made again"));
   EXPECT_THAT(log_, HasSubstr("gpu_cache"));
   EXPECT_TRUE(Files() == whole);
   ExpectAllPasses(*strategy);

@@ -307,7 +307,7 @@ TEST_F(DiskgnnTest, AWarmStrategyHealsWhatItFoundDamaged) {
   for (const Pass& pass : Passes()) status.Update(Run(*strategy, pass).status);
   ASSERT_TRUE(absl::IsDataLoss(status)) << status;
   ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
-  EXPECT_THAT(log_, HasSubstr("made anew"));
+  EXPECT_THAT(log_, HasSubstr("made again"));
   ExpectAllPasses(*strategy);
 }
 
@@ -376,7 +376,7 @@ TEST_F(DiskgnnTest, DamageThatAPassMeetsIsNamedAndHealedByTheNextJob) {
     }
     const auto strategy = Make(kSome);
     ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
-    EXPECT_THAT(log_, HasSubstr("made anew"));
+    EXPECT_THAT(log_, HasSubstr("made again"));
     EXPECT_THAT(log_, HasSubstr(name));
     EXPECT_TRUE(Files() == whole);
     ExpectAllPasses(*strategy);
@@ -390,7 +390,7 @@ TEST_F(DiskgnnTest, DamageThatShowsAtOnceIsHealedAtOnce) {
     Damage(name);
     const auto strategy = Make(kSome);
     ASSERT_EQ(Prepare(*strategy), absl::OkStatus()) << name;
-    EXPECT_THAT(log_, HasSubstr("made anew"));
+    EXPECT_THAT(log_, HasSubstr("made again"));
     EXPECT_THAT(log_, HasSubstr(name));
     EXPECT_TRUE(Files() == whole) << name;
   }

@@ -184,7 +184,7 @@ TEST_F(GidsTest, DamagedScoresAreMadeAnew) {
   const auto again = Prepare(**New(options));
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_FALSE(again->reused);
-  EXPECT_THAT(logged_, ::testing::Contains(HasSubstr("is made anew")));
+  EXPECT_THAT(logged_, ::testing::Contains(HasSubstr("is made again")));
   EXPECT_TRUE(Prepare(**New(options))->reused);
 }
 

@@ -346,7 +346,7 @@ TEST_P(StripesTest, ADamagedRowIsFoundAndItsDiskIsWrittenAnew) {
   EXPECT_EQ(disks_[last_disk()]->List()->front().state,
             plan::PlanInfo::State::kDamaged);
   ASSERT_FALSE(Prepare(*strategy)->reused);
-  EXPECT_THAT(logged_, HasSubstr("are made anew"));
+  EXPECT_THAT(logged_, HasSubstr("are made again"));
   ExpectRightBatches(*strategy);
   EXPECT_EQ(Calls(Operation::kCreate, last_disk()), 2);
   for (int disk = 0; disk < last_disk(); ++disk) {
