@@ -21,7 +21,7 @@ class AsyncClient(Calls["AsyncJob", "AsyncDataset", "AsyncSweep"]):
     are for `async for`. A task that is cancelled cancels its call, and no job. A client belongs
     to the event loop in which it makes its first call.
 
-    Arguments are those of Client; `on_silence` is called on any thread.
+    Arguments are as for Client; `on_silence` is called on any thread.
     """
 
     def __init__(self, server: Optional[str] = None, *, context: Optional[str] = None,

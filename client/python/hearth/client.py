@@ -36,8 +36,8 @@ class Client:
     encrypted; `cert` and `key` are the client's own certificate, and `token_file` holds a token.
     These are paths, by default of HEARTH_CA, HEARTH_CERT, HEARTH_KEY and HEARTH_TOKEN_FILE.
 
-    Errors are HearthError. `timeout` is the seconds that one call may take, `patience` those for
-    which a call, and `watch_patience` those for which a watch, tries to reach the daemon.
+    Errors are HearthError. `timeout` is the longest that one call may take, in seconds. A call
+    tries for `patience` seconds, and a watch for `watch_patience` seconds, to reach the daemon.
     """
 
     def __init__(self, server: Optional[str] = None, *, context: Optional[str] = None,

@@ -24,7 +24,7 @@ class Plan(Record):
     create_time: Optional[datetime]
     use_time: Optional[datetime]
     properties: Mapping[str, str]
-    """What it was made for and what it holds."""
+    """What the plan was made for and what it holds."""
     message: plans_pb2.Plan = field(repr=False, compare=False)
 
     shown: ClassVar[tuple[str, ...]] = ("name", "strategy", "datasets", "state", "size_bytes",
@@ -33,7 +33,7 @@ class Plan(Record):
 
 @dataclass(frozen=True, repr=False)
 class Status(Record):
-    """What the daemon is and does; more is in `message`, which admin.proto explains."""
+    """State of the daemon; `message` has all fields, which admin.proto explains."""
 
     version: str
     data_dir: str

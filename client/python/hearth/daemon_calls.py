@@ -34,17 +34,17 @@ class DaemonCalls:
             "Plans/GetPlan", plans_pb2.GetPlanRequest(name=name), plans_pb2.Plan))
 
     async def delete_plan(self, name: str) -> None:
-        """Removes a plan that no job uses; a job that needs it makes it anew."""
+        """Removes a plan that no job uses; a job that needs it makes it again."""
         request = plans_pb2.DeletePlanRequest(name=name, request_id=new_request_id())
         await self._connection.call("Plans/DeletePlan", request, Empty)
 
     async def status(self) -> Status:
-        """What the daemon is and does."""
+        """Version, jobs, memory and disk of the daemon."""
         return status_from(await self._connection.call(
             "Admin/GetStatus", admin_pb2.GetStatusRequest(), admin_pb2.Status))
 
     async def drain(self, draining: bool = True) -> Status:
-        """Has the daemon take no new jobs, or with False take them again."""
+        """Makes the daemon refuse new jobs, or with False accept them again."""
         return status_from(await self._connection.call(
             "Admin/SetDraining", admin_pb2.SetDrainingRequest(draining=draining),
             admin_pb2.Status))
@@ -56,16 +56,16 @@ class DaemonCalls:
         return (await self._connection.call("Admin/Backup", request, admin_pb2.BackupReport)).path
 
     async def tokens(self) -> Rows[Token]:
-        """All tokens by name, those that expired or were revoked included."""
+        """All tokens by name, including expired and revoked ones."""
         answer = await self._connection.call("Admin/ListTokens", admin_pb2.ListTokensRequest(),
                                              admin_pb2.ListTokensResponse)
         return Rows(map(token_from, answer.tokens))
 
     async def create_token(self, name: str, role: str = "user", *,
                            lifetime_seconds: int = 0) -> str:
-        """Makes a token, and returns its secret, which is told this once. As soon as there is
-        one, callers over TCP need one. `role` is viewer, user or operator; 0 seconds = it does
-        not expire."""
+        """Makes a token and returns its secret, which cannot be read again. Once there is a
+        token, every caller over TCP needs one. `role` is viewer, user or operator; a lifetime
+        of 0 seconds never ends."""
         if role not in _ROLES:
             raise invalid("role", f'"{role}" is not one of {", ".join(_ROLES)}')
         request = admin_pb2.CreateTokenRequest(name=name, lifetime_seconds=lifetime_seconds,
@@ -76,6 +76,6 @@ class DaemonCalls:
                                             admin_pb2.NewToken)).secret
 
     async def revoke_token(self, name: str) -> Token:
-        """Makes a token worthless from the next call on."""
+        """Revokes a token: the next call with it is refused."""
         return token_from(await self._connection.call(
             "Admin/RevokeToken", admin_pb2.RevokeTokenRequest(name=name), admin_pb2.Token))

@@ -46,8 +46,8 @@ class DatasetCalls(JobCalls[AnyJob], Generic[AnyJob, AnyDataset]):
 
     async def import_dataset(self, /, name: str, source: AnyPath, *, priority: int = 0,
                              **options: Value) -> AnyDataset:
-        """Brings a graph from a folder or file on the daemon's machine into the daemon. Options
-        are those of `hearth dataset import`: format="ogb" (default: the one that it looks like),
+        """Imports a graph from a folder or file on the daemon's machine. Options are the flags
+        of `hearth dataset import`: format="ogb" (default: recognized by the files),
         undirected=True, fill_features="mean", ..."""
         await self._done("import", {**options, "name": name, "source": os.fspath(source)},
                          priority)
@@ -56,9 +56,9 @@ class DatasetCalls(JobCalls[AnyJob], Generic[AnyJob, AnyDataset]):
     async def upload(self, /, name: str, source: AnyPath, *, priority: int = 0,
                      on_progress: Optional[transfers.Progress] = None, **options: Value) -> AnyJob:
         """Sends the graph in the folder or file `source` of this machine to the daemon, and
-        imports it as the dataset `name`; returns the import's job once it has succeeded. What
-        has come stays with the daemon for a while: an upload that was broken off goes on.
-        Options are those of `hearth dataset upload`."""
+        imports it as the dataset `name`; returns the import's job once it has succeeded. The
+        daemon keeps received bytes for a while: an interrupted upload goes on.
+        Options are the flags of `hearth dataset upload`."""
         folder = Path(os.path.abspath(source))
         spec = job_spec("import", {**options, "name": name, "source": str(folder)})
         wanted = getattr(spec, "import")
@@ -67,21 +67,21 @@ class DatasetCalls(JobCalls[AnyJob], Generic[AnyJob, AnyDataset]):
         return await self._succeeded((await self._submit("import", spec, priority)).id)
 
     async def uploads(self) -> Rows[Upload]:
-        """Graphs that were sent, or are being sent, and are not imported yet, by the names of
-        their datasets."""
+        """Uploads that are not imported yet, finished or not, ordered by the names of their
+        datasets."""
         answer = await self._connection.call("Datasets/ListUploads",
                                              datasets_pb2.ListUploadsRequest(),
                                              datasets_pb2.ListUploadsResponse)
         return Rows(map(upload_from, answer.uploads))
 
     async def delete_upload(self, id: str) -> None:
-        """Removes an upload that no job uses; one that is under way fails."""
+        """Removes an upload that no job uses, even while it is being sent."""
         request = datasets_pb2.DeleteUploadRequest(id=id, request_id=new_request_id())
         await self._connection.call("Datasets/DeleteUpload", request, Empty)
 
     async def generate_dataset(self, /, name: str, *, priority: int = 0,
                                **options: Value) -> AnyDataset:
-        """Makes up a graph whose labels can be learned. Options are those of `hearth dataset
+        """Generates a graph whose labels can be learned. Options are the flags of `hearth dataset
         generate`: nodes=100_000, edges=1_000_000, graph="rmat", ..."""
         await self._done("generate", {**options, "name": name}, priority)
         return await self.dataset(name)
@@ -95,7 +95,7 @@ class DatasetCalls(JobCalls[AnyJob], Generic[AnyJob, AnyDataset]):
         return (await self._done("export_dataset", options, priority)).message.report.export.path
 
     async def verify_dataset(self, name: str, *, priority: int = 0) -> VerifyReport:
-        """Reads all of a dataset against its checksums; damage is the error."""
+        """Checks all bytes of a dataset against its checksums; raises JobFailed for damage."""
         job = await self._done("verify", {"dataset": name}, priority)
         return verification_from(job.message.report.verify)
 

@@ -17,7 +17,7 @@ _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 @dataclass(frozen=True)
 class Violation:
-    """What is wrong with one field of a request."""
+    """One field of a request that is at fault, and why."""
 
     field: str
     """The option as a keyword of Client.train ("batch_size"), or as a parameter of a sweep
@@ -29,8 +29,8 @@ class Violation:
 
 
 class HearthError(Exception):
-    """A call failed. `code` is that of gRPC, `message` is for people, and `field` is the first
-    of `violations`, if fields of the request are at fault."""
+    """A call failed. `code` is the gRPC status code, `message` is for people, and `field` is the
+    first of `violations`, if fields of the request are at fault."""
 
     def __init__(self, code: grpc.StatusCode, message: str,
                  violations: Sequence[Violation] = ()) -> None:
@@ -48,8 +48,8 @@ class HearthError(Exception):
 
 
 class InvalidRequest(HearthError):
-    """The request makes no sense (INVALID_ARGUMENT). Unknown options, and values that are none
-    of an option, are refused before the daemon is asked."""
+    """The request makes no sense (INVALID_ARGUMENT). Unknown options and impossible values are
+    refused before the daemon is asked."""
 
 
 class NotFound(HearthError):

@@ -63,14 +63,14 @@ class JobCalls(Generic[AnyJob]):
 
     async def explain(self, options: Optional[Options] = None, /, *, priority: int = 0,
                       **more: Value) -> ExplainReport:
-        """Tells what a train job of the same options would read, take and hold, without training.
-        Raises JobFailed."""
+        """Forecasts the reads, seconds, memory and disk of a train job of the same options,
+        without training. Raises JobFailed."""
         job = await self._done("explain", merged(options, more), priority)
         return explanation_from(job.message.report.explain)
 
     async def evaluate(self, id: str, *, priority: int = 0) -> EvaluateReport:
-        """Tests the model of a train job on the test nodes, without training, as the job would
-        have at its end; returns the result once it is there. Raises JobFailed if it fails."""
+        """Evaluates the model of a train job on the test nodes, without training, as the job
+        itself does at its end; returns the result. Raises JobFailed if it fails."""
         job = await self._done("evaluate", {"job": id}, priority)
         return evaluation_from(job.message.report.evaluate)
 
@@ -85,17 +85,17 @@ class JobCalls(Generic[AnyJob]):
                              replace: bool = False,
                              on_progress: Optional[transfers.Progress] = None) -> str:
         """Writes the model of a train job to the new folder `path` on this machine, with the
-        files of `export`; returns its absolute path. What has come is in PATH.part until all is
-        there: a download that was broken off goes on there. FileExistsError if there is
-        something, unless the model in it is to be replaced."""
+        files of `export`; returns its absolute path. Until the model is complete, the folder is
+        named PATH.part, and an interrupted download goes on from there. FileExistsError if
+        `path` exists, unless `replace` allows to replace the model in it."""
         folder = Path(os.path.abspath(path))
         await transfers.download_model(self._connection, id, folder, replace, on_progress)
         return str(folder)
 
     async def jobs(self, *states: Union[JobState, str], kind: Optional[str] = None,
                    dataset: Optional[str] = None, sweep: Optional[str] = None) -> Rows[AnyJob]:
-        """Jobs, the newest first: those in one of `states` ("running"), if any are given, of a
-        kind, about a dataset, of a sweep."""
+        """Jobs, the newest first. Each argument that is given selects among them: `states`
+        ("running", ...), `kind`, `dataset` or `sweep`."""
         request = jobs_pb2.ListJobsRequest(
             page_size=_JOBS_PER_PAGE, states=[_state_named(state).value for state in states])
         jobs: list[AnyJob] = []

@@ -81,7 +81,7 @@ class Epoch:
 
 @dataclass(frozen=True)
 class TrainReport:
-    """What a train job did so far; whole once it has succeeded."""
+    """Progress and results of a train job; complete once it has succeeded."""
 
     epochs: Rows[Epoch]
     metric: str
@@ -110,7 +110,7 @@ class TrainReport:
 
 @dataclass(frozen=True)
 class EvaluateReport:
-    """What a test of a trained model gave."""
+    """Result of evaluating a trained model on the test nodes."""
 
     metric: str
     test_metric: Optional[float]

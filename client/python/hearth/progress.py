@@ -42,7 +42,7 @@ class Progress(Generic[_Event]):
         """Shows one event."""
 
     def _show(self, description: str, done: int, total: Optional[int]) -> None:
-        """Moves the bar; it begins anew with each description."""
+        """Moves the bar; it restarts with each description."""
         if self._bar is None:
             self._bar = self._tqdm(file=self._output, leave=False, unit="")
         if description != self._phase:
@@ -61,7 +61,7 @@ class Progress(Generic[_Event]):
 
 
 class JobProgress(Progress[JobEvent]):
-    """Shows a job: its bar is that of the phase that it is in."""
+    """Shows a job: the bar is for its current phase."""
 
     def take(self, event: JobEvent) -> None:
         if not isinstance(event, Progressed):
@@ -80,7 +80,7 @@ class JobProgress(Progress[JobEvent]):
 
 
 class SweepProgress(Progress[SweepEvent]):
-    """Shows a sweep: its bar has the jobs that have ended, of those of all trials so far."""
+    """Shows a sweep: the bar counts ended jobs, of the jobs of all trials so far."""
 
     def __init__(self, sweep: SweepRecord, output: Optional[TextIO] = None) -> None:
         super().__init__(sweep.id, output)

@@ -20,8 +20,8 @@ Row = TypeVar("Row")
 
 
 class Record:
-    """What a daemon keeps, as it stands: a base of frozen dataclasses. Copies and pickles have
-    no client behind them."""
+    """Base of the frozen dataclasses that describe the daemon's jobs, datasets and the like, as
+    of the call. Copies and pickles have no client behind them."""
 
     shown: ClassVar[tuple[str, ...]] = ()
     """Fields and properties that people are shown."""
@@ -48,8 +48,9 @@ class Rows(tuple[Row, ...], Generic[Row]):
     """Frozen dataclasses in order."""
 
     def frame(self) -> pandas.DataFrame:
-        """A row for each, a column for each field; those of a field that is a dataclass or a
-        mapping are `field.name`. Needs pandas."""
+        """A data frame with a row for each record and a column for each field; a field that is
+        a dataclass or a mapping has a column `field.name` for each of its fields. Needs
+        pandas."""
         try:
             import pandas
         except ImportError as error:

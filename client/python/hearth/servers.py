@@ -25,7 +25,7 @@ class Server:
     address: str
     """"host:port" or "unix:path"."""
     credentials: Optional[grpc.ChannelCredentials] = None
-    """Those of TLS; None = the connection is not encrypted."""
+    """TLS credentials; None = the connection is not encrypted."""
     metadata: tuple[tuple[str, str], ...] = ()
     """Sent with each call."""
 
@@ -38,8 +38,8 @@ def choose(server: Optional[str] = None, context: Optional[str] = None, ca: Opti
            token_file: Optional[str] = None) -> Server:
     """The daemon that is meant, as `hearth` chooses it: by address or context, by HEARTH_SERVER
     or HEARTH_CONTEXT, by the context in use, on the socket in the default data directory, at
-    127.0.0.1:7600. A server is given with its files: those of a context are never shown to
-    another server."""
+    127.0.0.1:7600. The certificate and token files of a context are never shown to another
+    server."""
     if server and context:
         raise invalid("context", "server and context name two daemons")
     if not server and not context:

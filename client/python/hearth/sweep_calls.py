@@ -38,10 +38,11 @@ class SweepCalls(Generic[AnySweep]):
     async def sweep(self, options: Optional[SweepOptions] = None, /, *,
                     space: Optional[Mapping[str, Space]] = None, priority: int = 0,
                     **more: Value) -> AnySweep:
-        """Begins a search for the best of many models. Options are those of train, which all
-        trials have in common, and those of the search (algorithm, trials, seeds, parallel,
-        metric, ...); `space` has those that differ, and their values: lists, hearth.LogUniform
-        and the like, or texts as "log:1e-4:1e-1"; it may be among the options, as in a file."""
+        """Begins a search for the best of many models. Options are the options of `train` that
+        all trials share, and the options of the search (algorithm, trials, seeds, parallel,
+        metric, ...). `space` maps each searched option to its values: a list, a
+        hearth.LogUniform or the like, or a text such as "log:1e-4:1e-1"; it may also be among
+        the options, as in a file."""
         values: dict[str, Any] = merged(options, more)
         spec = sweep_spec(values, {**values.pop("space", {}), **(space or {})})
         request = sweeps_pb2.SubmitSweepRequest(request_id=new_request_id(), spec=spec,

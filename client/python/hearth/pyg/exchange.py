@@ -47,7 +47,7 @@ def import_data(client: Client, name: str, data: Any, folder: Optional[AnyPath] 
     """Makes a dataset of Data, of HeteroData, or of a GraphBolt dataset on disk (its folder).
 
     Data are written to `folder`, which must not exist yet and is kept, or to a temporary folder,
-    which the daemon must be able to read. Options are those of `hearth dataset import`
+    which the daemon must be able to read. Options are the flags of `hearth dataset import`
     (fill_features="mean" for types of nodes without x, undirected=True, ...). Features stay
     float32, float16 or bfloat16, other numbers become float32; masks become the split; y of whole
     numbers are classes (-1: unlabeled), of numbers targets, and of several columns what the

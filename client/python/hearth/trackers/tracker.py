@@ -1,4 +1,4 @@
-"""What a tracker of experiments is."""
+"""Interface of trackers of experiments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Facts = Mapping[str, Union[str, float]]
 
 @dataclass(frozen=True)
 class RunInfo:
-    """What a run is of: a job, or a trial of a sweep."""
+    """Subject of a run: a job, or a trial of a sweep."""
 
     name: str
     """"train-7", or "sweep-2 trial 3"."""
