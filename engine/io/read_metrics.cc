@@ -33,8 +33,7 @@ class ReadMetricsImpl final : public ReadMetrics {
                                    "Reads tried again.", labels);
     wait_ = registry.NewCounter(
         "hearth_read_wait_seconds_total",
-        "Seconds in which threads had nothing left to do but to wait for "
-        "reads.",
+        "Seconds that threads waited for reads, with nothing else to do.",
         labels);
     in_flight_ = registry.NewGauge("hearth_reads_in_flight",
                                    "Reads in flight now.", labels);

@@ -78,13 +78,14 @@ std::optional<size_t> FindLaggard(absl::Span<const MemberSeconds> members,
 ConvoyMetrics::ConvoyMetrics(metrics::Registry& registry)
     : bytes_shared(registry.NewCounter(
           "hearth_convoy_bytes_shared_total",
-          "Bytes that were not read once more, since jobs shared a pass.", {})),
+          "Bytes that jobs did not have to read because they shared a pass.",
+          {})),
       wait_seconds(registry.NewCounter(
           "hearth_convoy_wait_seconds_total",
           "Seconds that members of convoys waited for others, added up.", {})),
       members_(registry.NewGauge(
           "hearth_convoy_members",
-          "Train jobs on board of convoys, alone or together.", {})) {}
+          "Train jobs in convoys, including convoys of a single job.", {})) {}
 
 void ConvoyMetrics::AddMembers(int64_t more) {
   absl::MutexLock lock(&mutex_);

@@ -122,11 +122,11 @@ class ComparingObserver final : public Observer {
   }
 
   absl::Status OnEpoch(const EpochReport& epoch) override {
-    job_.OnLog(Severity::kInfo,
-               absl::StrFormat("%sepoch %d: loss %.4f, %s of validation %.4f",
-                               kWithout, epoch.epoch, epoch.loss,
-                               train::Name(epoch.metric),
-                               epoch.valid_metric.value_or(0)));
+    job_.OnLog(
+        Severity::kInfo,
+        absl::StrFormat("%sepoch %d: loss %.4f, validation %s %.4f", kWithout,
+                        epoch.epoch, epoch.loss, train::Name(epoch.metric),
+                        epoch.valid_metric.value_or(0)));
     return kept_.Set(epoch.epoch, {.loss = epoch.loss,
                                    .valid_metric = epoch.valid_metric,
                                    .seconds = epoch.training.seconds,

@@ -181,7 +181,7 @@ TEST_F(ExactEpochsTest, AreToldOfAndLeaveNothingButTheirFigures) {
   EXPECT_EQ(observer_.training_batches, 24);
   EXPECT_THAT(observer_.phases, Contains("comparing: validating"));
   EXPECT_THAT(observer_.log, HasSubstr("without a history: epoch 2: loss "));
-  EXPECT_THAT(observer_.log, HasSubstr("epoch 2: accuracy of validation "));
+  EXPECT_THAT(observer_.log, HasSubstr("epoch 2: validation accuracy "));
   EXPECT_EQ(memory_->reserved_bytes(), 0u);
   std::vector<std::string> left;
   for (const auto& file :

@@ -109,10 +109,9 @@ absl::Status Member::Resume(const std::string& fingerprint) {
         absl::StrCat(damage, "; this checkpoint is not used"));
   }
   if (OnlyTests() && !found.checkpoint.has_value()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(parts_.options.directory,
-                     " has no checkpoint that is whole: the model cannot be "
-                     "tested"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        parts_.options.directory,
+        " has no undamaged checkpoint: the model cannot be tested"));
   }
   if (!found.checkpoint.has_value()) {
     state_.fingerprint = fingerprint;
@@ -338,7 +337,7 @@ absl::Status Member::EndEpoch(const strategy::PassReport& validation) {
   if (StoppedEarly()) {
     parts_.observer.OnLog(
         Severity::kInfo,
-        absl::StrFormat("no better %s of validation for %d epochs: "
+        absl::StrFormat("validation %s has not improved for %d epochs: "
                         "keeping epoch %d",
                         train::Name(judgement_.metric), parts_.options.patience,
                         state_.best_epoch));
@@ -349,7 +348,7 @@ absl::Status Member::EndEpoch(const strategy::PassReport& validation) {
 void Member::LogComparison(const EpochReport& report) {
   parts_.observer.OnLog(
       Severity::kInfo,
-      absl::StrFormat("epoch %d: %s of validation %.4f with a history, %.4f "
+      absl::StrFormat("epoch %d: validation %s %.4f with a history, %.4f "
                       "without; loss %.4f, %.4f",
                       report.epoch, train::Name(judgement_.metric),
                       report.valid_metric.value_or(0),

@@ -57,8 +57,7 @@ class TrainMetricsImpl final : public TrainMetrics {
                                     "Reads from storage for batches.", labels_);
     io_wait_ = registry.NewCounter(
         "hearth_io_wait_seconds_total",
-        "Seconds in which threads had nothing left to do but to wait for "
-        "reads.",
+        "Seconds that threads waited for reads, with nothing else to do.",
         labels_);
   }
 
@@ -163,13 +162,12 @@ class TrainMetricsImpl final : public TrainMetrics {
       labels["level"] = level;
       found->second.hits = registry_.NewCounter(
           "hearth_neighbor_cache_hits_total",
-          "Neighbor lists that batches drew from and that a neighbor cache "
-          "held.",
+          "Lookups of neighbor lists that found the list in a neighbor cache.",
           labels);
       found->second.misses = registry_.NewCounter(
           "hearth_neighbor_cache_misses_total",
-          "Neighbor lists that a neighbor cache was asked for and did not "
-          "hold.",
+          "Lookups of neighbor lists that did not find the list in a neighbor "
+          "cache.",
           labels);
     }
     return found->second;

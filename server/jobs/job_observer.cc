@@ -11,13 +11,13 @@ JobObserver::JobObserver(JobEvents& events, const Clock& clock,
       clock_(clock),
       progress_time_(registry.NewGauge(
           "hearth_job_last_progress_timestamp_seconds",
-          "Unix time at which a running job last got on, or began.",
+          "Unix time of a running job's last progress, or of its start.",
           {{"job", subject.id}})) {
   Touch(*progress_time_);
   if (!subject.has_checkpoints) return;
   checkpoint_time_ = registry.NewGauge(
       "hearth_job_last_checkpoint_timestamp_seconds",
-      "Unix time of a running job's last checkpoint, or of its beginning.",
+      "Unix time of a running job's last checkpoint, or of its start.",
       {{"job", subject.id}});
   Touch(*checkpoint_time_);
 }

@@ -217,7 +217,7 @@ def test_its_price_is_shown_by_epochs_without_it(daemon, strategy):
     assert "with and without the history" in daemon.hearth("job", "show", shown["id"]).out
     log = daemon.hearth("job", "logs", shown["id"]).out
     assert "without a history: epoch 2: loss" in log
-    assert "epoch 1: accuracy of validation" in log
+    assert "epoch 1: validation accuracy" in log
     assert value(daemon.metrics(), "hearth_train_comparing", job=shown["id"]) == 0
 
 

@@ -99,7 +99,7 @@ class TrainReport:
 
     @property
     def best_epoch(self) -> Optional[Epoch]:
-        """The first one with the best metric of validation; None without any. NaN, of a metric
+        """The first epoch with the best validation metric; None without any. NaN, of a metric
         that is not defined, is never the best."""
         judged = [epoch for epoch in self.epochs
                   if epoch.valid_metric is not None and not math.isnan(epoch.valid_metric)]

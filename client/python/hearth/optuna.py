@@ -46,7 +46,7 @@ def optimize(study: optuna.Study, template: Mapping[str, Value], space: StudySpa
 
     `parallel` trials are asked for at a time, so that the daemon can train them together.
     `template` has the options that they have in common, as in Client.train. After each epoch
-    the metric of validation (or with metric="loss" the training loss; the mean over `seeds`) is
+    the validation metric (or with metric="loss" the training loss; the mean over `seeds`) is
     reported, and a trial that should be pruned is stopped before another one: trials wait for
     the pruner for up to 5 seconds. The value of a trial is the best of
     its epochs, as `hearth sweep show` has it. Trials that fail, diverge or have an impossible
@@ -138,7 +138,7 @@ class _Search:
             for result in event.results:
                 value = result.loss if event.metric == "loss" else result.metric
                 if value is None:
-                    raise ValueError("there is no metric of validation: use metric='loss'")
+                    raise ValueError("there is no validation metric: use metric='loss'")
                 self._report(result.trial, result.epoch, value)
         elif isinstance(event, (ReplicaEnded, TrialStopped)) and event.trial in self._open:
             self._settle()
