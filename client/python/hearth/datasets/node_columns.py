@@ -149,7 +149,7 @@ class TargetReader:
         with np.errstate(over="ignore"):
             single = values.astype(np.float32)
         missing = np.isnan(single)
-        labeled: npt.NDArray[np.bool_] = ~missing.all(axis=1)
+        labeled: npt.NDArray[np.bool_] = np.asarray(~missing.all(axis=1))
         for wrong, message in ((np.isinf(single), "a value beyond float32"),
                                (missing & labeled[:, None], "no value, where other targets have")):
             rows, places = np.nonzero(wrong)
