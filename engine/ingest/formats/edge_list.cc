@@ -100,7 +100,7 @@ class EdgeFields {
   /// Splits a line whose ids are numbers of nodes.
   absl::Status Parse(const TextLines& line, std::array<int64_t, 2>& edge) {
     const absl::Status status = ParseIds(line, edge);
-    if (status.ok() || !Split(line).ok() ||
+    if (status.ok() || layout_.matrix.has_value() || !Split(line).ok() ||
         (LooksLikeNumber(id(0)) && LooksLikeNumber(id(1)))) {
       return status;
     }
@@ -374,8 +374,11 @@ absl::StatusOr<std::string> RecognizeEdgeList(io::FileSystem& files,
             ? absl::StrCat(" in its first ", kMaxHeadLines, " lines")
             : ""));
   }
+  // Whether the first line fits the others depends on options.
+  EdgeListOptions no_header;
+  no_header.has_header = false;
   HEARTH_ASSIGN_OR_RETURN(const EdgeListLayout layout,
-                          FindEdgeListLayout(head, {}));
+                          FindEdgeListLayout(head, no_header));
   std::vector<absl::string_view> fields;
   const EdgeListHead::Line& first = head.lines[0];
   SplitFields(first.text, layout.SeparatorOf(first.text), fields);

@@ -103,6 +103,10 @@ std::optional<Separator> FindSeparator(absl::string_view line) {
   return std::nullopt;
 }
 
+auto CountSemicolons(absl::string_view line) {
+  return std::count(line.begin(), line.end(), ';');
+}
+
 absl::StatusOr<MatrixMarketHeader> ParseBanner(const EdgeListHead& head) {
   const std::vector<std::string> words =
       absl::StrSplit(absl::AsciiStrToLower(head.banner),
@@ -197,6 +201,12 @@ class LayoutFinder {
     const EdgeListHead::Line& sample =
         head_.lines[std::min<size_t>(1, head_.lines.size() - 1)];
     layout_.separator = FindSeparator(sample.text);
+    // Numbers may have commas in them, names do not.
+    if (!layout_.separator.has_value() &&
+        FindSeparator(head_.lines[0].text) == Separator::kSemicolon &&
+        CountSemicolons(head_.lines[0].text) == CountSemicolons(sample.text)) {
+      layout_.separator = Separator::kSemicolon;
+    }
     for (const EdgeListHead::Line& line : head_.lines) {
       Fields& fields = fields_.emplace_back();
       SplitFields(line.text, layout_.SeparatorOf(line.text), fields);
@@ -254,7 +264,9 @@ class LayoutFinder {
     }
     const bool sources = IsOfNumbers(0);
     const bool destinations = IsOfNumbers(1);
-    layout_.is_header_if_ids_are_numbers = sources && destinations;
+    // Other columns of ids say nothing about these.
+    layout_.is_header_if_ids_are_numbers =
+        sources && destinations && options_.source_column.empty();
     return (sources && destinations) ||
            (fields_.size() > kMinLinesForMixedIds && (sources || destinations));
   }

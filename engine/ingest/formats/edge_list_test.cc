@@ -358,7 +358,10 @@ TEST_F(EdgeListFormatTest, ColumnsAsToldByTheOption) {
   EXPECT_EQ(ids_, "a\nb\nc");
   // R names the columns, but not those of the rows' names.
   ExpectImported("to w from\n1 x 0\n2 x 1\n", {{}, {0}, {1}});
+  ExpectImported("n,m,who\n1,2,a\n3,4,b\n", {{2}, {3}, {}, {}}, true);
+  EXPECT_EQ(ids_, "1\n3\na\nb");
   options_.source_column = "4";
+  Write("1 x 0\n");
   ExpectError(kBad, "has columns 1 .. 3, no column 4");
   options_.source_column = "0";
   ExpectError(kBad, "no column 0");
@@ -383,7 +386,7 @@ TEST_F(EdgeListFormatTest, AHeaderOfOtherColumnsThanTheLines) {
               "line 1: is a header of 2 names; line 2 has 3 fields");
   options_.source_column = "2";
   options_.destination_column = "3";
-  const auto result = Import();
+  const auto result = Import("");
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_THAT(Neighbors(),
               ElementsAre(IsEmpty(), ElementsAre(0), ElementsAre(1)));
@@ -394,6 +397,7 @@ TEST_F(EdgeListFormatTest, Semicolons) {
     ExpectImported("0;1\n1; 2\n", {{}, {0}, {1}}, relabel);
     ExpectImported("src;dst\n0;1\n1;2\n", {{}, {0}, {1}}, relabel);
   }
+  ExpectImported("src;dst;w\na;b;0,5\n", {{}, {0}}, true);
   // They may be part of ids.
   ExpectImported("x?a;b y?c;d\ny?c;d z\n", {{}, {0}, {1}}, true);
   EXPECT_EQ(ids_, "x?a;b\ny?c;d\nz");

@@ -93,12 +93,12 @@ absl::Status FieldError(const TextLines& lines, size_t index,
 /// What may be wrong with a line whose field is no number; may be empty.
 absl::string_view Suspicion(const TextLines& lines, absl::string_view field) {
   if (field.find(';') != absl::string_view::npos) {
-    return "; semicolons do not separate fields here";
+    return " (semicolons do not separate fields here)";
   }
   const bool is_word =
       !field.empty() &&
       std::none_of(field.begin(), field.end(), absl::ascii_isdigit);
-  return lines.number() == 1 && is_word ? "; is the line a header?" : "";
+  return lines.number() == 1 && is_word ? " (a header?)" : "";
 }
 
 // The text is not shown: the file may be none that was meant to be read.

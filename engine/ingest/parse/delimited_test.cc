@@ -113,14 +113,14 @@ TEST(ParseFieldsTest, WhatIsNoInteger) {
 
 TEST(ParseFieldsTest, WhatIsSuspected) {
   EXPECT_EQ(IntError("0;1"),
-            "e.csv: line 3, field 1: is not an integer; semicolons do not "
-            "separate fields here");
+            "e.csv: line 3, field 1: is not an integer (semicolons do not "
+            "separate fields here)");
   auto lines = TextLines::Open(io::NewMemoryFile("src,dst\n", "e.csv"));
   ASSERT_TRUE((*lines)->Next().value());
   std::vector<int64_t> out(2);
   EXPECT_EQ(
       ParseFields(**lines, Separator::kComma, absl::MakeSpan(out)).message(),
-      "e.csv: line 1, field 1: is not an integer; is the line a header?");
+      "e.csv: line 1, field 1: is not an integer (a header?)");
 }
 
 TEST(ParseFieldTest, OneOfALine) {
