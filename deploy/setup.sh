@@ -13,7 +13,7 @@ BUILD_PACKAGES=(
   bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto
   bazel-skylib ca-certificates g++ libabsl-dev libcli11-dev
   libgrpc++-dev libhwy-dev libprotobuf-dev libspdlog-dev libsqlite3-dev libssl-dev
-  libsystemd-dev liburing-dev libyaml-cpp-dev nlohmann-json3-dev
+  libsystemd-dev liburing-dev libyaml-cpp-dev libzstd-dev nlohmann-json3-dev
   prometheus-cpp-dev protobuf-compiler protobuf-compiler-grpc python3
   python3-pip zlib1g-dev
 )

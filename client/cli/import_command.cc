@@ -3,6 +3,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "client/cli/commands.h"
 #include "client/cli/enum_words.h"
@@ -29,6 +30,8 @@ struct ImportArguments {
   bool undirected = false;
   bool dedup = false;
   bool relabel = false;
+  v1::EdgeListHeader header = v1::EDGE_LIST_HEADER_UNSPECIFIED;
+  std::vector<std::string> columns;
   std::string split;
   uint32_t igb_classes = 0;
   std::string split_seed;
@@ -51,6 +54,13 @@ absl::StatusOr<v1::ImportSpec> SpecOf(const ImportArguments& arguments) {
   wanted.mutable_edges()->set_remove_duplicates(arguments.dedup);
   wanted.mutable_edges()->set_self_loops(arguments.self_loops);
   if (arguments.relabel) wanted.mutable_edge_list()->set_relabel(true);
+  if (arguments.header != v1::EDGE_LIST_HEADER_UNSPECIFIED) {
+    wanted.mutable_edge_list()->set_header(arguments.header);
+  }
+  if (!arguments.columns.empty()) {
+    wanted.mutable_edge_list()->set_source_column(arguments.columns[0]);
+    wanted.mutable_edge_list()->set_destination_column(arguments.columns[1]);
+  }
   if (!arguments.split.empty())
     wanted.mutable_ogb()->set_split(arguments.split);
   if (arguments.igb_classes != 0) {
@@ -169,6 +179,23 @@ void AddEdgeOptions(CLI::App& command, ImportArguments& arguments) {
   command.add_flag("--relabel", arguments.relabel,
                    "Edge lists: number the nodes in the order of their ids, "
                    "which may be any text, and keep the map");
+  command
+      .add_option("--header", arguments.header,
+                  "Edge lists: whether the first line names the columns; auto = "
+                  "told from the first lines")
+      ->transform(OneOf(std::map<std::string, v1::EdgeListHeader>{
+          {"auto", v1::EDGE_LIST_HEADER_UNSPECIFIED},
+          {"yes", v1::WITH_HEADER},
+          {"no", v1::WITHOUT_HEADER}}))
+      ->default_str("auto");
+  command
+      .add_option("--columns", arguments.columns,
+                  "Edge lists: columns of source and destination, by number "
+                  "(from 1) or by name in the header; default: the columns "
+                  "with such names, else the first two")
+      ->delimiter(',')
+      ->expected(2)
+      ->type_name("SRC,DST");
 }
 
 void AddFormatOptions(CLI::App& command, ImportArguments& arguments) {

@@ -49,6 +49,29 @@ void CheckDataset(const char* field, const std::string& name,
   if (!IsValidName(name)) violations.Add(field, "must name a dataset");
 }
 
+void CheckEdgeList(const v1::EdgeListOptions& options,
+                   FieldViolations& violations) {
+  CheckEnum("import.edge_list.header", options.header(),
+            v1::EdgeListHeader_IsValid(options.header()), violations);
+  if (options.source_column().empty() != options.destination_column().empty()) {
+    violations.Add(options.source_column().empty()
+                       ? "import.edge_list.source_column"
+                       : "import.edge_list.destination_column",
+                   "must be set if the other column is");
+  }
+}
+
+std::optional<bool> ToHasHeader(v1::EdgeListHeader header) {
+  switch (header) {
+    case v1::WITH_HEADER:
+      return true;
+    case v1::WITHOUT_HEADER:
+      return false;
+    default:
+      return std::nullopt;
+  }
+}
+
 void FillGenerateDefaults(v1::GenerateSpec& spec) {
   const ingest::GenerateOptions defaults;
   if (spec.feature_dim() == 0) {
@@ -137,6 +160,7 @@ void CheckImport(v1::ImportSpec& spec, FieldViolations& violations) {
             v1::NonFinite_IsValid(spec.non_finite()), violations);
   CheckEnum("import.fill_features", spec.fill_features(),
             v1::FeatureFill_IsValid(spec.fill_features()), violations);
+  CheckEdgeList(spec.edge_list(), violations);
   if (spec.in_place() && spec.non_finite() == v1::ZERO_NON_FINITE) {
     violations.Add("import.non_finite",
                    "cannot be changed in features that are used in place");
@@ -235,6 +259,10 @@ ingest::ImportOptions ToImportOptions(const v1::ImportSpec& spec,
 ingest::FormatOptions ToFormatOptions(const v1::ImportSpec& spec) {
   ingest::FormatOptions options;
   options.edge_list.relabel = spec.edge_list().relabel();
+  options.edge_list.has_header = ToHasHeader(spec.edge_list().header());
+  options.edge_list.source_column = spec.edge_list().source_column();
+  options.edge_list.destination_column = spec.edge_list().destination_column();
+  options.graphbolt.labels = ToLabelKind(spec.labels());
   options.ogb.split = spec.ogb().split();
   if (spec.has_igb()) {
     options.igb.num_classes = static_cast<int>(spec.igb().num_classes());

@@ -47,6 +47,9 @@ TEST(DatasetSpecMappingTest, DefaultsOfAnImport) {
   EXPECT_EQ(options.label_kind, std::nullopt);
   EXPECT_EQ(ToFormat(spec.format()), "");
   EXPECT_FALSE(ToFormatOptions(spec).edge_list.relabel);
+  EXPECT_EQ(ToFormatOptions(spec).edge_list.has_header, std::nullopt);
+  EXPECT_EQ(ToFormatOptions(spec).edge_list.source_column, "");
+  EXPECT_EQ(ToFormatOptions(spec).graphbolt.labels, std::nullopt);
   EXPECT_EQ(ToFormatOptions(spec).igb.num_classes, 19);
 }
 
@@ -67,7 +70,12 @@ TEST(DatasetSpecMappingTest, EveryOptionOfAnImport) {
                   non_finite : KEEP_NON_FINITE
                   bfloat16_features : true
                   fill_features : MEAN_OF_NEIGHBORS
-                  edge_list { relabel : true }
+                  edge_list {
+                    relabel : true
+                    header : WITHOUT_HEADER
+                    source_column : '2'
+                    destination_column : 'to'
+                  }
                   ogb { split : 'time' }
                   igb { num_classes : 2983 split_seed : 7 }
                 })pb")
@@ -84,6 +92,10 @@ TEST(DatasetSpecMappingTest, EveryOptionOfAnImport) {
   EXPECT_TRUE(options.fill_features);
   const ingest::FormatOptions format = ToFormatOptions(spec);
   EXPECT_TRUE(format.edge_list.relabel);
+  EXPECT_EQ(format.edge_list.has_header, false);
+  EXPECT_EQ(format.edge_list.source_column, "2");
+  EXPECT_EQ(format.edge_list.destination_column, "to");
+  EXPECT_EQ(format.graphbolt.labels, store::LabelKind::kTargets);
   EXPECT_EQ(format.ogb.split, "time");
   EXPECT_EQ(format.igb.num_classes, 2983);
   EXPECT_EQ(format.igb.split_seed, 7u);
@@ -184,6 +196,14 @@ INSTANTIATE_TEST_SUITE_P(
         BadSpec{"import { name: 'x' path: '/a' in_place: true "
                 "non_finite: ZERO_NON_FINITE }",
                 "import.non_finite"},
+        BadSpec{"import { name: 'x' path: '/a' edge_list { header: 7 } }",
+                "import.edge_list.header"},
+        BadSpec{"import { name: 'x' path: '/a' edge_list { source_column: '1' "
+                "} }",
+                "import.edge_list.destination_column"},
+        BadSpec{"import { name: 'x' path: '/a' "
+                "edge_list { destination_column: '1' } }",
+                "import.edge_list.source_column"},
         BadSpec{"verify {}", "verify.dataset"},
         BadSpec{"verify { dataset: '../x' }", "verify.dataset"},
         BadSpec{"generate { num_nodes: 10 num_edges: 10 }", "generate.name"},

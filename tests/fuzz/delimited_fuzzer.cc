@@ -26,6 +26,19 @@ void ParseLine(const TextLines& lines, Separator separator, size_t count) {
   if (status.ok() && fields.size() != count) __builtin_trap();
 }
 
+void ParseEach(const TextLines& lines, Separator separator) {
+  std::vector<absl::string_view> fields;
+  SplitFields(lines.line(), separator, fields);
+  for (size_t i = 0; i < fields.size(); ++i) {
+    int64_t number = 0;
+    // An integer is a number.
+    if (ParseField(lines, fields, i, number).ok() &&
+        !LooksLikeNumber(fields[i])) {
+      __builtin_trap();
+    }
+  }
+}
+
 void ReadText(std::string text, Separator separator, size_t count) {
   auto lines =
       TextLines::Open(io::NewMemoryFile(std::move(text)), kMaxLineBytes);
@@ -37,20 +50,23 @@ void ReadText(std::string text, Separator separator, size_t count) {
     ParseLine<int64_t>(**lines, separator, count);
     ParseLine<float>(**lines, separator, count);
     ParseLine<double>(**lines, separator, count);
+    ParseEach(**lines, separator);
   }
 }
 
 }  // namespace
 }  // namespace hearth::ingest
 
-// Text and gzipped text; the first byte chooses the separator and how many
+constexpr hearth::ingest::Separator kSeparators[] = {
+    hearth::ingest::Separator::kBlank, hearth::ingest::Separator::kComma,
+    hearth::ingest::Separator::kSemicolon, hearth::ingest::Separator::kTab};
+
+// Text and compressed text; the first byte chooses the separator and how many
 // fields a line has.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   hearth::ingest::ReadText(
       std::string(reinterpret_cast<const char*>(data) + 1, size - 1),
-      (data[0] & 8) != 0 ? hearth::ingest::Separator::kComma
-                         : hearth::ingest::Separator::kBlank,
-      data[0] & 7);
+      kSeparators[(data[0] >> 3) & 3], data[0] & 7);
   return 0;
 }

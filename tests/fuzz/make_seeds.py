@@ -112,6 +112,21 @@ graph:
             (topology + features + sets).encode(), b"a: &a {tasks: [*a]}"]
 
 
+# zstd is not in the standard library: "0,1\\n1,2\\n" with a checksum, and a frame
+# that repeats a byte.
+ZSTD = [bytes.fromhex(text) for text in (
+    "28b52ffd0458410000302c310a312c320a4245090e", 
+    "28b52ffd045855000010000001009b8639c002db234ef3")]
+
+
+def edge_lists():
+    """Options, and the beginnings of edge lists."""
+    return [b"\0src,dst,weight\n0,1,0.5\n1,2,0.25\n", b"\0# c\n0\t1\n1 2\n",
+            b"\x04source;target\na;b\n", b"\x1c1 2 3\n4 5 6\n", b"\1\"a\" \"b\"\n0 1\n",
+            b"\0%%MatrixMarket matrix coordinate pattern symmetric\n% c\n3 3 1\n2 1\n",
+            b"\0%%MatrixMarket matrix coordinate real general\n3 3 1\n2 1 0.5\n"]
+
+
 def seeds():
     array = npy("<f4", "(2, 3)", bytes(24))
     text = b"0,1\n1,2\r\n 3 , -4\n"
@@ -129,10 +144,13 @@ def seeds():
         "pickle": list(pickles()),
         "torch": [p.read_bytes() for p in sorted(TESTDATA.glob("*.pt*"))],
         "delimited": [b"\x0a" + text, b"\x02" + text.replace(b",", b" "),
-                      b"\x0b1.5,-2e-3,nan\n", b"\x0a" + gzip.compress(text)],
+                      b"\x0b1.5,-2e-3,nan\n", b"\x0a" + gzip.compress(text), b"\x12" + text.replace(b",", b";"),
+                      b"\x1a" + text.replace(b",", b"\t"), b"\x0a" + ZSTD[0]],
+        "edge_list": edge_lists(),
         "manifest": [manifest()],
         "metadata": metadata(),
         "safetensors": [safetensors()],
+        "zstd": ZSTD + [ZSTD[0] + ZSTD[1], b"\x50\x2a\x4d\x18\4\0\0\0size" + ZSTD[0]],
         "yaml": [b"batch-size: 1024\nfanout: [10, 10]\ndataset: \"d\"\n",
                  b"epochs: &a 3\nbatch-size: *a\n"],
     }

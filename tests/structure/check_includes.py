@@ -34,6 +34,7 @@ SYSTEM_HEADERS = {
     "systemd/": ["//third_party:systemd"],
     "yaml-cpp/": ["//third_party:yaml_cpp"],
     "zlib.h": ["//third_party:zlib"],
+    "zstd": ["//third_party:zstd"],
     "liburing": ["//third_party:uring"],
     "torch/": ["@libtorch//:torch_cpu"],
     "ATen/": ["@libtorch//:torch_cpu"],

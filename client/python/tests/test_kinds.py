@@ -45,13 +45,15 @@ def test_an_import():
         **IMPORT, "format": "edge-list", "in_place": True, "memory_limit": "2GiB",
         "labels": "multi-label", "non_finite": "zero", "fill-features": "mean",
         "bfloat16": True, "undirected": True, "dedup": "true", "self_loops": "add",
-        "relabel": True, "split": "time", "igb_classes": 2983, "split_seed": 0})
+        "relabel": True, "header": "no", "columns": [2, "to"], "split": "time", "igb_classes": 2983, "split_seed": 0})
     expected = spec_pb2.ImportSpec(
         name="papers", path="/data/papers", format="EDGE_LIST", in_place=True,
         memory_limit_bytes=2 << 30, labels="MULTI_LABEL", non_finite="ZERO_NON_FINITE",
         fill_features="MEAN_OF_NEIGHBORS", bfloat16_features=True,
         edges={"add_reverse": True, "remove_duplicates": True, "self_loops": "ADD_SELF_LOOPS"},
-        edge_list={"relabel": True}, ogb={"split": "time"},
+        edge_list={"relabel": True, "header": "WITHOUT_HEADER", "source_column": "2",
+                   "destination_column": "to"},
+        ogb={"split": "time"},
         igb={"num_classes": 2983, "split_seed": 0})
     assert getattr(spec, "import") == expected
     assert expected.igb.HasField("split_seed")
@@ -90,6 +92,8 @@ def test_plans_are_prepared_for_jobs_and_partitions():
     ("import", {"name": "papers"}, "source", "is required"),
     ("import", {**IMPORT, "undirectd": True}, "undirectd", "did you mean undirected?"),
     ("import", {**IMPORT, "format": "nupmy"}, "format", '"nupmy" is not one of auto, numpy'),
+    ("import", {**IMPORT, "header": "maybe"}, "header", "one of auto, yes, no"),
+    ("import", {**IMPORT, "columns": "src"}, "columns", "a list of 2 values"),
     ("import", {**IMPORT, "self_loops": "auto"}, "self_loops", "keep, remove, add"),
     ("import", {**IMPORT, "memory_limit": "much"}, "memory_limit", "a size such as 512MiB"),
     ("import", {**IMPORT, "in_place": "maybe"}, "in_place", "one of false, true"),
@@ -97,7 +101,7 @@ def test_plans_are_prepared_for_jobs_and_partitions():
     ("generate", {**GENERATE, "nodes": 1.5}, "nodes", "a whole number from 0 to"),
     ("generate", {**GENERATE, "graph": "ring"}, "graph", "is not one of communities, rmat"),
     ("generate", {**GENERATE, "rmat": [1, 0, 0]}, "rmat", "applies with graph rmat only"),
-    ("generate", {**GENERATE, "graph": "rmat", "rmat": [1]}, "rmat", "a list of 3 numbers"),
+    ("generate", {**GENERATE, "graph": "rmat", "rmat": [1]}, "rmat", "a list of 3 values"),
     ("generate", {**GENERATE, "graph": "rmat", "inside": 1}, "inside",
      "applies with graph communities only"),
     ("prepare", {"dataset": "papers", "partition": "yes"}, "partition", "False, True"),
@@ -113,6 +117,7 @@ def test_what_cannot_be_is_refused_by_name(kind, options, field, words):
 
 @pytest.mark.parametrize("kind, path, name", [
     ("import", "import.path", "source"), ("import", "import.igb.num_classes", "igb_classes"),
+    ("import", "import.edge_list.destination_column", "columns"),
     ("generate", "generate.rmat.b", "rmat"), ("generate", "num_nodes", "nodes"),
     ("export", "export.destination", "to"), ("verify", "priority", "priority"),
     ("explain", "explain.train.data.batch_size", "batch_size"),

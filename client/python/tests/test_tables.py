@@ -1,5 +1,6 @@
 """Tests of hearth.datasets.tables: what becomes of tables, and every refusal."""
 
+import bz2
 import contextlib
 import gzip
 import io
@@ -106,6 +107,86 @@ class NumpyFolderTest(TablesTest):
             self.check(self.convert("--nodes", f"paper={self.root}/part0.parquet",
                                     "--nodes", f"paper={self.root}/part1.parquet",
                                     "--edges", f"paper:cites:paper={edges}"))
+
+    def test_folders_of_parts(self):
+        whole = pa.table(NODES)
+        for name, part in (("part-00000.snappy.parquet", whole.slice(0, 2)),
+                           ("nested/part-00000.pq", whole.slice(4)),
+                           ("part-00001.parquet", whole.slice(2, 2)),
+                           ("part-00002.parquet", whole.slice(0, 0))):
+            # In the order of their paths, "nested" comes first.
+            (self.root / "papers" / name).parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(part, self.root / "papers" / name)
+        for name in ("_SUCCESS", ".part-00000.snappy.parquet.crc", "readme.txt",
+                     "_temporary/part-9.parquet"):
+            (self.root / "papers" / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / "papers" / name).write_bytes(b"none")
+        (self.root / "cites").mkdir()
+        for number, lines in enumerate(("10,30\n20,20\n", "", "20,30\n50,10\n10,30\n")):
+            text = "src,dst\n" + lines if lines else ""
+            self.text(f"cites/part-{number}.csv", text)
+        arrays = self.convert_plain(self.root / "papers", self.root / "cites")
+        self.assertEqual(arrays["node_feat"][:, 2].tolist(), [5, 1, 2, 3, 4])
+        self.assertEqual(arrays["edge_index"].tolist(), [[2, 3, 3, 0, 2], [1, 3, 1, 2, 1]])
+        files = json.loads((self.output / "source.json").read_text())["nodes"]["paper"]
+        self.assertEqual(sorted(files["bytes_of_files"])[0], "papers/nested/part-00000.pq")
+
+    def test_columns_that_are_left_out_are_told(self):
+        nodes, edges = self.parquet("nodes", NODES), self.parquet("edges", {**EDGES, "w": [1] * 5})
+        for arguments, told in (
+                ((), r"columns left out: \{'paper:cites:paper': \['w'\]\}"),
+                (("--features", "paper=feat"), r"\{'paper': \['year'\], 'paper:cites:paper'")):
+            status, text = self.run_main("--nodes", f"paper={nodes}", "--edges",
+                                         f"paper:cites:paper={edges}", *arguments)
+            self.assertEqual(status, 0, text)
+            self.assertRegex(text, told)
+        status, text = self.run_main("--nodes", f"paper={nodes}", "--edges",
+                                     f"paper:cites:paper={self.parquet('edges', EDGES)}")
+        self.assertNotIn("left out", text)
+        # Spark writes the values of some columns into the names of folders.
+        for year, part in ((2001, pa.table(NODES).slice(0, 2)), (2002, pa.table(NODES).slice(2))):
+            folder = self.root / f"papers/decade=2000/year={year}"
+            folder.mkdir(parents=True)
+            pq.write_table(part.drop(["year"]), folder / "part-0.parquet")
+        status, text = self.run_main("--nodes", f"paper={self.root / 'papers'}", "--edges",
+                                     f"paper:cites:paper={edges}")
+        self.assertEqual(status, 0, text)
+        self.assertIn("{'paper': ['decade', 'year']}", text)
+
+    def test_numbers_to_predict(self):
+        nodes = self.parquet("nodes", {**NODES, "label": [0.5, -2.0, None, float("nan"), 3.0],
+                                       "b": [1, 2, None, None, 5], "split": ["train", "valid", "",
+                                                                             "", "test"]})
+        edges = self.parquet("edges", EDGES)
+        arrays = self.convert_plain(nodes, edges, "--target", "paper=label", "--features",
+                                    "paper=feat")
+        self.assertEqual(arrays["node_label"].dtype, np.float32)
+        np.testing.assert_array_equal(arrays["node_label"], [0.5, -2, np.nan, np.nan, 3])
+        arrays = self.convert_plain(nodes, edges, "--target", "paper=b,label", "--features",
+                                    "paper=feat", "--split", "paper=", "--split-seed", "1")
+        np.testing.assert_array_equal(arrays["node_label"], [[1, 0.5], [2, -2], [np.nan] * 2,
+                                                             [np.nan] * 2, [5, 3]])
+        drawn = np.concatenate([arrays[f"{part}_idx"] for part in ("train", "valid", "test")])
+        self.assertEqual(sorted(drawn.tolist()), [0, 1, 4])
+        status, text = self.run_main("--nodes", f"paper={nodes}", "--edges",
+                                     f"paper:cites:paper={edges}", "--target", "paper=label",
+                                     "--features", "paper=feat")
+        self.assertEqual(status, 0)
+        self.assertIn("import it with --labels targets", text)
+
+    def test_semicolons_marks_and_compressions(self):
+        edges = self.text("edges.csv.gz", "\ufeffsrc;dst\n10;30\n")
+        for name, text in (("nodes.csv", "id;label;split;f\n"), ("nodes.tsv", "id;label;split;f\n"),
+                           ("nodes.csv.bz2", "id,label,split,f\n")):
+            rows = text + "10;0;train;0.5\n20;0;valid;1\n30;1;test;2\n"
+            if "," in text:
+                rows = rows.replace(";", ",")
+            path = self.root / name
+            path.write_bytes(bz2.compress(rows.encode()) if "bz2" in name
+                             else ("\ufeff" + rows).encode())
+            arrays = self.convert_plain(path, edges)
+            self.assertEqual(arrays["node_feat"].tolist(), [[0.5], [1], [2]])
+            self.assertEqual(arrays["edge_index"].tolist(), [[0], [2]])
 
     def test_every_type_of_integer_string_and_list(self):
         edges = self.parquet("edges", EDGES)
@@ -292,6 +373,22 @@ class GraphBoltTest(TablesTest):
         for entry in value["graph"]["edges"] + value["feature_data"]:
             self.assertTrue((self.output / entry["path"]).is_file())
 
+    def test_numbers_to_predict_are_a_task_without_classes(self):
+        edges = self.parquet("edges", EDGES)
+        nodes = self.parquet("nodes", {**NODES, "label": [0.5, 1.5, None, 2.5, 3.5]})
+        relations = ("--edges", f"paper:cites:paper={edges}",
+                     "--edges", f"paper:extends:paper={edges}")
+        arrays = self.convert("--nodes", f"paper={nodes}", *relations, "--target", "paper=label")
+        self.assertEqual(arrays["sets/test_labels.paper"].tolist(), [3.5])
+        text = (self.output / "metadata.yaml").read_text()
+        self.assertIn('- name: "paper_regression"\n', text)
+        self.assertNotIn("num_classes", text)
+        other = self.parquet("other", NODES)
+        status, text = self.run_main("--nodes", f"paper={nodes}", "--nodes", f"book={other}",
+                                     *relations, "--target", "paper=label")
+        self.assertEqual(status, 1)
+        self.assertIn("some node types have classes and some have targets", text)
+
     def test_two_relations_of_one_type_are_a_heterograph(self):
         edges = self.parquet("edges", EDGES)
         arrays = self.convert("--nodes", f"paper={self.parquet('nodes', NODES)}",
@@ -380,6 +477,25 @@ class RefusalTest(TablesTest):
         self.expect_error("have no classes: .*--label paper=", self.nodes_with(), None, "--label",
                           "paper=", "--features", "paper=year")
 
+    def test_targets(self):
+        cases = (
+            ("row 2: column 'a': a value beyond float32", {"a": [1.0, 1e39, 1.0, 1.0, 1.0]}),
+            ("row 3: column 'b': no value, where other targets have", {"b": [1, 1, None, 1, 1]}),
+            ("column 'a' of type string is not of numbers", {"a": ["x"] * 5}),
+            ("row 4: in valid, and without", {"a": [1, 1, 1, None, 1], "b": [1, 1, 1, None, 1]}),
+            ("no column 'b'", {"b": None}),
+        )
+        for pattern, columns in cases:
+            columns = {"a": [0.5] * 5, "b": [2] * 5, **columns}
+            columns = {name: values for name, values in columns.items() if values is not None}
+            with self.subTest(pattern=pattern):
+                self.expect_error(pattern, self.nodes_with(**columns), None, "--target",
+                                  "paper=a,b", "--features", "paper=feat")
+        self.expect_error("have classes .* or targets .*, not both", self.nodes_with(), None,
+                          "--target", "paper=year", "--label", "paper=label")
+        self.expect_error("0.5 is not a class; --target takes numbers",
+                          self.nodes_with(label=[0.5] * 5))
+
     def test_splits(self):
         self.expect_error("row 4: column 'split': 'dev' is not train, valid or test",
                           self.nodes_with(split=["train", "valid", "", "dev", "test"]))
@@ -402,6 +518,8 @@ class RefusalTest(TablesTest):
         self.expect_error("not named .parquet", self.text("nodes.json", "{}"))
         self.expect_error(r"gone\.parquet", self.root / "gone.parquet")
         self.expect_error(r"gone\.csv", self.root / "gone.csv")
+        (self.root / "empty").mkdir()
+        self.expect_error("empty: a folder without Parquet or CSV files", self.root / "empty")
         self.expect_error(r"nodes\.parquet: ", self.text("nodes.parquet", "no parquet"))
         self.expect_error(r"nodes\.csv: .*[Ee]mpty", self.text("nodes.csv", ""))
         self.expect_error("no nodes", self.text("nodes.csv", "id,f\n"), None, "--features",

@@ -7,10 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "engine/base/status_macros.h"
+#include "engine/ingest/formats/text_arrays.h"
 #include "engine/ingest/import/edge_spool.h"
 #include "engine/ingest/parse/delimited.h"
 #include "engine/ingest/parse/text_lines.h"
-#include "engine/io/file_system.h"
 
 namespace hearth::ingest {
 namespace {
@@ -29,14 +29,8 @@ absl::Status CheckEnd(const TextLines& lines, int64_t id, int64_t num_nodes) {
 
 absl::StatusOr<std::unique_ptr<EdgeSource>> ReadCsvEdges(
     ImportContext& context, const std::string& path, const EdgeEnds& ends) {
-  absl::StatusOr<std::unique_ptr<io::ReadableFile>> file =
-      context.files().OpenForRead(path);
-  if (absl::IsNotFound(file.status())) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": is missing"));
-  }
-  HEARTH_RETURN_IF_ERROR(file.status());
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<TextLines> lines,
-                          TextLines::Open(*std::move(file), kMaxLineBytes));
+                          OpenTextLines(context, path, kMaxLineBytes));
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<EdgeSpool> spool,
                           EdgeSpool::Create(context));
   // How many bytes the text has is unknown where it is compressed.

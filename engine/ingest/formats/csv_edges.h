@@ -10,8 +10,8 @@
 
 namespace hearth::ingest {
 
-/// Edges of a text, plain or gzip, of a source, a comma and a destination in
-/// each line, without a header; brought to a scratch file. INVALID_ARGUMENT
+/// Edges of a text, plain or compressed, of a source, a comma and a destination
+/// in each line, without a header; brought to a scratch file. INVALID_ARGUMENT
 /// naming the first line that is anything else or has an id out of range.
 absl::StatusOr<std::unique_ptr<EdgeSource>> ReadCsvEdges(
     ImportContext& context, const std::string& path, const EdgeEnds& ends);

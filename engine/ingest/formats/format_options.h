@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "engine/store/label_kind.h"
+
 /// Options of a source beyond its format.
 
 namespace hearth::ingest {
@@ -13,6 +15,18 @@ struct EdgeListOptions {
   /// Numbers the nodes 0, 1, 2, ... in the order of their ids, and keeps the
   /// map in the dataset. Without it, ids are the numbers of the nodes.
   bool relabel = false;
+  /// Whether the first line names the columns; nullopt: told from the lines.
+  std::optional<bool> has_header;
+  /// The columns of the ids: their numbers, from 1, or names in the header.
+  /// Both empty: those that the header calls by known names ("src", "dst"), or
+  /// the first two. Both or none are set.
+  std::string source_column;
+  std::string destination_column;
+};
+
+struct GraphBoltOptions {
+  /// The kind of the labels in the sets of a task; nullopt: classes.
+  std::optional<store::LabelKind> labels;
 };
 
 struct IgbOptions {
@@ -31,6 +45,7 @@ struct OgbOptions {
 /// One member for each format that has options; the others are ignored.
 struct FormatOptions {
   EdgeListOptions edge_list;
+  GraphBoltOptions graphbolt;
   IgbOptions igb;
   OgbOptions ogb;
 };

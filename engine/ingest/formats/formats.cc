@@ -33,7 +33,7 @@ constexpr Format kFormats[] = {
      .recognize = RecognizeDiskGnn,
      .open = Plain<OpenDiskGnn>},
     {.name = "edge-list",
-     .mark = "a text file, plain or gzip, of two ids a line",
+     .mark = "a text file, plain, gzip or zstd, of two ids a line",
      .is_file = true,
      .recognize = RecognizeEdgeList,
      .open =
@@ -48,7 +48,11 @@ constexpr Format kFormats[] = {
     {.name = "graphbolt",
      .mark = "a folder with metadata.yaml",
      .recognize = RecognizeGraphBolt,
-     .open = Plain<OpenGraphBolt>},
+     .open =
+         [](ImportContext& context, const std::string& source,
+            const FormatOptions& options) {
+           return OpenGraphBolt(context, source, options.graphbolt);
+         }},
     {.name = "igb",
      .mark = "a folder with processed/paper",
      .recognize = RecognizeIgb,

@@ -165,8 +165,8 @@ absl::Status OpenPreprocessed(ImportContext& context, const Description& made,
       OpenFusedCsc(context.files(),
                    io::JoinPath(made.folder, *made.yaml.topology_path)));
   for (const std::string& name : csc.attributes) {
-    graph.transforms.push_back(
-        absl::StrCat("attribute ", absl::CEscape(name), ": left out"));
+    graph.warnings.push_back(absl::StrCat(
+        "the graph's attribute \"", absl::CEscape(name), "\" is left out"));
   }
   graph.nodes = NodesOf(csc);
   HEARTH_ASSIGN_OR_RETURN(graph.edges, EdgesOf(context, std::move(csc)));
@@ -187,7 +187,8 @@ absl::StatusOr<std::string> RecognizeGraphBolt(io::FileSystem& files,
 }
 
 absl::StatusOr<SourceGraph> OpenGraphBolt(ImportContext& context,
-                                          const std::string& source) {
+                                          const std::string& source,
+                                          const GraphBoltOptions& options) {
   HEARTH_RETURN_IF_ERROR(CheckIsFolder(context.files(), source));
   HEARTH_ASSIGN_OR_RETURN(const Description found,
                           FindDescription(context.files(), source));
@@ -200,7 +201,7 @@ absl::StatusOr<SourceGraph> OpenGraphBolt(ImportContext& context,
   // Types are checked first: what follows finds nodes by them.
   HEARTH_RETURN_IF_ERROR(graph.CheckTypes(found.path));
   HEARTH_RETURN_IF_ERROR(
-      OpenGraphBoltNodes(context, found.folder, found.yaml, graph));
+      OpenGraphBoltNodes(context, found.folder, found.yaml, options, graph));
   return graph;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "engine/ingest/formats/format_options.h"
 #include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/source_graph.h"
 #include "engine/io/file_system.h"
@@ -23,7 +24,8 @@ absl::StatusOr<std::string> RecognizeGraphBolt(io::FileSystem& files,
 /// `source` may be the folder preprocessed, too. INVALID_ARGUMENT, or
 /// DATA_LOSS for a truncated file, naming the file.
 absl::StatusOr<SourceGraph> OpenGraphBolt(ImportContext& context,
-                                          const std::string& source);
+                                          const std::string& source,
+                                          const GraphBoltOptions& options);
 
 }  // namespace hearth::ingest
 

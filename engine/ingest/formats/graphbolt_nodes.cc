@@ -3,6 +3,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -22,8 +23,13 @@ namespace {
 class NodesOpener {
  public:
   NodesOpener(ImportContext& context, const std::string& folder,
-              const MetadataYaml& yaml, SourceGraph& graph)
-      : context_(context), folder_(folder), yaml_(yaml), graph_(graph) {}
+              const MetadataYaml& yaml, const GraphBoltOptions& options,
+              SourceGraph& graph)
+      : context_(context),
+        folder_(folder),
+        yaml_(yaml),
+        options_(options),
+        graph_(graph) {}
 
   absl::Status Open() {
     for (SourceNodes& nodes : graph_.nodes) {
@@ -66,10 +72,10 @@ class NodesOpener {
   }
 
   void LeaveOut(const MetadataFeature& feature) {
-    graph_.transforms.push_back(
-        absl::StrCat(feature.domain, " feature ", absl::CEscape(feature.name),
-                     feature.type.empty() ? "" : " of ",
-                     absl::CEscape(feature.type), ": left out"));
+    graph_.warnings.push_back(absl::StrCat(
+        "the ", feature.domain, " feature \"", absl::CEscape(feature.name),
+        "\"", feature.type.empty() ? "" : " of ", absl::CEscape(feature.type),
+        " is left out"));
   }
 
   /// Whether the yaml's `type`, empty in a homogeneous graph, is that of nodes.
@@ -164,9 +170,9 @@ class NodesOpener {
       if (is_of_nodes) {
         tasks.push_back(&task);
       } else {
-        graph_.transforms.push_back(
-            absl::StrCat("task \"", absl::CEscape(task.name),
-                         "\": left out, its seeds are not single nodes"));
+        graph_.warnings.push_back(
+            absl::StrCat("the task \"", absl::CEscape(task.name),
+                         "\" is left out: its seeds are not single nodes"));
       }
     }
     if (tasks.empty()) return nullptr;
@@ -190,6 +196,15 @@ class NodesOpener {
                      "\", which the graph does not have"));
   }
 
+  /// Notes the arrays of a set that have no place in a dataset.
+  void NoteUnusedItems(const MetadataSet& set) {
+    for (const MetadataItem& item : set.data) {
+      if (&item != Seeds(set) && &item != set.Find("labels")) {
+        unused_items_.insert(item.name);
+      }
+    }
+  }
+
   absl::Status OpenTask(const MetadataTask& task) {
     std::map<SourceNodes*, std::vector<SetLabels>> labels;
     for (size_t i = 0; i < task.sets.size(); ++i) {
@@ -200,6 +215,7 @@ class NodesOpener {
               set.place, ": is the second set of this part and type"));
         }
         HEARTH_ASSIGN_OR_RETURN(nodes->split[i], OpenArray(Seeds(set)->file));
+        NoteUnusedItems(set);
         const MetadataItem* const item = set.Find("labels");
         if (item == nullptr || nodes->labels != nullptr) continue;
         SetLabels opened;
@@ -208,12 +224,17 @@ class NodesOpener {
         labels[nodes].push_back(std::move(opened));
       }
     }
+    for (const std::string& name : unused_items_) {
+      graph_.warnings.push_back(absl::StrCat(
+          "\"", absl::CEscape(name), "\" of the task's sets is left out"));
+    }
     for (auto& [nodes, sets] : labels) {
+      nodes->label_kind = options_.labels;
       HEARTH_ASSIGN_OR_RETURN(
           nodes->labels,
           JoinSetLabels(context_, nodes->num_nodes,
                         absl::StrCat(folder_, ": labels of ", nodes->type),
-                        sets));
+                        options_.labels, sets));
       graph_.transforms.push_back(
           absl::StrCat(nodes->type, ": labels joined from those of the split"));
     }
@@ -223,15 +244,19 @@ class NodesOpener {
   ImportContext& context_;
   const std::string& folder_;
   const MetadataYaml& yaml_;
+  const GraphBoltOptions& options_;
   SourceGraph& graph_;
+  std::set<std::string> unused_items_;
 };
 
 }  // namespace
 
 absl::Status OpenGraphBoltNodes(ImportContext& context,
                                 const std::string& folder,
-                                const MetadataYaml& yaml, SourceGraph& graph) {
-  return NodesOpener(context, folder, yaml, graph).Open();
+                                const MetadataYaml& yaml,
+                                const GraphBoltOptions& options,
+                                SourceGraph& graph) {
+  return NodesOpener(context, folder, yaml, options, graph).Open();
 }
 
 }  // namespace hearth::ingest

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "engine/ingest/formats/format_options.h"
 #include "engine/ingest/formats/metadata_yaml.h"
 #include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/source_graph.h"
@@ -17,11 +18,13 @@ namespace hearth::ingest {
 ///   of the task;
 /// - split: the seeds (in older files seed_nodes) in the sets of the task.
 /// The task is the one whose seeds are single nodes. What is left out goes into
-/// the transforms. INVALID_ARGUMENT or DATA_LOSS, naming the file, for what
+/// the warnings. INVALID_ARGUMENT or DATA_LOSS, naming the file, for what
 /// does not fit, and if there are several such features or tasks.
 absl::Status OpenGraphBoltNodes(ImportContext& context,
                                 const std::string& folder,
-                                const MetadataYaml& yaml, SourceGraph& graph);
+                                const MetadataYaml& yaml,
+                                const GraphBoltOptions& options,
+                                SourceGraph& graph);
 
 }  // namespace hearth::ingest
 

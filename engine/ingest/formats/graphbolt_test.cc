@@ -1,9 +1,14 @@
 #include "engine/ingest/formats/graphbolt.h"
 
+#include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "engine/ingest/formats/imported_graph.h"
+#include "engine/store/label_kind.h"
+#include "engine/store/numpy_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -79,8 +84,13 @@ TEST_F(GraphBoltFormatTest, OneTypeIsReadAsGraphBoltReadsIt) {
       EXPECT_THAT(graph->manifest.transforms,
                   Contains(from == From::kRaw ? "read from the raw dataset"
                                               : "read from preprocessed"));
-      EXPECT_THAT(graph->manifest.transforms,
-                  Contains("node feature age: left out"));
+      EXPECT_THAT(graph->warnings,
+                  Contains("the node feature \"age\" is left out"));
+      EXPECT_THAT(graph->warnings,
+                  Contains(From::kRaw == from
+                               ? "the edge feature \"weight\" is left out"
+                               : "the graph's attribute \"weight\" is left "
+                                 "out"));
     }
   }
 }
@@ -191,8 +201,65 @@ TEST_F(GraphBoltFormatTest, LinkPredictionIsLeftOut) {
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_TRUE(graph->nodes.at("node").labels.empty());
   EXPECT_TRUE(graph->nodes.at("node").split[0].empty());
-  EXPECT_THAT(graph->manifest.transforms,
-              Contains(HasSubstr("task \"node_classification\": left out")));
+  EXPECT_THAT(graph->warnings,
+              Contains("the task \"node_classification\" is left out: its "
+                       "seeds are not single nodes"));
+}
+
+/// Float labels for each of the sets, `width` a node: those of node n are n +
+/// 0.25, n + 1.25, ...
+void WriteNumbers(const ImportFolder& folder, int64_t width) {
+  for (const std::string part : {"train", "validation", "test"}) {
+    const std::string path = "set/" + part + "_set_";
+    const std::string seeds = folder.Read(path + "seeds.npy");
+    const auto count = (seeds.size() - 128) / sizeof(int64_t);
+    std::vector<float> labels;
+    for (size_t i = 0; i < count; ++i) {
+      int64_t seed = 0;
+      std::memcpy(&seed, seeds.data() + 128 + i * sizeof(seed), sizeof(seed));
+      for (int64_t column = 0; column < width; ++column) {
+        labels.push_back(static_cast<float>(seed + column) + 0.25f);
+      }
+    }
+    folder.Write(
+        path + "labels.npy",
+        store::ToBytes({.shape = absl::StrCat("(", count, ", ", width, ")"),
+                        .data = store::Raw(labels)}));
+  }
+}
+
+TEST_F(GraphBoltFormatTest, LabelsThatAreNumbersAreTakenAsToldSo) {
+  for (const int64_t width : {1, 3}) {
+    WriteNumbers(one_, width);
+    ImportFolder::Choices choices;
+    choices.options.graphbolt.labels = store::LabelKind::kTargets;
+    const auto graph = one_.Import(choices);
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    const ImportedNodes& nodes = graph->nodes.at("node");
+    EXPECT_EQ(nodes.num_classes, width);
+    ASSERT_EQ(nodes.targets.size(), static_cast<size_t>(30 * width));
+    for (const std::vector<int64_t>& part : nodes.split) {
+      EXPECT_FALSE(part.empty());
+      for (const int64_t node : part) {
+        for (int64_t i = 0; i < width; ++i) {
+          EXPECT_EQ(nodes.targets[static_cast<size_t>(node * width + i)],
+                    static_cast<double>(node + i) + 0.25);
+        }
+      }
+    }
+  }
+  WriteNumbers(one_, 1);
+  ExpectInvalid(one_, "not a whole number; --labels targets");
+}
+
+TEST_F(GraphBoltFormatTest, ArraysOfSetsThatAreLeftOutAreNamed) {
+  one_.Replace("metadata.yaml", "    - name: labels",
+               "    - name: negative_dsts\n      format: numpy\n"
+               "      path: set/train_set_seeds.npy\n    - name: labels");
+  const auto graph = one_.Import();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_THAT(graph->warnings,
+              Contains("\"negative_dsts\" of the task's sets is left out"));
 }
 
 TEST_F(GraphBoltFormatTest, OfSeveralTasksOneMustBeKept) {

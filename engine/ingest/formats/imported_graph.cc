@@ -8,12 +8,14 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <sstream>
 
 #include "absl/types/span.h"
 #include "engine/base/status_macros.h"
 #include "engine/ingest/formats/import_dataset.h"
 #include "engine/ingest/formats/raw_array.h"
+#include "engine/ingest/inspect/statistics.h"
 #include "engine/ingest/source/array_reader.h"
 #include "engine/store/dtype.h"
 
@@ -76,7 +78,11 @@ absl::StatusOr<ImportedNodes> ReadNodes(const std::string& folder,
     nodes.feature_type = Name(entry.features.dtype);
   }
   HEARTH_ASSIGN_OR_RETURN(const auto labels, Open(folder, entry.labels));
-  if (labels != nullptr) nodes.labels = Ints(*labels);
+  if (labels != nullptr && labels->header().type.IsFloat()) {
+    nodes.targets = Floats(*labels);
+  } else if (labels != nullptr) {
+    nodes.labels = Ints(*labels);
+  }
   const std::array<const store::ArrayFile*, 3> parts = {
       &entry.train, &entry.valid, &entry.test};
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -175,6 +181,11 @@ absl::StatusOr<ImportedGraph> ImportFolder::Import(
     HEARTH_ASSIGN_OR_RETURN(graph.edges[entry.name],
                             ReadEdges(options.destination, entry));
   }
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::optional<DatasetStatistics> statistics,
+      LoadStatistics(io::FileSystem::Posix(), options.destination));
+  Require(statistics.has_value(), "no statistics");
+  graph.warnings = statistics->warnings;
   graph.manifest = std::move(result.manifest);
   return graph;
 }

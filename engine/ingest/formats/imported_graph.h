@@ -32,12 +32,16 @@ struct ImportedNodes {
   /// Row-major.
   std::vector<double> features;
   std::vector<int64_t> labels;
+  /// Labels that are numbers to predict, row-major, in place of `labels`.
+  std::vector<double> targets;
   /// train, valid, test.
   std::array<std::vector<int64_t>, 3> split;
 };
 
 struct ImportedGraph {
   store::Manifest manifest;
+  /// What the dataset's statistics warn of.
+  std::vector<std::string> warnings;
   std::map<std::string, ImportedNodes> nodes;
   std::map<std::string, EdgePairs> edges;
 };

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <type_traits>
@@ -18,6 +19,7 @@
 #include "engine/io/memory_file.h"
 #include "engine/io/scratch_directory.h"
 #include "engine/store/array_header.h"
+#include "engine/store/label_kind.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -61,12 +63,31 @@ class SetLabelsTest : public testing::Test {
                                             uint64_t memory = kMiB) {
     ImportContext context(files_, memory, scratch_.Path("s/scratch"), nullptr,
                           stop_.get_token());
-    const auto joined = JoinSetLabels(context, num_nodes, "joined", sets_);
+    const auto joined =
+        JoinSetLabels(context, num_nodes, "joined", std::nullopt, sets_);
     if (!joined.ok()) return joined.status();
     EXPECT_EQ((*joined)->path(), "joined");
     EXPECT_THAT((*joined)->header().shape, ElementsAre(num_nodes));
     std::vector<int64_t> labels(static_cast<size_t>(num_nodes));
     const absl::Status status = (*joined)->ReadInts(0, absl::MakeSpan(labels));
+    if (!status.ok()) return status;
+    return labels;
+  }
+
+  /// The same of labels that are no classes, row by row.
+  absl::StatusOr<std::vector<double>> JoinNumbers(
+      std::optional<store::LabelKind> kind, int64_t num_nodes, int64_t width,
+      uint64_t memory = kMiB) {
+    ImportContext context(files_, memory, scratch_.Path("s/scratch"), nullptr,
+                          stop_.get_token());
+    const auto joined =
+        JoinSetLabels(context, num_nodes, "joined", kind, sets_);
+    sets_.clear();
+    if (!joined.ok()) return joined.status();
+    EXPECT_THAT((*joined)->header().shape, ElementsAre(num_nodes, width));
+    std::vector<double> labels(static_cast<size_t>(num_nodes * width));
+    const absl::Status status =
+        (*joined)->ReadFloats(0, absl::MakeSpan(labels));
     if (!status.ok()) return status;
     return labels;
   }
@@ -105,7 +126,7 @@ TEST_F(SetLabelsTest, TwoLabelsOfANodeAreRefused) {
   ExpectInvalid("labels1: [1] is 5, but node 1 has the label 6 already");
   // Unlabeled is another label than 6.
   AddSet<float>({1, 1}, {6, NAN});
-  ExpectInvalid("labels0: [1] is -1, but node 1 has the label 6 already");
+  ExpectInvalid("labels0: [1] is nan, but node 1 has the label 6 already");
 }
 
 TEST_F(SetLabelsTest, IdsOutOfRangeAreRefused) {
@@ -124,11 +145,71 @@ TEST_F(SetLabelsTest, WhatIsNoLabelIsRefused) {
   ExpectInvalid("labels0: [0] is -2");
 }
 
+TEST_F(SetLabelsTest, NumbersAreTakenWhereTheyAreAskedFor) {
+  const auto is_nan = testing::IsNan();
+  AddSet<double>({4, 0}, {0.5, -7});
+  AddSet<int64_t>({1}, {3}, {1, 1});
+  EXPECT_THAT(*JoinNumbers(store::LabelKind::kTargets, 5, 1),
+              ElementsAre(-7, 3, is_nan, is_nan, 0.5));
+  AddSet<double>({2}, {0.5});
+  ExpectInvalid("labels0: [0] is 0.5, not a whole number; --labels targets");
+  AddSet<double>({2}, {1e39});
+  EXPECT_THAT(
+      std::string(
+          JoinNumbers(store::LabelKind::kTargets, 5, 1).status().message()),
+      HasSubstr("labels0: [0] is 1e+39, more than a float32 can hold"));
+}
+
+TEST_F(SetLabelsTest, SeveralColumnsAreSeveralLabels) {
+  const auto is_nan = testing::IsNan();
+  for (const std::optional<store::LabelKind> kind :
+       {std::optional<store::LabelKind>(),
+        {store::LabelKind::kMultiLabel},
+        {store::LabelKind::kTargets}}) {
+    AddSet<int64_t>({2, 0}, {1, 0, 0, 1}, {2, 2});
+    AddSet<float>({3, 2}, {NAN, NAN, 1, 0}, {2, 2});
+    EXPECT_THAT(*JoinNumbers(kind, 4, 2),
+                ElementsAre(0, 1, is_nan, is_nan, 1, 0, is_nan, is_nan));
+  }
+  AddSet<int64_t>({2}, {1, 0}, {1, 2});
+  AddSet<float>({2}, {1, NAN}, {1, 2});
+  ExpectInvalid("labels1: [0, 1] is nan, but node 2 has the label 0 already");
+}
+
 TEST_F(SetLabelsTest, ShapesThatDoNotFitAreRefused) {
   AddSet<int64_t>({0, 1}, {0});
   ExpectInvalid("labels0");
   AddSet<int64_t>({0}, {0, 1}, {1, 2});
-  ExpectInvalid("labels0");
+  AddSet<int64_t>({1}, {0, 1, 0}, {1, 3});
+  ExpectInvalid("labels1: has 3 columns; labels0 has 2");
+  AddSet<int64_t>({0}, {0, 1}, {1, 2});
+  const absl::Status refused =
+      JoinNumbers(store::LabelKind::kClasses, 5, 2).status();
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("as of classes"));
+}
+
+TEST_F(SetLabelsTest, RowsOfManyColumnsTakeSeveralPasses) {
+  // 1 MiB holds 65 rows at a time.
+  constexpr int64_t kWidth = 1000;
+  std::vector<int64_t> seeds;
+  std::vector<float> labels;
+  for (int64_t i = 0; i < 100; ++i) {
+    seeds.push_back(199 - 2 * i);
+    for (int64_t column = 0; column < kWidth; ++column) {
+      labels.push_back(static_cast<float>(seeds.back() * kWidth + column));
+    }
+  }
+  AddSet(seeds, labels, {100, kWidth});
+  const auto joined = JoinNumbers(store::LabelKind::kTargets, 200, kWidth);
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  for (int64_t i = 0; i < 200 * kWidth; ++i) {
+    const double label = (*joined)[static_cast<size_t>(i)];
+    if (i / kWidth % 2 == 0) {
+      ASSERT_TRUE(std::isnan(label)) << i;
+    } else {
+      ASSERT_EQ(label, i);
+    }
+  }
 }
 
 TEST_F(SetLabelsTest, NodesThatDoNotFitMemoryTakeSeveralPasses) {

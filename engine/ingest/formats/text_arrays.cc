@@ -86,18 +86,24 @@ class MatrixReader {
 
 }  // namespace
 
-absl::Status ForEachLine(
-    ImportContext& context, const std::string& path,
-    absl::FunctionRef<absl::Status(const TextLines& line)> visit) {
+absl::StatusOr<std::unique_ptr<TextLines>> OpenTextLines(
+    ImportContext& context, const std::string& path, size_t max_line_bytes) {
   absl::StatusOr<std::unique_ptr<io::ReadableFile>> file =
       context.files().OpenForRead(path);
   if (absl::IsNotFound(file.status())) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": is missing"));
   }
   HEARTH_RETURN_IF_ERROR(file.status());
+  return TextLines::Open(*std::move(file), max_line_bytes,
+                         context.memory_limit_bytes() / 4);
+}
+
+absl::Status ForEachLine(
+    ImportContext& context, const std::string& path,
+    absl::FunctionRef<absl::Status(const TextLines& line)> visit) {
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<TextLines> lines,
-                          TextLines::Open(*std::move(file)));
-  // How much text a gzip file holds is unknown.
+                          OpenTextLines(context, path));
+  // How much text a compressed file holds is unknown.
   context.Begin("reading", 0);
   uint64_t unreported = 0;
   while (true) {

@@ -1,6 +1,7 @@
 #ifndef HEARTH_ENGINE_INGEST_FORMATS_TEXT_ARRAYS_H_
 #define HEARTH_ENGINE_INGEST_FORMATS_TEXT_ARRAYS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -14,12 +15,18 @@
 #include "engine/ingest/source/import_context.h"
 #include "engine/io/file_system.h"
 
-/// Numbers in text files, plain or gzip, brought to the import's scratch folder
-/// as arrays. All need memory for one line and little more. Errors are
-/// INVALID_ARGUMENT naming file and line, DATA_LOSS for truncated gzip files,
+/// Numbers in text files, plain or compressed, brought to the import's scratch
+/// folder as arrays. All need memory for one line and little more. Errors are
+/// INVALID_ARGUMENT naming file and line, DATA_LOSS for truncated files,
 /// or RESOURCE_EXHAUSTED where the disk has no room.
 
 namespace hearth::ingest {
+
+/// The lines of the file at `path`, of at most `max_line_bytes` each; what zstd
+/// takes of memory is a quarter of the import's limit.
+absl::StatusOr<std::unique_ptr<TextLines>> OpenTextLines(
+    ImportContext& context, const std::string& path,
+    size_t max_line_bytes = TextLines::kMaxLineBytes);
 
 /// Calls `visit` at every line of the file at `path`, as the phase "reading".
 absl::Status ForEachLine(

@@ -1,11 +1,13 @@
 #include "engine/ingest/parse/delimited.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <system_error>
 #include <type_traits>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 
@@ -20,7 +22,7 @@ class FieldScanner {
   FieldScanner(absl::string_view line, Separator separator)
       : next_(line.data()),
         end_(line.data() + line.size()),
-        separator_(separator) {
+        delimiter_(DelimiterOf(separator)) {
     SkipBlanks();
     // A line of blanks has no fields.
     done_ = next_ == end_;
@@ -32,8 +34,8 @@ class FieldScanner {
   absl::string_view Take() {
     const char* const start = next_;
     const char* stop = start;
-    if (separator_ == Separator::kComma) {
-      while (next_ != end_ && *next_ != ',') ++next_;
+    if (delimiter_ != kNoDelimiter) {
+      while (next_ != end_ && *next_ != delimiter_) ++next_;
       stop = next_;
       while (stop != start && IsBlank(stop[-1])) --stop;
       done_ = next_ == end_;
@@ -49,13 +51,30 @@ class FieldScanner {
   }
 
  private:
+  static constexpr char kNoDelimiter = '\0';
+
+  static char DelimiterOf(Separator separator) {
+    switch (separator) {
+      case Separator::kComma:
+        return ',';
+      case Separator::kBlank:
+        return kNoDelimiter;
+      case Separator::kSemicolon:
+        return ';';
+      case Separator::kTab:
+        return '\t';
+    }
+    return kNoDelimiter;
+  }
+
   void SkipBlanks() {
-    while (next_ != end_ && IsBlank(*next_)) ++next_;
+    while (next_ != end_ && IsBlank(*next_) && *next_ != delimiter_) ++next_;
   }
 
   const char* next_;
   const char* const end_;
-  const Separator separator_;
+  /// kNoDelimiter where blanks separate fields.
+  const char delimiter_;
   bool done_ = false;
 };
 
@@ -71,14 +90,28 @@ absl::Status FieldError(const TextLines& lines, size_t index,
                                                  index + 1, ": ", problem));
 }
 
+/// What may be wrong with a line whose field is no number; may be empty.
+absl::string_view Suspicion(const TextLines& lines, absl::string_view field) {
+  if (field.find(';') != absl::string_view::npos) {
+    return " (semicolons do not separate fields here)";
+  }
+  const bool is_word =
+      !field.empty() &&
+      std::none_of(field.begin(), field.end(), absl::ascii_isdigit);
+  return lines.number() == 1 && is_word ? " (a header?)" : "";
+}
+
 // The text is not shown: the file may be none that was meant to be read.
 template <typename T>
-absl::Status Refuse(const TextLines& lines, size_t index, std::errc error) {
+absl::Status Refuse(const TextLines& lines, absl::string_view field,
+                    size_t index, std::errc error) {
   if (error == std::errc::result_out_of_range) {
     return FieldError(lines, index,
                       absl::StrCat("is ", NameOf<T>(), " out of range"));
   }
-  return FieldError(lines, index, absl::StrCat("is not ", NameOf<T>()));
+  return FieldError(
+      lines, index,
+      absl::StrCat("is not ", NameOf<T>(), Suspicion(lines, field)));
 }
 
 /// Whether a number that did not fit is too small rather than too large.
@@ -97,6 +130,21 @@ bool IsTiny(absl::string_view field) {
 }
 
 template <typename T>
+absl::Status ParseOne(const TextLines& lines, absl::string_view field,
+                      size_t index, T& out) {
+  const char* const end = field.data() + field.size();
+  const auto result = std::from_chars(field.data(), end, out);
+  if (result.ec == std::errc() && result.ptr == end) return absl::OkStatus();
+  if (result.ec == std::errc::result_out_of_range && result.ptr == end &&
+      IsTiny<T>(field)) {
+    out = 0;
+    return absl::OkStatus();
+  }
+  return Refuse<T>(lines, field, index,
+                   result.ptr == end ? result.ec : std::errc());
+}
+
+template <typename T>
 absl::Status Parse(const TextLines& lines, Separator separator,
                    absl::Span<T> out) {
   FieldScanner scanner(lines.line(), separator);
@@ -105,16 +153,7 @@ absl::Status Parse(const TextLines& lines, Separator separator,
       return lines.Error(
           absl::StrCat("has ", i, " fields; ", out.size(), " are needed"));
     }
-    const absl::string_view field = scanner.Take();
-    const char* const end = field.data() + field.size();
-    const auto result = std::from_chars(field.data(), end, out[i]);
-    if (result.ec == std::errc() && result.ptr == end) continue;
-    if (result.ec == std::errc::result_out_of_range && result.ptr == end &&
-        IsTiny<T>(field)) {
-      out[i] = 0;
-      continue;
-    }
-    return Refuse<T>(lines, i, result.ptr == end ? result.ec : std::errc());
+    HEARTH_RETURN_IF_ERROR(ParseOne(lines, scanner.Take(), i, out[i]));
   }
   if (scanner.done()) return absl::OkStatus();
   return lines.Error(absl::StrCat("has more than ", out.size(), " fields"));
@@ -142,6 +181,24 @@ absl::Status ParseFields(const TextLines& lines, Separator separator,
 absl::Status ParseFields(const TextLines& lines, Separator separator,
                          absl::Span<double> out) {
   return Parse(lines, separator, out);
+}
+
+absl::Status ParseField(const TextLines& lines,
+                        absl::Span<const absl::string_view> fields,
+                        size_t index, int64_t& out) {
+  return ParseOne(lines, fields[index], index, out);
+}
+
+bool LooksLikeNumber(absl::string_view field) {
+  if (!field.empty() && field[0] == '+') field.remove_prefix(1);
+  const size_t begin = !field.empty() && field[0] == '-' ? 1 : 0;
+  if (field.size() == begin ||
+      !(absl::ascii_isdigit(field[begin]) || field[begin] == '.')) {
+    return false;
+  }
+  double value = 0;
+  const char* const end = field.data() + field.size();
+  return std::from_chars(field.data(), end, value).ptr == end;
 }
 
 }  // namespace hearth::ingest

@@ -1,6 +1,7 @@
 #ifndef HEARTH_ENGINE_INGEST_PARSE_DELIMITED_H_
 #define HEARTH_ENGINE_INGEST_PARSE_DELIMITED_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -17,11 +18,15 @@ enum class Separator {
   kComma,
   /// One or more blanks or tabs between fields, any number around the line.
   kBlank,
+  /// As kComma, with a semicolon.
+  kSemicolon,
+  /// One tab between fields; blanks around a field are ignored.
+  kTab,
 };
 
 /// Splits a line into fields; no quotes, no escapes. Replaces `fields`, which
-/// refer to `line`. A line of blanks, or an empty one, has none; of a line with
-/// commas, fields may be empty.
+/// refer to `line`. A line of blanks, or an empty one, has none; fields that
+/// are not separated by blanks may be empty.
 void SplitFields(absl::string_view line, Separator separator,
                  std::vector<absl::string_view>& fields);
 
@@ -37,6 +42,16 @@ absl::Status ParseFields(const TextLines& lines, Separator separator,
                          absl::Span<float> out);
 absl::Status ParseFields(const TextLines& lines, Separator separator,
                          absl::Span<double> out);
+
+/// Parses one field of that line, which SplitFields gave, as an integer.
+/// INVALID_ARGUMENT as ParseFields. REQUIRES: index < fields.size().
+absl::Status ParseField(const TextLines& lines,
+                        absl::Span<const absl::string_view> fields,
+                        size_t index, int64_t& out);
+
+/// Whether a field is written as numbers are: as ParseFields reads floats, with
+/// a digit or a point in front, and perhaps a sign before that.
+bool LooksLikeNumber(absl::string_view field);
 
 }  // namespace hearth::ingest
 

@@ -47,6 +47,26 @@ TEST(SplitFieldsTest, AtBlanks) {
   EXPECT_THAT(split("  "), IsEmpty());
 }
 
+TEST(SplitFieldsTest, AtSemicolonsAndTabs) {
+  EXPECT_THAT(Split(" 1 ;2,5;\t", Separator::kSemicolon),
+              ElementsAre("1", "2,5", ""));
+  EXPECT_THAT(Split("1\t new york \t\t3", Separator::kTab),
+              ElementsAre("1", "new york", "", "3"));
+  EXPECT_THAT(Split("\t1", Separator::kTab), ElementsAre("", "1"));
+  EXPECT_THAT(Split("", Separator::kTab), IsEmpty());
+}
+
+TEST(LooksLikeNumberTest, NumbersAndWords) {
+  for (const char* const number : {"0", "-7", "+7", "007", "1.5", ".5", "1e3",
+                                   "-2.5E-7", "99999999999999999999"}) {
+    EXPECT_TRUE(LooksLikeNumber(number)) << number;
+  }
+  for (const char* const word : {"", "-", "+", "src", "nan", "inf", "1x", "x1",
+                                 "1 2", "0x1f", "2009-01-01", "--1", "\"1\""}) {
+    EXPECT_FALSE(LooksLikeNumber(word)) << word;
+  }
+}
+
 /// The numbers of `line`, which is the third of its file.
 template <typename T>
 absl::StatusOr<std::vector<T>> Parse(const std::string& line, size_t count,
@@ -89,6 +109,30 @@ TEST(ParseFieldsTest, WhatIsNoInteger) {
   // The error is about the byte after the digits.
   EXPECT_THAT(IntError("99999999999999999999z,1"),
               HasSubstr("is not an integer"));
+}
+
+TEST(ParseFieldsTest, WhatIsSuspected) {
+  EXPECT_EQ(IntError("0;1"),
+            "e.csv: line 3, field 1: is not an integer (semicolons do not "
+            "separate fields here)");
+  auto lines = TextLines::Open(io::NewMemoryFile("src,dst\n", "e.csv"));
+  ASSERT_TRUE((*lines)->Next().value());
+  std::vector<int64_t> out(2);
+  EXPECT_EQ(
+      ParseFields(**lines, Separator::kComma, absl::MakeSpan(out)).message(),
+      "e.csv: line 1, field 1: is not an integer (a header?)");
+}
+
+TEST(ParseFieldTest, OneOfALine) {
+  auto lines = TextLines::Open(io::NewMemoryFile("a;7;0.5\n", "e.csv"));
+  ASSERT_TRUE((*lines)->Next().value());
+  std::vector<absl::string_view> fields;
+  SplitFields((*lines)->line(), Separator::kSemicolon, fields);
+  int64_t number = 0;
+  ASSERT_TRUE(ParseField(**lines, fields, 1, number).ok());
+  EXPECT_EQ(number, 7);
+  EXPECT_EQ(ParseField(**lines, fields, 2, number).message(),
+            "e.csv: line 1, field 3: is not an integer");
 }
 
 TEST(ParseFieldsTest, NumbersOfFields) {

@@ -77,11 +77,4 @@ absl::StatusOr<std::unique_ptr<ByteStream>> NewGzipStream(
   return std::make_unique<GzipStream>(std::move(file), info.size_bytes);
 }
 
-absl::StatusOr<std::unique_ptr<ByteStream>> NewTextStream(
-    std::unique_ptr<io::ReadableFile> file) {
-  HEARTH_ASSIGN_OR_RETURN(const bool is_gzip, IsGzip(*file));
-  return is_gzip ? NewGzipStream(std::move(file))
-                 : NewFileStream(std::move(file));
-}
-
 }  // namespace hearth::ingest

@@ -21,10 +21,6 @@ absl::StatusOr<bool> IsGzip(io::ReadableFile& file);
 absl::StatusOr<std::unique_ptr<ByteStream>> NewGzipStream(
     std::unique_ptr<io::ReadableFile> file);
 
-/// The text of `file`: decompressed if IsGzip, else as it is.
-absl::StatusOr<std::unique_ptr<ByteStream>> NewTextStream(
-    std::unique_ptr<io::ReadableFile> file);
-
 }  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_PARSE_GZIP_FILE_H_

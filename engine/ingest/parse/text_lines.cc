@@ -4,10 +4,12 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "engine/base/status_macros.h"
-#include "engine/ingest/parse/gzip_file.h"
+#include "engine/ingest/parse/named_status.h"
+#include "engine/ingest/parse/text_stream.h"
 
 namespace hearth::ingest {
 namespace {
@@ -17,9 +19,10 @@ constexpr size_t kBufferBytes = 256 << 10;
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TextLines>> TextLines::Open(
-    std::unique_ptr<io::ReadableFile> file, size_t max_line_bytes) {
+    std::unique_ptr<io::ReadableFile> file, size_t max_line_bytes,
+    uint64_t max_window_bytes) {
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> stream,
-                          NewTextStream(std::move(file)));
+                          NewTextStream(std::move(file), max_window_bytes));
   return std::make_unique<TextLines>(std::move(stream), max_line_bytes);
 }
 
@@ -63,6 +66,11 @@ absl::StatusOr<bool> TextLines::Next() {
     status_ = Fill();
     HEARTH_RETURN_IF_ERROR(status_);
     searched = begin_ + unfinished;
+    if (has_begun_) continue;
+    has_begun_ = true;
+    status_ = Begin();
+    HEARTH_RETURN_IF_ERROR(status_);
+    searched = begin_;
   }
   status_ = Error(absl::StrCat("is longer than ", max_line_bytes_, " bytes"));
   return status_;
@@ -84,6 +92,14 @@ absl::Status TextLines::Fill() {
                                    space.size())));
   is_over_ = count < space.size();
   end_ += count;
+  return absl::OkStatus();
+}
+
+absl::Status TextLines::Begin() {
+  const absl::string_view head(buffer_.data(), end_);
+  HEARTH_RETURN_IF_ERROR(Named(CheckIsText(head), path()));
+  has_mark_ = absl::StartsWith(head, kByteOrderMark);
+  if (has_mark_) begin_ = kByteOrderMark.size();
   return absl::OkStatus();
 }
 

@@ -46,8 +46,46 @@ TEST(TextLinesTest, EndsOfLines) {
   EXPECT_THAT(All("a\rb\nc\r"), ElementsAre("a\rb", "c\r"));
 }
 
-TEST(TextLinesTest, GzipIsDecompressed) {
+TEST(TextLinesTest, CompressedTextIsDecompressed) {
   EXPECT_THAT(All(Gzip("1,2\n3,4\n")), ElementsAre("1,2", "3,4"));
+  EXPECT_THAT(All(Zstd("1,2\n3,4\n")), ElementsAre("1,2", "3,4"));
+}
+
+TEST(TextLinesTest, AByteOrderMarkIsSkipped) {
+  for (const std::string text : {"", "1\n",
+                                 "1\n\xef\xbb\xbf"
+                                 "2"}) {
+    const std::string marked = "\xef\xbb\xbf" + text;
+    EXPECT_EQ(All(marked), All(text));
+    EXPECT_EQ(All(Gzip(marked)), All(text));
+    const auto lines = Open(marked);
+    EXPECT_EQ(lines->Next().value(), !text.empty());
+    EXPECT_TRUE(lines->has_mark());
+  }
+  const auto lines = Open("1\n");
+  EXPECT_TRUE(lines->Next().value());
+  EXPECT_FALSE(lines->has_mark());
+  // A line may be as long with a mark before it as without.
+  EXPECT_TRUE(Open("\xef\xbb\xbf"
+                   "12345\n",
+                   5)
+                  ->Next()
+                  .ok());
+}
+
+TEST(TextLinesTest, WhatIsNoTextIsRefusedByWhatItIs) {
+  for (const std::string& bytes :
+       {std::string("\xff\xfe"
+                    "0\0",
+                    4),
+        Gzip(Gzip("0 1\n")), BuildZip({{.name = "a"}})}) {
+    const auto lines = Open(bytes);
+    const absl::Status refused = lines->Next().status();
+    EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+    EXPECT_THAT(std::string(refused.message()),
+                testing::StartsWith("edge.csv: is "));
+    EXPECT_EQ(lines->Next().status(), refused);
+  }
 }
 
 TEST(TextLinesTest, LinesCrossTheBuffer) {

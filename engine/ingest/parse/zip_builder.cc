@@ -1,6 +1,7 @@
 #include "engine/ingest/parse/zip_builder.h"
 
 #include <zlib.h>
+#include <zstd.h>
 
 #include <cstdlib>
 
@@ -107,6 +108,25 @@ std::string Deflate(const std::string& text) {
 
 std::string Gzip(const std::string& text) {
   return Compress(text, MAX_WBITS + 16);
+}
+
+std::string Zstd(const std::string& text, int window_log) {
+  ZSTD_CStream* const stream = ZSTD_createCStream();
+  ZSTD_CCtx_setParameter(stream, ZSTD_c_windowLog, window_log);
+  ZSTD_CCtx_setParameter(stream, ZSTD_c_checksumFlag, 1);
+  // Without the size of the text the frame declares its window.
+  ZSTD_inBuffer input = {text.data(), text.size(), 0};
+  std::string out(ZSTD_compressBound(text.size()) + 64, '\0');
+  ZSTD_outBuffer output = {out.data(), out.size(), 0};
+  while (input.pos < input.size) {
+    ZSTD_compressStream2(stream, &output, &input, ZSTD_e_continue);
+  }
+  if (ZSTD_compressStream2(stream, &output, &input, ZSTD_e_end) != 0) {
+    std::abort();
+  }
+  ZSTD_freeCStream(stream);
+  out.resize(output.pos);
+  return out;
 }
 
 }  // namespace hearth::ingest

@@ -30,6 +30,9 @@ std::string BuildZip(const std::vector<ZipSource>& members, bool zip64 = false,
 std::string Deflate(const std::string& text);
 std::string Gzip(const std::string& text);
 
+/// `text` as a zstd file, with a checksum and a window of 2^`window_log` bytes.
+std::string Zstd(const std::string& text, int window_log = 20);
+
 }  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_PARSE_ZIP_BUILDER_H_

@@ -1,7 +1,7 @@
-"""Turns the columns of a table of nodes into features, classes and parts of the split.
+"""Turns the columns of a table of nodes into features, classes or targets, and the split.
 
 Each reader takes one batch after another and keeps what it must: the classes 4
-bytes a node, the split 1. Errors name the file and the row.
+bytes a node, each target 4, the split 1. Errors name the file and the row.
 """
 
 from __future__ import annotations
@@ -126,13 +126,48 @@ class ClassReader:
             if value != value:
                 return UNLABELED
             if not value.is_integer():
-                raise ValueError(f"{value} is not a class")
+                raise ValueError(f"{value} is not a class; --target takes numbers to predict")
             value = int(value)
         if value == "" or (isinstance(value, int) and value < 0):
             return UNLABELED
         if len(self._codes) >= MAX_CLASSES and value not in self._codes:
             raise ValueError(f"more than {MAX_CLASSES} classes")
         return self._codes.setdefault(value, len(self._codes))
+
+
+class TargetReader:
+    """float32 numbers to predict, a column each; a row without any is unlabeled."""
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self.columns = list(columns)
+        self._of_nodes: list[npt.NDArray[np.float32]] = []
+
+    def append(self, batch: Batch) -> npt.NDArray[np.bool_]:
+        """Takes a batch; returns which of its nodes have targets."""
+        columns = [self._column(batch, name) for name in self.columns]
+        values = np.stack(columns, axis=1)
+        with np.errstate(over="ignore"):
+            single = values.astype(np.float32)
+        missing = np.isnan(single)
+        labeled: npt.NDArray[np.bool_] = np.asarray(~missing.all(axis=1))
+        for wrong, message in ((np.isinf(single), "a value beyond float32"),
+                               (missing & labeled[:, None], "no value, where other targets have")):
+            rows, places = np.nonzero(wrong)
+            if len(rows):
+                raise batch.error(int(rows[0]), f"column {self.columns[places[0]]!r}: {message}")
+        self._of_nodes.append(single)
+        return labeled
+
+    def finish(self) -> npt.NDArray[np.float32]:
+        """(N) of one column, (N, columns) of several; NaN: unlabeled."""
+        joined = np.concatenate(self._of_nodes)
+        return joined[:, 0] if len(self.columns) == 1 else joined
+
+    def _column(self, batch: Batch, name: str) -> npt.NDArray[Any]:
+        column = batch.columns.column(name)
+        if not is_feature(column.type) or hasattr(column.type, "value_type"):
+            raise batch.error(0, f"column {name!r} of type {column.type} is not of numbers")
+        return _floats(column)
 
 
 class SplitReader:
@@ -164,9 +199,12 @@ class SplitReader:
         return {name: np.flatnonzero(joined == part) for part, name in enumerate(PARTS)}
 
 
-def seeded_split(labels: npt.NDArray[np.int64], seed: int) -> dict[str, npt.NDArray[np.int64]]:
-    """60/20/20 of the nodes that have a class. RandomState's stream is frozen."""
-    order = np.random.RandomState(seed).permutation(np.flatnonzero(labels != UNLABELED))
+def seeded_split(labels: npt.NDArray[Any], seed: int) -> dict[str, npt.NDArray[np.int64]]:
+    """60/20/20 of the nodes that have a class or targets. RandomState's stream is frozen."""
+    labeled = labels != UNLABELED
+    if labels.dtype.kind == "f":
+        labeled = ~np.isnan(labels).reshape(len(labels), -1).all(axis=1)
+    order = np.random.RandomState(seed).permutation(np.flatnonzero(labeled))
     bounds = [len(order) * 60 // 100, len(order) * 80 // 100]
     return {name: np.sort(part) for name, part in zip(PARTS, np.split(order, bounds))}
 

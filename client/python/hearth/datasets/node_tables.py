@@ -12,25 +12,35 @@ import pyarrow.parquet
 
 from hearth.datasets.id_map import BadId, IdMap, ids_of, is_integer_column
 from hearth.datasets.manifest import ConversionError
-from hearth.datasets.node_columns import ClassReader, FeatureReader, SplitReader, is_feature
+from hearth.datasets.node_columns import (ClassReader, FeatureReader, SplitReader, TargetReader,
+                                          is_feature)
 from hearth.datasets.npy_stream import NpyWriter
 from hearth.datasets.table_layouts import Nodes
-from hearth.datasets.table_reader import Batch, is_parquet, read_batches, read_schema, require
+from hearth.datasets.table_reader import (Batch, files_of, folder_columns, is_parquet,
+                                          read_batches, read_schema, require)
 
 
 @dataclass
 class NodeTable:
-    """A node type: the files of its table, in order, and the columns to read.
+    """A node type: the files or folders of its table, in order, and the columns to read.
 
     None for a column means the default: every other column as features, the
-    columns "label" and "split" if there are such. [] and "" mean none.
+    columns "label" (unless there are targets) and "split" if there are such. []
+    and "" mean none.
     """
 
     paths: list[Path] = field(default_factory=list)
     id_column: str = "id"
     features: Optional[list[str]] = None
     label: Optional[str] = None
+    targets: list[str] = field(default_factory=list)
     split: Optional[str] = None
+
+    @property
+    def columns(self) -> list[str]:
+        """All that are read. Of a settled table."""
+        return [name for name in (self.id_column, *(self.features or []), self.label,
+                                  *self.targets, self.split) if name]
 
 
 class NodeIds(NamedTuple):
@@ -41,23 +51,37 @@ class NodeIds(NamedTuple):
 
 
 def settle_columns(kind: str, table: NodeTable) -> NodeTable:
-    """Puts the defaults in, by the schema of the first file; checks the others against it."""
-    path = table.paths[0]
+    """Puts the defaults and the files in, by the schema of the first file; checks the others
+    against it."""
+    paths = [file for path in table.paths for file in files_of(path)]
+    path = paths[0]
     schema = read_schema(path)
-    label = _or_default(table.label, "label", schema)
+    label = _or_default(table.label, "label", schema) if not table.targets else table.label or ""
+    if label and table.targets:
+        raise ConversionError(f"nodes of type {kind} have classes (--label) or targets (--target), "
+                              "not both")
     split = _or_default(table.split, "split", schema)
     features = table.features
     if features is None:
-        features = [name for name in schema.names if name not in (table.id_column, label, split)]
+        features = [name for name in schema.names
+                    if name not in (table.id_column, label, split, *table.targets)]
         for name in features:
             if not is_feature(schema.field(name).type):
                 raise ConversionError(
                     f"{path}: column {name!r} of type {schema.field(name).type} is not a feature: "
                     f"name those that are with --features {kind}=COLUMN,...")
-    named = [name for name in (table.id_column, *features, label, split) if name]
-    for other in table.paths:
-        require(other, read_schema(other), named)
-    return NodeTable(table.paths, table.id_column, features, label, split)
+    settled = NodeTable(paths, table.id_column, features, label, table.targets, split)
+    for other in paths:
+        require(other, read_schema(other), settled.columns)
+    return settled
+
+
+def unused_columns(paths: list[Path], columns: list[str]) -> list[str]:
+    """The columns of a table's files and folders that are not among those that are read."""
+    files = [file for path in paths for file in files_of(path)]
+    found = [name for file in files for name in read_schema(file).names]
+    return [name for name in dict.fromkeys([*found, *folder_columns(paths)])
+            if name not in columns]
 
 
 def read_nodes(kind: str, table: NodeTable, folder: Path,
@@ -71,7 +95,7 @@ def read_nodes(kind: str, table: NodeTable, folder: Path,
     collector = _Collector(table, as_integers, folder / f"node_ids.{kind}.parquet", feature_path)
     try:
         for path in table.paths:
-            for batch in read_batches(path, text + (table.features or []), text):
+            for batch in read_batches(path, table.columns, text):
                 collector.append(batch)
     finally:
         collector.close()
@@ -91,7 +115,8 @@ class _Collector:
         self._num_nodes = 0
         self._features = FeatureReader(table.features) if table.features else None
         self._feature_writer: Optional[NpyWriter] = None
-        self._labels = ClassReader(table.label) if table.label else None
+        self._classes = ClassReader(table.label) if table.label else None
+        self._targets = TargetReader(table.targets) if table.targets else None
         self._split = SplitReader(table.split) if table.split else None
 
     def append(self, batch: Batch) -> None:
@@ -103,7 +128,8 @@ class _Collector:
             if self._feature_writer is None:
                 self._feature_writer = NpyWriter(self._feature_path, "<f4", rows.shape[1:])
             self._feature_writer.append(rows)
-        labeled = self._labels.append(batch) if self._labels else None
+        reader = self._classes or self._targets
+        labeled = reader.append(batch) if reader else None
         if self._split:
             self._split.append(batch, labeled)
 
@@ -115,9 +141,9 @@ class _Collector:
         if duplicate is not None:
             row, earlier = map(self._place, duplicate)
             raise ConversionError(f"{row}: the id of {earlier} again")
-        labels = None
-        if self._labels:
-            labels, names = self._labels.finish(self._table.paths[0])
+        labels: Optional[Any] = self._targets.finish() if self._targets else None
+        if self._classes:
+            labels, names = self._classes.finish(self._table.paths[0])
             if names is not None:
                 class_path.write_text(json.dumps(names, indent=1) + "\n", encoding="utf-8")
         nodes = Nodes(

@@ -25,12 +25,18 @@ class Nodes(NamedTuple):
 
     num_nodes: int
     feature_dim: int  # 0: no features
-    labels: Optional[Ids]
+    labels: Optional[npt.NDArray[Any]]  # int64: classes; float32: numbers to predict
     split: Optional[dict[str, Ids]]
 
     @property
+    def has_numbers(self) -> bool:
+        return self.labels is not None and self.labels.dtype.kind == "f"
+
+    @property
     def num_classes(self) -> int:
-        return 0 if self.labels is None else int(self.labels.max(initial=-1)) + 1
+        if self.labels is None or self.has_numbers:
+            return 0
+        return int(self.labels.max(initial=-1)) + 1
 
     @property
     def is_target(self) -> bool:
@@ -83,6 +89,9 @@ class GraphBoltFolder:
             raise ConversionError("no node type has both classes and a split")
         for kind, one in targets.items():
             _target(kind, one)
+        if len({one.has_numbers for one in targets.values()}) > 1:
+            raise ConversionError("some node types have classes and some have targets: a dataset "
+                                  "has labels of one kind")
         lines = ["graph:", "  nodes:"]
         lines += [f'    - {{type: "{kind}", num: {one.num_nodes}}}' for kind, one in nodes.items()]
         lines += ["  edges:"]
@@ -102,7 +111,8 @@ class GraphBoltFolder:
 
     def _task(self, kind: str, one: Nodes) -> list[str]:
         labels, split = _target(kind, one)
-        lines = [f'  - name: "{kind}_classification"', f"    num_classes: {one.num_classes}"]
+        lines = ([f'  - name: "{kind}_regression"'] if one.has_numbers else
+                 [f'  - name: "{kind}_classification"', f"    num_classes: {one.num_classes}"])
         for part, set_name in zip(PARTS, ("train_set", "validation_set", "test_set")):
             lines += [f"    {set_name}:", f'      - type: "{kind}"', "        data:"]
             ids = split[part]
@@ -118,11 +128,11 @@ def new_layout(folder: Path, num_types: int, num_relations: int) -> Any:
     return NumpyFolder(folder) if is_plain else GraphBoltFolder(folder)
 
 
-def _target(kind: str, one: Nodes) -> tuple[Ids, dict[str, Ids]]:
+def _target(kind: str, one: Nodes) -> tuple[npt.NDArray[Any], dict[str, Ids]]:
     """The labels and the split of a type that has both; raises ConversionError for others."""
     if one.labels is None:
         raise ConversionError(f"nodes of type {kind} have no classes: name their column with "
-                              f"--label {kind}=COLUMN")
+                              f"--label {kind}=COLUMN, or numbers to predict with --target")
     if one.split is None:
         raise ConversionError(f"nodes of type {kind} have no split: name its column with --split "
                               f"{kind}=COLUMN, or have one drawn with --split-seed")

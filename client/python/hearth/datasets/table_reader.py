@@ -1,8 +1,10 @@
 """Streams Parquet and CSV tables in batches of rows.
 
-Memory is that of a batch, and for Parquet of the columns of a row group. CSV
-files have a header; .gz is decompressed on the way. Columns read as text are
-never guessed at: the text is as it stands in the file.
+A table is a file, or a folder of parts as Spark writes one. Memory is that of a
+batch, and for Parquet of the columns of a row group. CSV files have a header, and
+commas (in .tsv tabs) between fields, or semicolons if the header has those alone;
+.gz, .bz2 and .zst are decompressed on the way. Columns read as text are never
+guessed at: the text is as it stands in the file.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ ROWS_PER_BATCH = 1 << 16
 BYTES_PER_BLOCK = 1 << 22
 
 _CSV_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_COMPRESSIONS = (".gz", ".bz2", ".zst")
 
 
 class Batch(NamedTuple):
@@ -31,6 +34,29 @@ class Batch(NamedTuple):
 
     def error(self, position: int, message: str) -> ConversionError:
         return ConversionError(f"{self.path}: row {self.first_row + position}: {message}")
+
+
+def files_of(path: Path) -> list[Path]:
+    """The files of a table in order: `path` itself, or those in a folder and the folders in it.
+
+    Names that begin with `_` or `.` (_SUCCESS, checksums) and empty files are no parts."""
+    if not path.is_dir():
+        return [path]
+    parts = [file for file in sorted(path.rglob("*"))
+             if not any(name.startswith(("_", ".")) for name in file.relative_to(path).parts)
+             and (is_parquet(file) or _csv_suffix(file)) and file.is_file()
+             and file.stat().st_size]
+    if not parts:
+        raise ConversionError(f"{path}: a folder without Parquet or CSV files")
+    return parts
+
+
+def folder_columns(paths: Sequence[Path]) -> list[str]:
+    """Columns whose values are in names of folders alone (`year=2001`), where Spark puts those
+    that a table is partitioned by."""
+    return list(dict.fromkeys(
+        name.partition("=")[0] for path in paths if path.is_dir() for file in files_of(path)
+        for name in file.relative_to(path).parts[:-1] if "=" in name))
 
 
 def is_parquet(path: Path) -> bool:
@@ -81,16 +107,30 @@ def _csv(path: Path, columns: Sequence[str], text: Sequence[str]) -> Iterator[pa
         yield from reader
 
 
+def _csv_suffix(path: Path) -> str:
+    """.csv or .tsv, whether compressed or not; empty for other files."""
+    plain = path.with_suffix("") if path.suffix in _COMPRESSIONS else path
+    return plain.suffix if plain.suffix in _CSV_DELIMITERS else ""
+
+
 def _open_csv(path: Path, types: dict[str, pa.DataType]) -> pa.csv.CSVStreamingReader:
-    plain = path.with_suffix("") if path.suffix == ".gz" else path
-    if plain.suffix not in _CSV_DELIMITERS:
-        raise ConversionError(f"{path}: not named .parquet, .pq, .csv, .tsv, .csv.gz or .tsv.gz")
+    suffix = _csv_suffix(path)
+    if not suffix:
+        raise ConversionError(f"{path}: not named .parquet, .pq, .csv or .tsv, perhaps with "
+                              f"{', '.join(_COMPRESSIONS)} behind")
     return pa.csv.open_csv(
         pa.input_stream(str(path), compression="detect"),
         # One thread: only then do errors tell the row.
         pa.csv.ReadOptions(use_threads=False, block_size=BYTES_PER_BLOCK),
-        pa.csv.ParseOptions(delimiter=_CSV_DELIMITERS[plain.suffix], newlines_in_values=True),
+        pa.csv.ParseOptions(delimiter=_delimiter(path, _CSV_DELIMITERS[suffix]),
+                            newlines_in_values=True),
         pa.csv.ConvertOptions(column_types=types, include_columns=list(types) or None))
+
+
+def _delimiter(path: Path, usual: str) -> str:
+    with pa.input_stream(str(path), compression="detect") as stream:
+        header = stream.read(BYTES_PER_BLOCK).partition(b"\n")[0]
+    return ";" if b";" in header and usual.encode() not in header else usual
 
 
 def _named(path: Path, error: Exception) -> ConversionError:

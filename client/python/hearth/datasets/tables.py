@@ -6,24 +6,28 @@
 
 - A table of nodes has a column of ids, integers or strings, each once; nodes are
   numbered in the order of the rows, and `node_ids.TYPE.parquet` keeps that map.
-  Given several times, --nodes TYPE=... names the parts of one table.
+  Given several times, --nodes TYPE=... names the parts of one table; a folder is
+  all its parts, as Spark writes them.
 - Features are numbers or lists of numbers, all of one length: the named columns,
   or every column that is no id, class or split; written as float32. A missing
   value is an error.
 - Classes: whole numbers are taken as they are; other values are numbered in the
   order of their names, which `classes.TYPE.json` keeps. Empty, null, NaN or
   negative: unlabeled.
+- Numbers to predict, in one column or several, are named with --target; missing
+  or NaN: unlabeled. Such a folder is imported with --labels targets.
 - The split: train, valid (or validation, or val), test, or empty for none; or
   60/20/20 of the labeled nodes, drawn with --split-seed.
 - A table of edges has a column of source ids and one of destination ids. Edges
   are kept as they are: repeats, self loops and one direction.
+- Columns that are not read are told.
 - CSV has a header, and ids in it are text: `007` is not `7`, unless the ids in
   the table of nodes are integers.
 
 One node type and one relation become a numpy folder; anything else becomes the
 raw folder of a GraphBolt OnDiskDataset.
 
-Memory: per node 5 bytes for class and split, and for its id 24 if that is an
+Memory: per node 5 bytes for class and split (4 for each target), and for its id 24 if that is an
 integer or else 16 and the length of the longest, twice that while a type is read
 (see id_map.py); besides that a batch of rows, and of Parquet a row group. Edges
 and features only pass through. The folder appears
@@ -54,10 +58,11 @@ from hearth.datasets.atomic_folder import atomic_folder
 from hearth.datasets.id_map import BadId, describe, ids_of
 from hearth.datasets.manifest import ConversionError
 from hearth.datasets.node_columns import seeded_split
-from hearth.datasets.node_tables import NodeIds, NodeTable, read_nodes, settle_columns
+from hearth.datasets.node_tables import (NodeIds, NodeTable, read_nodes, settle_columns,
+                                         unused_columns)
 from hearth.datasets.npy_stream import PairWriter
 from hearth.datasets.table_layouts import Nodes, new_layout
-from hearth.datasets.table_reader import Batch, read_batches, read_schema, require
+from hearth.datasets.table_reader import Batch, files_of, read_batches, read_schema, require
 
 FORMAT = "hearth-tables-1"
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
@@ -65,7 +70,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 @dataclass
 class EdgeTable:
-    """A relation: the files of its table, and the columns of source and destination."""
+    """A relation: the files or folders of its table, the columns of source and destination."""
 
     paths: list[Path] = field(default_factory=list)
     ends: tuple[str, str] = ("src", "dst")
@@ -85,7 +90,7 @@ def read_edges(relation: str, table: EdgeTable, ids: dict[str, NodeIds], path: P
     source, _, destination = relation.split(":")
     writer = PairWriter(path)
     try:
-        for file in table.paths:
+        for file in (file for path in table.paths for file in files_of(path)):
             require(file, read_schema(file), table.ends)
             for batch in read_batches(file, list(dict.fromkeys(table.ends)), table.ends):
                 writer.append(_end(batch, table.ends[0], source, ids[source]),
@@ -113,6 +118,10 @@ def convert(tables: Tables, output: Path) -> dict[str, Any]:
     if manifests.read(output, "hearth-tables-") is None:
         manifests.refuse_foreign(output, "converted from tables")
     settled = {kind: settle_columns(kind, table) for kind, table in tables.nodes.items()}
+    left_out = {kind: unused_columns(tables.nodes[kind].paths, table.columns)
+                for kind, table in settled.items()}
+    left_out.update({relation: unused_columns(edges.paths, list(edges.ends))
+                     for relation, edges in tables.edges.items()})
     with atomic_folder(output) as folder:
         layout = new_layout(folder, len(tables.nodes), len(tables.edges))
         nodes: dict[str, Nodes] = {}
@@ -135,21 +144,26 @@ def convert(tables: Tables, output: Path) -> dict[str, Any]:
             "edges": num_edges,
             "feature_dim": {kind: one.feature_dim for kind, one in nodes.items()},
             "classes": {kind: one.num_classes for kind, one in nodes.items()},
+            "columns left out": {name: columns for name, columns in left_out.items() if columns},
         }
         manifests.write(folder, _origin(settled, tables, layout.name), counts)
+    if any(one.has_numbers for one in nodes.values()):
+        _say("import it with --labels targets: the labels are numbers to predict")
     return {"layout": layout.name, **counts}
 
 
 def _origin(nodes: dict[str, NodeTable], tables: Tables, layout: str) -> dict[str, Any]:
     def files(paths: list[Path]) -> dict[str, int]:
-        return {path.name: path.stat().st_size for path in paths}
+        return {file.relative_to(path.parent).as_posix(): file.stat().st_size
+                for path in paths for file in files_of(path)}
 
     return {
         "format": FORMAT,
         "layout": layout,
         "split_seed": tables.split_seed,
-        "nodes": {kind: {"bytes_of_files": files(table.paths), "id": table.id_column,
-                         "features": table.features, "label": table.label, "split": table.split}
+        "nodes": {kind: {"bytes_of_files": files(tables.nodes[kind].paths),
+                         "id": table.id_column, "features": table.features,
+                         "label": table.label, "targets": table.targets, "split": table.split}
                   for kind, table in nodes.items()},
         "edges": {relation: {"bytes_of_files": files(table.paths), "ends": table.ends}
                   for relation, table in tables.edges.items()},
@@ -162,13 +176,17 @@ def parse_arguments(arguments: Optional[Sequence[str]]) -> tuple[Tables, Path]:
         description="Convert Parquet and CSV tables into a folder that Hearth imports.")
     add = parser.add_argument
     add("--output", type=Path, required=True, help="folder to make")
-    add("--nodes", action="append", default=[], metavar="TYPE=FILE", help="a table of nodes")
-    add("--edges", action="append", default=[], metavar="SRC:REL:DST=FILE", help="one of edges")
+    add("--nodes", action="append", default=[], metavar="TYPE=PATH",
+        help="a table of nodes: a file, or a folder of parts")
+    add("--edges", action="append", default=[], metavar="SRC:REL:DST=PATH",
+        help="one of edges")
     add("--id", action="append", default=[], metavar="TYPE=COLUMN", help="default: id")
     add("--features", action="append", default=[], metavar="TYPE=COLUMN,...",
         help="default: all columns but those of id, class and split; TYPE= for none")
     add("--label", action="append", default=[], metavar="TYPE=COLUMN",
         help="classes; default: label, if there is one; TYPE= for none")
+    add("--target", action="append", default=[], metavar="TYPE=COLUMN,...",
+        help="numbers to predict, in place of classes")
     add("--split", action="append", default=[], metavar="TYPE=COLUMN",
         help="train, valid, test or empty; default: split, if there is one; TYPE= for none")
     add("--split-seed", type=int, help="draws 60/20/20 where there are classes and no split")
@@ -204,6 +222,8 @@ def _tables(options: argparse.Namespace) -> Tables:
             setattr(_known(nodes, f"--{flag}", kind), name, column)
     for kind, columns in _pairs("--features", options.features):
         _known(nodes, "--features", kind).features = columns.split(",") if columns else []
+    for kind, columns in _pairs("--target", options.target):
+        _known(nodes, "--target", kind).targets = columns.split(",")
     for relation, columns in _pairs("--ends", options.ends):
         ends = columns.split(",")
         if len(ends) != 2:
@@ -235,7 +255,8 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         print(f"tables: error: {error}", file=sys.stderr)
         return 1
     for what, count in counts.items():
-        _say(f"{what}: {count}")
+        if count:
+            _say(f"{what}: {count}")
     return 0
 
 

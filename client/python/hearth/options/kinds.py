@@ -31,6 +31,8 @@ _FIELDS: dict[str, dict[str, tuple[str, ...]]] = {
         "fill-features": ("fill_features",), "bfloat16": ("bfloat16_features",),
         "undirected": ("edges.add_reverse",), "dedup": ("edges.remove_duplicates",),
         "self-loops": ("edges.self_loops",), "relabel": ("edge_list.relabel",),
+        "header": ("edge_list.header",),
+        "columns": ("edge_list.source_column", "edge_list.destination_column"),
         "split": ("ogb.split",), "igb-classes": ("igb.num_classes",),
         "split-seed": ("igb.split_seed",)},
     "generate": {
@@ -54,7 +56,7 @@ _CHOICES = {"generate": {"graph": ("communities", "rmat")}}
 _PATHS = ("source", "to")
 # Words of enums that are not the names of their values.
 _WORDS = {"SelfLoops": ("keep", "remove", "add"), "NonFinite": ("refuse", "keep", "zero"),
-          "FeatureFill": ("none", "mean")}
+          "FeatureFill": ("none", "mean"), "EdgeListHeader": ("auto", "yes", "no")}
 _TRAIN_KINDS = ("train", "prepare", "explain")
 KINDS = (*_TRAIN_KINDS, *_FIELDS)
 """All kinds of jobs."""
@@ -137,7 +139,7 @@ def _set(name: str, fields: tuple[str, ...], value: Value, spec: Message) -> Non
     if len(fields) > 1:
         values = list(value.split(",") if isinstance(value, str) else cast("list[Value]", value))
         if len(values) != len(fields):
-            raise invalid(_keyword(name), f"{value!r} is not a list of {len(fields)} numbers")
+            raise invalid(_keyword(name), f"{value!r} is not a list of {len(fields)} values")
     for path, one in zip(fields, values):
         _field(cast(Descriptor, spec.DESCRIPTOR), path).set(name, one, spec)
 

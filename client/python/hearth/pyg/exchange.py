@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
-from hearth.client import Client, Dataset
-from hearth.graphs import DatasetRecord
-from hearth.options.values import Value
 from hearth.pyg.packages import geometric, numpy, torch
 
+if TYPE_CHECKING:  # Folders are written and read without grpcio.
+    from hearth.client import Client, Dataset
+    from hearth.graphs import DatasetRecord
+    from hearth.options.values import Value
+
 AnyPath = Union[str, os.PathLike[str]]
-_PARTS = ("train", "valid", "test")
-_MASKS = {"train": "train_mask", "valid": "val_mask", "test": "test_mask"}
+MASKS = {"train": "train_mask", "valid": "val_mask", "test": "test_mask"}
 _SETS = {"train": "train_set", "valid": "validation_set", "test": "test_set"}
 _DTYPES = ("float32", "float16", "bfloat16")
 
@@ -51,7 +53,8 @@ def import_data(client: Client, name: str, data: Any, folder: Optional[AnyPath] 
     (fill_features="mean" for types of nodes without x, undirected=True, ...). Features stay
     float32, float16 or bfloat16, other numbers become float32; masks become the split; y of whole
     numbers are classes (-1: unlabeled), of numbers targets, and of several columns what the
-    importer takes them for, or labels= says.
+    importer takes them for, or labels= says. The logger `hearth` warns of attributes that are
+    left out, such as edge_attr.
     """
     if isinstance(data, (str, os.PathLike)):
         found: dict[str, Any] = {"format": "graphbolt"}
@@ -63,6 +66,10 @@ def import_data(client: Client, name: str, data: Any, folder: Optional[AnyPath] 
             parent = temporary.enter_context(tempfile.TemporaryDirectory(prefix="hearth-pyg-"))
             folder = Path(parent) / "data"
         found = dict(write_folder(data, folder))
+        unused = left_out(data)
+        if unused:
+            logging.getLogger("hearth").warning("dataset %s is made without %s", name,
+                                                ", ".join(unused))
         return client.import_dataset(name, folder, **{**found, **options})
 
 
@@ -72,9 +79,31 @@ def write_folder(data: Any, folder: AnyPath) -> dict[str, Value]:
     torch()
     target = Path(folder)
     target.mkdir(parents=True)
+    return fill_folder(data, target)
+
+
+def fill_folder(data: Any, folder: Path, all_parts: bool = True) -> dict[str, Value]:
+    """As write_folder, into an empty folder. Without `all_parts`, parts of the split that have no
+    mask are left out, except that one node type has a mask of training."""
     if isinstance(data, geometric().data.HeteroData):
-        return _write_hetero(data, target)
-    return _write_homogeneous(data, target)
+        return _write_hetero(data, folder, all_parts)
+    return _write_homogeneous(data, folder, all_parts)
+
+
+def stores_of(data: Any) -> list[Any]:
+    """What holds the attributes of nodes: Data itself, or HeteroData's stores of node types."""
+    is_hetero = isinstance(data, geometric().data.HeteroData)
+    return [data[kind] for kind in data.node_types] if is_hetero else [data]
+
+
+def left_out(data: Any) -> list[str]:
+    """Names of the attributes that no dataset has a place for: edge_attr, pos, ..."""
+    taken = {"x", "y", "num_nodes", "edge_index", *MASKS.values()}
+    if not isinstance(data, geometric().data.HeteroData):
+        return [key for key in data.keys() if key not in taken]
+    kinds = [*data.node_types, *data.edge_types]
+    return [f"{key} of {kind if isinstance(kind, str) else ':'.join(kind)}"
+            for kind in kinds for key in data[kind].keys() if key not in taken]
 
 
 def read_folder(folder: AnyPath, dataset: Optional[DatasetRecord] = None) -> Any:
@@ -87,7 +116,7 @@ def read_folder(folder: AnyPath, dataset: Optional[DatasetRecord] = None) -> Any
     data = geometric().data.Data(x=_features(source / "node_feat.npy", dtype),
                                  y=_tensor(source / "node_label.npy"),
                                  edge_index=_read_edges(source))
-    for part, mask in _MASKS.items():
+    for part, mask in MASKS.items():
         data[mask] = _mask(_tensor(source / f"{part}_idx.npy"), data.num_nodes)
     return data
 
@@ -125,23 +154,26 @@ def _read_graphbolt(folder: Path) -> Any:
         for entry in text["tasks"][0].get(name, []):
             (seeds,) = (one["path"] for one in entry["data"] if one["name"] == "seeds")
             nodes = nodes_of(entry)
-            nodes[_MASKS[part]] = _mask(_tensor(folder / seeds), nodes.num_nodes)
+            nodes[MASKS[part]] = _mask(_tensor(folder / seeds), nodes.num_nodes)
     return data
 
 
-def _write_homogeneous(data: Any, folder: Path) -> dict[str, Value]:
+def _write_homogeneous(data: Any, folder: Path, all_parts: bool) -> dict[str, Value]:
     for name in ("x", "edge_index", "y"):
         if data.get(name) is None:
             raise ValueError(f"the data have no {name}")
     is_bfloat16 = _write_features(data.x, folder / "node_feat.npy", "x")
     _save(folder / "edge_index.npy", _edges(data.edge_index, "edge_index"))
     _save(folder / "node_label.npy", _labels(data.y, data.num_nodes, "y"))
-    for part, ids in _split(data, data.num_nodes, "the data").items():
+    split = _split(data, data.num_nodes, "the data", all_parts)
+    if "train" not in split:
+        raise ValueError("the data have no train_mask")
+    for part, ids in split.items():
         _save(folder / f"{part}_idx.npy", ids)
     return _import_options("numpy", is_bfloat16, data.y)
 
 
-def _write_hetero(data: Any, folder: Path) -> dict[str, Value]:
+def _write_hetero(data: Any, folder: Path, all_parts: bool) -> dict[str, Value]:
     nodes: list[Any] = []
     features: list[Any] = []
     sets: dict[str, list[Any]] = {name: [] for name in _SETS.values()}
@@ -160,7 +192,7 @@ def _write_hetero(data: Any, folder: Path) -> dict[str, Value]:
             _save(folder / f"y{i}.npy", labels)
             features.append(_array(f"y{i}.npy", domain="node", type=kind, name="label"))
             labeled.append(store.y)
-            split = _split(store, store.num_nodes, f'nodes of type "{kind}"')
+            split = _split(store, store.num_nodes, f'nodes of type "{kind}"', all_parts)
             for part, ids in split.items():
                 _save(folder / f"{part}{i}.npy", ids)
                 _save(folder / f"{part}{i}_labels.npy", labels[ids])
@@ -169,6 +201,8 @@ def _write_hetero(data: Any, folder: Path) -> dict[str, Value]:
                     _array(f"{part}{i}_labels.npy", name="labels")]})
     if not labeled:
         raise ValueError("no node type has y: there is nothing to train for")
+    if not sets["train_set"]:
+        raise ValueError("no node type has y and a train_mask")
     edges = []
     for i, kinds in enumerate(data.edge_types):
         _save(folder / f"edges{i}.npy", _edges(data[kinds].edge_index, f"edges {kinds}"))
@@ -220,10 +254,12 @@ def _labels(values: Any, num_nodes: int, what: str) -> Any:
     return array.float().numpy() if array.is_floating_point() else array.long().numpy()
 
 
-def _split(store: Any, num_nodes: int, what: str) -> dict[str, Any]:
+def _split(store: Any, num_nodes: int, what: str, all_parts: bool) -> dict[str, Any]:
     split = {}
-    for part, name in _MASKS.items():
+    for part, name in MASKS.items():
         mask = store.get(name)
+        if mask is None and not all_parts:
+            continue
         if mask is None or mask.dtype != torch().bool or tuple(mask.shape) != (num_nodes,):
             raise ValueError(f"{what}: {name} is not a mask of the {num_nodes} nodes"
                              + ("" if mask is None else

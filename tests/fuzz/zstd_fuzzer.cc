@@ -1,0 +1,35 @@
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "engine/ingest/parse/zstd_file.h"
+#include "engine/io/memory_file.h"
+
+// A block of one byte over and over may be as long as 128 KiB.
+constexpr size_t kMaxBytes = size_t{64} << 20;
+constexpr uint64_t kWindowBytes = 1 << 20;
+constexpr size_t kPieceBytes = 65521;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  auto stream = hearth::ingest::NewZstdStream(
+      hearth::io::NewMemoryFile(
+          std::string(reinterpret_cast<const char*>(data), size)),
+      kWindowBytes);
+  std::vector<std::byte> piece(kPieceBytes);
+  size_t total = 0;
+  while (total < kMaxBytes) {
+    const auto count = (*stream)->Read(absl::MakeSpan(piece));
+    if (!count.ok()) {
+      // An error stays.
+      if ((*stream)->Read(absl::MakeSpan(piece)).status() != count.status()) {
+        __builtin_trap();
+      }
+      return 0;
+    }
+    total += *count;
+    if (*count < piece.size()) return 0;
+  }
+  return 0;
+}
