@@ -264,7 +264,8 @@ TEST(TrainJobFromOptions, MapsEachSchedule) {
   EXPECT_EQ(step.step().step_epochs(), 3);
   EXPECT_EQ(step.step().gamma(), 0.5);
   EXPECT_EQ(ErrorOf({{"lr-gamma", "0.5"}}),
-            "--lr-gamma: \"0.5\" applies to schedule step only");
+            "--lr-gamma: not an option of schedule constant; schedule that has "
+            "it: step");
 }
 
 TEST(TrainJobFromOptions, DatasetIsRequired) {
@@ -304,9 +305,12 @@ TEST(TrainJobFromOptions, NamesFanoutsThatAreNone) {
 }
 
 TEST(TrainJobFromOptions, RefusesOptionsThatWouldChangeNothing) {
-  EXPECT_EQ(ErrorOf({{"heads", "4"}}),
-            "--heads: \"4\" applies to models gat, gatv2 and rgat");
-  EXPECT_THAT(ErrorOf({{"momentum", "0.9"}}), HasSubstr("sgd only"));
+  EXPECT_EQ(
+      ErrorOf({{"heads", "4"}}),
+      "--heads: not an option of model sage; models that have it: gat, gatv2, "
+      "rgat");
+  EXPECT_THAT(ErrorOf({{"momentum", "0.9"}}),
+              HasSubstr("optimizer that has it: sgd"));
 }
 
 // `train` takes what `job show` prints.
