@@ -186,6 +186,9 @@ def test_a_study_outlives_kill_9(fresh, client, study, optimize):
         return False
 
     study.pruner.prune = lambda of, trial: kill_after_an_epoch(of, trial, trial.last_step)
+    # Drawn rates may be equal, and are then trained once.
+    for rate in RATES:
+        study.enqueue_trial({"lr": rate})
     sweep = optimize(study, {**BASE, "epochs": 4}, {"lr": RATES}, parallel=2, n_trials=4,
                      client=client)
     assert kills == 3
