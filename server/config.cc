@@ -21,6 +21,7 @@
 #include "engine/io/atomic_file.h"
 #include "engine/io/file_system.h"
 #include "proto/options/man_page.h"
+#include "proto/options/suggestion.h"
 #include "server/listen_address.h"
 
 namespace hearth::server {
@@ -421,9 +422,13 @@ absl::Status ApplyEntry(const YAML::Node& key, const YAML::Node& value,
   if (option == nullptr) {
     std::vector<std::string> names;
     for (const Option& known : kOptions) names.push_back(known.name);
+    const std::string word = key.IsScalar() ? key.Scalar() : "?";
+    std::string rest = options::DidYouMean(word, names);
+    if (rest.empty()) {
+      rest = absl::StrCat("; the keys are ", absl::StrJoin(names, ", "));
+    }
     return absl::InvalidArgumentError(
-        absl::StrCat("unknown key \"", key.IsScalar() ? key.Scalar() : "?",
-                     "\"; the keys are ", absl::StrJoin(names, ", ")));
+        absl::StrCat("unknown key \"", word, "\"", rest));
   }
   absl::StatusOr<Values> values = ScalarsOf(value, *option);
   const absl::Status status =
@@ -582,7 +587,9 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc,
     line.text = app.help();
     return line;
   } catch (const CLI::ParseError& error) {
-    return absl::InvalidArgumentError(error.what());
+    const std::vector<std::string> arguments(argv + 1, argv + argc);
+    return absl::InvalidArgumentError(
+        options::ParseFault(app, error, arguments));
   }
   if (flags.version) {
     line.text = VersionText();

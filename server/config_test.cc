@@ -133,8 +133,9 @@ TEST(ConfigTest, FileSetsListsAndEmptyValues) {
 
 TEST(ConfigTest, FileErrorsNameLineAndKey) {
   EXPECT_THAT(TextError("listen: 127.0.0.1:1\nlissten: x\n"),
-              AllOf(HasSubstr("h.yaml:2"), HasSubstr("\"lissten\""),
-                    HasSubstr("listen")));
+              AllOf(HasSubstr("h.yaml:2"),
+                    HasSubstr("\"lissten\"; did you mean listen?")));
+  EXPECT_THAT(TextError("zzz: 1\n"), HasSubstr("the keys are"));
   EXPECT_THAT(TextError("max-running-jobs: many\n"),
               AllOf(HasSubstr("h.yaml:1"), HasSubstr("max-running-jobs")));
   EXPECT_THAT(TextError("listen: [a, b]\n"), HasSubstr("single value"));

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
 #include "client/cli/escape.h"
+#include "client/cli/figures.h"
 #include "client/cli/job_run.h"
 #include "client/proto_json.h"
 #include "engine/base/byte_size.h"
@@ -20,10 +21,10 @@ absl::StatusOr<int> BackUp(const std::string& destination, Session& session) {
   if (session.output == Output::kJson) {
     PrintJson(client::ToJson(report), session);
   } else {
-    session.environment.out
-        << EscapeControl(report.path()) << ": " << report.jobs() << " jobs, "
-        << report.models() << " models, " << FormatByteSize(report.size_bytes())
-        << "\n";
+    session.environment.out << EscapeControl(report.path()) << ": "
+                            << Counted(report.jobs(), "job") << ", "
+                            << Counted(report.models(), "model") << ", "
+                            << FormatByteSize(report.size_bytes()) << "\n";
   }
   return kExitDone;
 }

@@ -6,14 +6,18 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "client/cli/command_tree.h"
 #include "client/cli/commands.h"
 #include "client/cli/completion.h"
 #include "client/cli/escape.h"
 #include "client/contexts.h"
 #include "client/server_choice.h"
+#include "client/tls_refusal.h"
 #include "engine/base/status_macros.h"
 #include "engine/base/version.h"
+#include "proto/options/suggestion.h"
 
 namespace hearth::cli {
 namespace {
@@ -26,13 +30,6 @@ constexpr char kHowToStart[] =
     "default data directory ($HEARTH_HOME, else ~/.hearth), then at "
     "127.0.0.1:7600.\n";
 
-// Names a mistyped command; the parser says only that a command is missing.
-void NameUnknownCommand(const CLI::App& app, Environment& environment) {
-  const std::vector<std::string> rest = app.remaining(/*recurse=*/true);
-  if (rest.empty() || rest[0].empty() || rest[0][0] == '-') return;
-  environment.err << "hearth: unknown: " << EscapeControl(rest[0]) << "\n";
-}
-
 int ExitCodeOf(const absl::Status& status) {
   if (client::IsUnreachable(status)) return kExitUnreachable;
   return absl::IsInvalidArgument(status) ? kExitUsage : kExitFailed;
@@ -41,8 +38,22 @@ int ExitCodeOf(const absl::Status& status) {
 int Report(const absl::Status& status, Environment& environment) {
   environment.err << "hearth: " << EscapeControl(std::string(status.message()))
                   << "\n";
-  if (client::IsUnreachable(status)) environment.err << kHowToStart;
   return ExitCodeOf(status);
+}
+
+// The error of a daemon that cannot be reached: what keeps TLS from working, or
+// how to start the daemon.
+int ReportUnreachable(const absl::Status& status,
+                      const client::ClientOptions& options,
+                      Environment& environment) {
+  const std::string refusal = client::WhyTlsIsRefused(options);
+  const int code = Report(status, environment);
+  if (refusal.empty()) {
+    environment.err << kHowToStart;
+  } else {
+    environment.err << "TLS was refused: " << EscapeControl(refusal) << "\n";
+  }
+  return code;
 }
 
 void TellSilence(absl::Duration silent, Environment& environment) {
@@ -132,6 +143,9 @@ int Perform(const Action& action, const GlobalOptions& options,
       .server_flag = FlagsOf(options),
       .client_options = [&options] { return ToClientOptions(options); }};
   const absl::StatusOr<int> exit_code = action(session);
+  if (client::IsUnreachable(exit_code.status())) {
+    return ReportUnreachable(exit_code.status(), client_options, environment);
+  }
   if (!exit_code.ok()) return Report(exit_code.status(), environment);
   if (!environment.out.flush()) {
     environment.err << "hearth: cannot write to standard output\n";
@@ -179,9 +193,18 @@ int RunCli(const std::vector<std::string>& arguments,
     tree.app.parse(
         std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError& error) {
-    NameUnknownCommand(tree.app, environment);
-    const int code = tree.app.exit(error, environment.out, environment.err);
-    return code == 0 ? kExitDone : kExitUsage;
+    // Help and version are asked for by errors, too.
+    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+      tree.app.exit(error, environment.out, environment.err);
+      return kExitDone;
+    }
+    for (const absl::string_view fault : absl::StrSplit(
+             options::ParseFault(tree.app, error, arguments), '\n')) {
+      environment.err << "hearth: " << EscapeControl(std::string(fault))
+                      << "\n";
+    }
+    environment.err << "Run with --help for more information.\n";
+    return kExitUsage;
   }
   if (tree.local_action != nullptr) {
     return Perform(tree.local_action, tree.options, client::ClientOptions(),

@@ -142,12 +142,18 @@ TEST_F(CliTest, NoDaemonSaysHowToStartOne) {
 TEST_F(CliTest, MistakesOfUsageAreExitCode2) {
   EXPECT_EQ(Run({}), kExitUsage);
   EXPECT_EQ(Run({"trian"}), kExitUsage);
-  EXPECT_THAT(err_.str(), HasSubstr("unknown: trian"));
+  EXPECT_THAT(err_.str(),
+              HasSubstr("unknown command trian; did you mean train?"));
   EXPECT_EQ(Run({"dataset", "lsit"}), kExitUsage);
-  EXPECT_THAT(err_.str(), HasSubstr("unknown: lsit"));
+  EXPECT_THAT(err_.str(),
+              HasSubstr("unknown command lsit; did you mean list?"));
   EXPECT_EQ(Run({"train"}), kExitUsage);
   EXPECT_THAT(err_.str(), HasSubstr("--dataset is required"));
   EXPECT_EQ(Run({"train", "--dataset", "x", "--epoch", "3"}), kExitUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("hearth: unknown option --epoch; did you "
+                                    "mean --epochs?\n"));
+  EXPECT_EQ(Run({"train", "up1", "--dataset", "x"}), kExitUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("hearth: unexpected argument \"up1\"\n"));
   EXPECT_EQ(Run({"train", "--dataset", "x", "--model", "mlp"}), kExitUsage);
   EXPECT_THAT(err_.str(), HasSubstr("sage, gcn, gat, gatv2, gin, none"));
   EXPECT_EQ(Run({"status", "--output", "xml"}), kExitUsage);

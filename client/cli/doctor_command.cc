@@ -18,6 +18,7 @@
 #include "client/doctor/disk_speed.h"
 #include "client/doctor/machine_facts.h"
 #include "client/server_choice.h"
+#include "client/tls_refusal.h"
 #include "engine/base/clock.h"
 #include "engine/base/status_macros.h"
 #include "engine/base/version.h"
@@ -62,7 +63,17 @@ absl::StatusOr<doctor::DaemonAnswer> AskDaemon(
 
 // The finding about a daemon that did not answer: start it, or reach it
 // otherwise.
-Finding NoAnswer(const absl::Status& status, bool was_named) {
+Finding NoAnswer(const absl::Status& status, bool was_named,
+                 const absl::StatusOr<client::ClientOptions>& options) {
+  if (options.ok() && client::IsUnreachable(status)) {
+    const std::string refusal = client::WhyTlsIsRefused(*options);
+    if (!refusal.empty()) {
+      return {.severity = Severity::kProblem,
+              .check = "daemon",
+              .value = absl::StrCat(options->server, ": TLS was refused"),
+              .remedy = refusal};
+    }
+  }
   return {.severity = was_named || !client::IsUnreachable(status)
                           ? Severity::kProblem
                           : Severity::kNote,
@@ -77,7 +88,8 @@ std::vector<Finding> CheckSpeed(const std::string& data_dir, uint32_t jobs) {
   if (jobs > 0) {
     return {{.severity = Severity::kNote,
              .check = "disk speed",
-             .value = absl::StrCat("not measured while ", jobs, " jobs run"),
+             .value = absl::StrCat("not measured while ",
+                                   jobs == 1 ? "a job runs" : "jobs run"),
              .remedy = ""}};
   }
   // Where it is not there yet, on the disk that it will be on.
@@ -111,7 +123,8 @@ std::vector<Finding> Examine(const std::string& data_dir, Session& session) {
   } else {
     findings.push_back(
         {.check = "versions", .value = absl::StrCat("hearth ", kVersion)});
-    findings.push_back(NoAnswer(answer.status(), !session.server_flag.empty()));
+    findings.push_back(
+        NoAnswer(answer.status(), !session.server_flag.empty(), options));
   }
   Append(doctor::CheckMachine(facts, is_here ? "hearthd" : "a process here"),
          findings);

@@ -20,6 +20,20 @@ std::string FormatCount(uint64_t count) {
   return grouped;
 }
 
+std::string Counted(uint64_t count, absl::string_view one,
+                    absl::string_view many) {
+  if (count == 1) return absl::StrCat("1 ", one);
+  return many.empty() ? absl::StrCat(FormatCount(count), " ", one, "s")
+                      : absl::StrCat(FormatCount(count), " ", many);
+}
+
+std::string FormatLoss(double value) {
+  const double size = std::abs(value);
+  return size == 0 || (size >= 0.001 && size < 10'000)
+             ? absl::StrFormat("%.4f", value)
+             : absl::StrFormat("%.4g", value);
+}
+
 std::string FormatDuration(double seconds) {
   const int64_t whole = std::llround(seconds);
   const int64_t minutes = whole / 60;

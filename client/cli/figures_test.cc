@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace hearth::cli {
 namespace {
 
@@ -33,6 +35,21 @@ TEST(Seconds, IncludesTheFraction) {
 
 TEST(FormatTimestamp, NoTimeIsADash) {
   EXPECT_EQ(FormatTimestamp(google::protobuf::Timestamp()), "-");
+}
+
+TEST(Counted, KnowsOneFromMany) {
+  EXPECT_EQ(Counted(0, "epoch"), "0 epochs");
+  EXPECT_EQ(Counted(1, "epoch"), "1 epoch");
+  EXPECT_EQ(Counted(1200, "batch", "batches"), "1,200 batches");
+}
+
+TEST(FormatLoss, HasFewDigitsOfAnySize) {
+  EXPECT_EQ(FormatLoss(0), "0.0000");
+  EXPECT_EQ(FormatLoss(0.69314), "0.6931");
+  EXPECT_EQ(FormatLoss(-1234.5), "-1234.5000");
+  EXPECT_EQ(FormatLoss(47142857142857142784.0), "4.714e+19");
+  EXPECT_EQ(FormatLoss(0.000012345), "1.234e-05");
+  EXPECT_EQ(FormatLoss(std::nan("")), "nan");
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ void PrintEpochs(const v1::TrainReport& report, std::ostream& out) {
                {"I/O wait", kRight}});
   for (const v1::EpochReport& epoch : report.epochs()) {
     table.AddRow(
-        {absl::StrCat(epoch.epoch()), Decimal(epoch.loss(), 4),
+        {absl::StrCat(epoch.epoch()), FormatLoss(epoch.loss()),
          epoch.has_valid_metric()
              ? FormatMetric(report.metric(), epoch.valid_metric())
              : kUnknown,
@@ -91,7 +91,7 @@ void PrintComparison(const v1::TrainReport& report, std::ostream& out) {
     table.AddRow({absl::StrCat(epoch.epoch()),
                   FormatMetric(report.metric(), epoch.valid_metric()),
                   FormatMetric(report.metric(), exact.valid_metric()),
-                  Decimal(epoch.loss(), 4), Decimal(exact.loss(), 4),
+                  FormatLoss(epoch.loss()), FormatLoss(exact.loss()),
                   FormatCount(epoch.rows_needed()),
                   FormatCount(exact.rows_needed()), Decimal(epoch.seconds(), 1),
                   Decimal(exact.seconds(), 1)});
@@ -220,7 +220,8 @@ void PrintTrainReport(const v1::TrainReport& report, std::ostream& out) {
   }
   if (report.has_company()) PrintCompany(report.company(), out);
   if (report.resumes() > 0) {
-    out << "went on from a checkpoint: " << report.resumes() << " times\n";
+    out << "went on from a checkpoint: " << Counted(report.resumes(), "time")
+        << "\n";
   }
   if (!report.loss_digest().empty()) {
     out << "loss digest: " << EscapeControl(report.loss_digest()) << "\n";
@@ -263,8 +264,8 @@ void PrintReport(const v1::Job& job, std::ostream& out) {
   }
   if (report.has_verify()) {
     const v1::VerifyReport& verify = report.verify();
-    out << "no damage: " << FormatCount(verify.files()) << " arrays, "
-        << FormatCount(verify.blocks()) << " blocks, "
+    out << "no damage: " << Counted(verify.files(), "array") << ", "
+        << Counted(verify.blocks(), "block") << ", "
         << FormatByteSize(verify.bytes()) << " in "
         << Decimal(verify.seconds(), 1) << " s\n";
   }
@@ -272,9 +273,9 @@ void PrintReport(const v1::Job& job, std::ostream& out) {
     const v1::ImportReport& import = report.import();
     out << (job.spec().has_generate() ? "generated " : "imported ")
         << EscapeControl(SubjectOf(job.spec())) << ": "
-        << FormatCount(import.num_nodes()) << " nodes, "
-        << FormatCount(import.num_edges()) << " edges, "
-        << FormatCount(import.feature_dim()) << " features, "
+        << Counted(import.num_nodes(), "node") << ", "
+        << Counted(import.num_edges(), "edge") << ", "
+        << Counted(import.feature_dim(), "feature") << ", "
         << LabelWords(import.label_kind(), import.label_width()) << "; "
         << FormatByteSize(import.bytes_written()) << " written in "
         << Decimal(import.seconds(), 1) << " s\n";

@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "client/cli/escape.h"
+#include "client/cli/figures.h"
 #include "client/cli/label_words.h"
 #include "client/cli/option_values.h"
 #include "client/cli/train_options.h"
@@ -37,8 +38,8 @@ std::string ErrorText(const v1::JobError& error) {
 }
 
 std::string EpochLine(const v1::EpochReport& epoch) {
-  std::string line =
-      absl::StrFormat("epoch %d: loss %.4f", epoch.epoch(), epoch.loss());
+  std::string line = absl::StrCat("epoch ", epoch.epoch(), ": loss ",
+                                  FormatLoss(epoch.loss()));
   if (epoch.has_valid_metric()) {
     absl::StrAppend(&line, ", valid ", MetricWords(epoch.metric()), " ",
                     FormatMetric(epoch.metric(), epoch.valid_metric()));

@@ -2,19 +2,11 @@
 
 #include <cmath>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/escape.h"
 #include "client/cli/figures.h"
 
 namespace hearth::cli {
-namespace {
-
-std::string Counted(uint64_t count, const char* one, const char* many) {
-  return absl::StrCat(FormatCount(count), " ", count == 1 ? one : many);
-}
-
-}  // namespace
 
 std::string LabelWords(v1::LabelKind kind, uint64_t width) {
   if (width == 0) return "no labels";
@@ -22,9 +14,9 @@ std::string LabelWords(v1::LabelKind kind, uint64_t width) {
     case v1::CLASSES:
       return Counted(width, "class", "classes");
     case v1::TARGETS:
-      return Counted(width, "target", "targets");
+      return Counted(width, "target");
     default:
-      return Counted(width, "label", "labels");
+      return Counted(width, "label");
   }
 }
 

@@ -252,9 +252,8 @@ absl::Status SetField(const Flag& flag, const OptionValue& value,
   }
   if (applies) return ValueError(value, absl::StrCat("is not ", flag.Values()));
   if (IsIgnored(*flag.options.front(), chosen)) return absl::OkStatus();
-  alternatives.erase(std::unique(alternatives.begin(), alternatives.end()),
-                     alternatives.end());
-  return ValueError(value, options::AppliesTo(alternatives));
+  return absl::InvalidArgumentError(absl::StrCat(
+      value.source, ": ", options::WhyNotApplied(alternatives, chosen)));
 }
 
 const Flag* FlagOfField(const std::vector<Flag>& flags,

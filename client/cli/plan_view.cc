@@ -98,9 +98,9 @@ void PrintHistory(const v1::HistoryChoice& history, std::ostream& out) {
   if (history.embeddings() == 0) {
     out << "history: none, rows are worth all of the cache\n";
   } else {
-    out << "history: embeddings of " << FormatCount(history.embeddings())
-        << " nodes, each for " << FormatCount(history.staleness())
-        << " batches, in " << FormatByteSize(history.bytes());
+    out << "history: embeddings of " << Counted(history.embeddings(), "node")
+        << ", each for " << Counted(history.staleness(), "batch", "batches")
+        << ", in " << FormatByteSize(history.bytes());
     if (history.has_share()) {
       out << " (" << absl::StrFormat("%.0f", 100 * history.share())
           << "% of the cache)";
@@ -156,7 +156,7 @@ void PrintExplanation(const v1::ExplainReport& report, std::ostream& out) {
   }
   add("sampled for this",
       absl::StrCat(FormatCount(report.sampled_batches()), " of ",
-                   FormatCount(report.total_batches()), " batches"));
+                   Counted(report.total_batches(), "batch", "batches")));
   facts.Print(out);
   if (!report.levels().empty()) {
     out << "\n";

@@ -95,7 +95,7 @@ class LiveProgress : public ProgressDisplay {
                       RateText(*estimate_.rate(), UnitOf(progress)));
     }
     if (progress.has_loss()) {
-      absl::StrAppendFormat(&tail, "  loss %.4f", progress.loss());
+      absl::StrAppend(&tail, "  loss ", FormatLoss(progress.loss()));
     }
     if (const auto seconds = estimate_.remaining_seconds()) {
       absl::StrAppend(&tail, "  ETA ", FormatDuration(*seconds));

@@ -75,7 +75,8 @@ TEST(ResumeOptionsTest, WhatDoesNotApplyIsRefused) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("train"));
   status = ChangeOptions(Typed("superbatch", "4"), spec);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("ginex and outre"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("strategies that have it: ginex, outre"));
   status = ChangeOptions(Typed("cpu-cache", "much"), spec);
   EXPECT_THAT(std::string(status.message()), HasSubstr("--cpu-cache"));
   EXPECT_EQ(spec.DebugString(), Job().DebugString());

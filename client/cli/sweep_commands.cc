@@ -90,7 +90,7 @@ class SweepDisplay {
       drawn_ = now;
       Draw();
     } else if (session_.output == Output::kTable) {
-      for (const std::string& line : LinesOf(event)) {
+      for (const std::string& line : log_.Take(event)) {
         session_.environment.err << line << std::endl;
       }
     }
@@ -136,6 +136,7 @@ class SweepDisplay {
   const std::string id_;
   Session& session_;
   SweepHistory history_;
+  SweepLog log_;
   absl::Time drawn_ = absl::InfinitePast();
   int lines_ = 0;
 };
@@ -197,6 +198,9 @@ absl::StatusOr<v1::Sweep> SubmitSpec(const SubmitArguments& arguments,
 absl::StatusOr<int> Submit(const SubmitArguments& arguments, Session& session) {
   HEARTH_ASSIGN_OR_RETURN(const v1::Sweep sweep,
                           SubmitSpec(arguments, session));
+  if (sweep.spec().every_point() && session.output == Output::kTable) {
+    session.environment.err << EveryPointLine(sweep.spec()) << "\n";
+  }
   if (!arguments.submission.detach) {
     if (session.output == Output::kTable) {
       session.environment.err << EscapeControl(sweep.id()) << "\n";
@@ -298,7 +302,15 @@ absl::StatusOr<int> Add(const std::string& id,
     setting.set_name(text.substr(0, equals));
     setting.set_value(text.substr(equals + 1));
   }
-  return PrintChanged(session.client.AddTrial(request), session);
+  const absl::StatusOr<v1::Sweep> added = session.client.AddTrial(request);
+  if (added.ok() && session.output == Output::kTable &&
+      !added->trials().empty() && added->trials().rbegin()->same_as() > 0) {
+    session.environment.err << "trial " << added->trials().rbegin()->number()
+                            << " is the same as trial "
+                            << added->trials().rbegin()->same_as()
+                            << " and takes its result\n";
+  }
+  return PrintChanged(added, session);
 }
 
 absl::StatusOr<int> Delete(const std::string& id, Session& session) {
@@ -385,7 +397,9 @@ void AddStop(CLI::App& sweeps, Action* chosen) {
   const auto trial = std::make_shared<uint32_t>(0);
   CLI::App* command =
       AddWithId(sweeps, "stop", "End a sweep and cancel its jobs", *id);
-  command->add_option("--trial", *trial, "Stop only this trial")
+  command
+      ->add_option("--trial", *trial,
+                   "Stop only this trial, and the trials that take its result")
       ->check(CLI::PositiveNumber);
   command->callback([=] {
     *chosen = [=](Session& session) { return Stop(*id, *trial, session); };

@@ -91,7 +91,7 @@ TEST(SweepFromOptions, RefusesOptionsOfOtherAlgorithms) {
                                       {"algorithm", {"grid", "--algorithm"}},
                                       {"eta", {"3", "--eta"}}});
   EXPECT_THAT(std::string(spec.status().message()),
-              HasSubstr("applies to algorithms asha and halving"));
+              HasSubstr("algorithms that have it: asha, halving"));
 }
 
 // Jobs and sweeps have an option of this name.

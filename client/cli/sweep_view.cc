@@ -13,6 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "absl/types/span.h"
 #include "client/cli/escape.h"
 #include "client/cli/figures.h"
 #include "client/cli/table.h"
@@ -100,11 +101,10 @@ std::string CountsText(const v1::Sweep& sweep) {
 }
 
 // "1-4, 7": numbers in ascending order.
-std::string RangesText(
-    const google::protobuf::RepeatedField<uint32_t>& numbers) {
+std::string RangesText(absl::Span<const uint32_t> numbers) {
   std::string text;
-  for (int i = 0; i < numbers.size();) {
-    int end = i + 1;
+  for (size_t i = 0; i < numbers.size();) {
+    size_t end = i + 1;
     while (end < numbers.size() &&
            numbers[end] == numbers[i] + static_cast<uint32_t>(end - i)) {
       ++end;
@@ -118,6 +118,23 @@ std::string RangesText(
   return text;
 }
 
+std::string EqualLine(uint32_t trial, absl::Span<const uint32_t> equal) {
+  return equal.size() == 1
+             ? absl::StrCat("trial ", equal.front(), " is the same as trial ",
+                            trial, " and takes its result")
+             : absl::StrCat("trials ", RangesText(equal),
+                            " are the same as trial ", trial,
+                            " and take its result");
+}
+
+// Why a trial is as it is, for people.
+std::string WhyText(const v1::Trial& trial) {
+  if (!trial.waiting_reason().empty()) return trial.waiting_reason();
+  if (trial.same_as() == 0) return trial.reason();
+  return absl::StrCat("same as trial ", trial.same_as(),
+                      trial.reason().empty() ? "" : ": ", trial.reason());
+}
+
 // ", test 0.81" of the best trial.
 std::string TestText(const v1::Sweep& sweep) {
   return sweep.has_best_test_metric()
@@ -127,12 +144,21 @@ std::string TestText(const v1::Sweep& sweep) {
 
 std::vector<const v1::Trial*> Chosen(const v1::Sweep& sweep, size_t most) {
   std::vector<const v1::Trial*> trials;
+  std::set<uint32_t> ranks;
   for (const v1::Trial& trial : sweep.trials()) {
-    const bool leads = trial.rank() > 0 && trial.rank() <= most;
-    if (most == 0 || leads || trial.state() == v1::TRIAL_RUNNING) {
-      trials.push_back(&trial);
-    }
+    if (most > 0 && trial.same_as() > 0) continue;
+    trials.push_back(&trial);
+    if (trial.rank() > 0) ranks.insert(trial.rank());
   }
+  if (most == 0) return trials;
+  const uint32_t last =
+      ranks.size() <= most
+          ? UINT32_MAX
+          : *std::next(ranks.begin(), static_cast<int64_t>(most) - 1);
+  std::erase_if(trials, [&](const v1::Trial* trial) {
+    const bool leads = trial->rank() > 0 && trial->rank() <= last;
+    return !leads && trial->state() != v1::TRIAL_RUNNING;
+  });
   return trials;
 }
 
@@ -179,6 +205,12 @@ std::string StateWord(v1::TrialState state) {
   return WordOf(v1::TrialState_Name(state), "TRIAL_");
 }
 
+std::string EveryPointLine(const v1::SweepSpec& spec) {
+  return absl::StrCat("a grid: the space has no more points than the ",
+                      Counted(spec.trials(), "trial"),
+                      " asked for, and each is tried once");
+}
+
 void PrintSweepList(const std::vector<v1::Sweep>& sweeps, std::ostream& out) {
   Table table({{"id"}, {"state"}, {"trials"}, {"best"}, {"of"}, {"begun"}});
   for (const v1::Sweep& sweep : sweeps) {
@@ -200,6 +232,9 @@ void PrintSweep(const v1::Sweep& sweep, const SweepHistory& history,
                 std::ostream& out, size_t most) {
   out << EscapeControl(sweep.id()) << ": " << StateWord(sweep.state()) << ", "
       << CountsText(sweep) << "\n";
+  if (sweep.spec().every_point()) {
+    out << EveryPointLine(sweep.spec()) << "\n";
+  }
   if (!sweep.trace_id().empty()) {
     out << "trace " << EscapeControl(sweep.trace_id()) << "\n";
   }
@@ -236,9 +271,9 @@ void PrintSweep(const v1::Sweep& sweep, const SweepHistory& history,
     row.push_back(trial->rank() > 0 ? absl::StrCat(trial->rank()) : "-");
     row.push_back(StateWord(trial->state()));
     row.push_back(RangesText(trial->shared_with()));
-    row.push_back(CurveText(history.CurveOf(trial->number())));
-    row.push_back(trial->waiting_reason().empty() ? trial->reason()
-                                                  : trial->waiting_reason());
+    row.push_back(CurveText(history.CurveOf(
+        trial->same_as() > 0 ? trial->same_as() : trial->number())));
+    row.push_back(WhyText(*trial));
     table.AddRow(row);
   }
   table.Print(out);
@@ -284,15 +319,46 @@ void WriteCsv(const v1::Sweep& sweep, const SweepHistory& history,
   }
 }
 
-std::vector<std::string> LinesOf(const v1::SweepEvent& event) {
+void SweepLog::NoteEqual(uint32_t trial, uint32_t same_as) {
+  if (same_as > 0) equal_[same_as].push_back(trial);
+}
+
+std::string SweepLog::Subject(uint32_t trial) const {
+  const auto equal = equal_.find(trial);
+  if (equal == equal_.end()) return absl::StrCat("trial ", trial);
+  return absl::StrCat("trial ", trial, " (and ", RangesText(equal->second),
+                      ")");
+}
+
+std::vector<std::string> SweepLog::Take(const v1::SweepEvent& event) {
   std::vector<std::string> lines;
-  if (event.has_state()) lines.push_back(StateWord(event.state().state()));
+  if (event.has_state()) {
+    lines.push_back(StateWord(event.state().state()));
+    for (int i = 0; i < event.state().same_as_size(); ++i) {
+      NoteEqual(static_cast<uint32_t>(i + 1), event.state().same_as(i));
+    }
+    if (event.state().same_as_size() > 0) {
+      for (const auto& [trial, equal] : equal_) {
+        lines.push_back(EqualLine(trial, equal));
+      }
+    }
+  }
+  if (event.has_added() && event.added().same_as() > 0) {
+    NoteEqual(event.added().trial(), event.added().same_as());
+    lines.push_back(
+        EqualLine(event.added().same_as(), {event.added().trial()}));
+  }
   if (event.has_ended()) {
     const v1::ReplicaEnd& end = event.ended();
-    lines.push_back(absl::StrCat(
-        "trial ", end.trial(), " ",
-        absl::AsciiStrToLower(v1::JobState_Name(end.state())),
-        end.reason().empty() ? "" : ": ", EscapeControl(end.reason())));
+    const bool succeeded = end.state() == v1::SUCCEEDED;
+    if (succeeded) succeeded_[end.trial()].insert(end.replica());
+    // One line for all replicas.
+    if (!succeeded || succeeded_[end.trial()] == begun_[end.trial()]) {
+      lines.push_back(absl::StrCat(
+          Subject(end.trial()), " ",
+          absl::AsciiStrToLower(v1::JobState_Name(end.state())),
+          end.reason().empty() ? "" : ": ", EscapeControl(end.reason())));
+    }
   }
   if (event.has_test()) {
     const v1::TestBegin& test = event.test();
@@ -305,14 +371,24 @@ std::vector<std::string> LinesOf(const v1::SweepEvent& event) {
     lines.push_back(
         absl::StrCat("no test: ", EscapeControl(event.tested().reason())));
   }
-  std::set<uint32_t> stopped;
+  std::set<uint32_t> told;
+  if (event.has_ended()) told.insert(event.ended().trial());
   for (const v1::TrialDecision& decision : event.decisions()) {
-    // One line for all replicas.
+    if (decision.action() == v1::TrialDecision::START && !event.has_test()) {
+      begun_[decision.trial()].insert(decision.replica());
+    }
     if (decision.action() == v1::TrialDecision::STOP &&
-        stopped.insert(decision.trial()).second) {
-      lines.push_back(absl::StrCat("trial ", decision.trial(), " stopped: ",
+        told.insert(decision.trial()).second) {
+      lines.push_back(absl::StrCat(Subject(decision.trial()), " stopped: ",
                                    EscapeControl(decision.reason())));
     }
+  }
+  // No job of it is to be stopped.
+  if (event.has_stop() && told.insert(event.stop().trial()).second) {
+    lines.push_back(absl::StrCat(Subject(event.stop().trial()), " stopped"));
+    for (auto& [trial, equal] : equal_) std::erase(equal, event.stop().trial());
+    std::erase_if(equal_,
+                  [](const auto& entry) { return entry.second.empty(); });
   }
   return lines;
 }

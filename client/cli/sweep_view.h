@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <ostream>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,12 +37,16 @@ class SweepHistory {
 std::string StateWord(v1::SweepState state);
 std::string StateWord(v1::TrialState state);
 
+/// That trials are all points of the space. REQUIRES: spec.every_point().
+std::string EveryPointLine(const v1::SweepSpec& spec);
+
 /// One line a sweep.
 void PrintSweepList(const std::vector<v1::Sweep>& sweeps, std::ostream& out);
 
 /// The leader, and a table of the trials by number, or, with `most` > 0, of the
 /// best `most` and those that run. The column "convoy" has the trials with
-/// which one shared its last pass.
+/// which one shared its last pass; a trial that takes the result of an equal
+/// one is not in the latter table.
 void PrintSweep(const v1::Sweep& sweep, const SweepHistory& history,
                 std::ostream& out, size_t most = 0);
 
@@ -53,8 +58,24 @@ void PrintTrial(const v1::Sweep& sweep, const v1::Trial& trial,
 void WriteCsv(const v1::Sweep& sweep, const SweepHistory& history,
               std::ostream& out);
 
-/// "trial 3 stopped: ..."; lines for people, none for most events.
-std::vector<std::string> LinesOf(const v1::SweepEvent& event);
+/// What a sweep's events tell people: a line for each trial that has ended, and
+/// for those that are the same as an earlier one. Single-owner.
+class SweepLog {
+ public:
+  /// The lines of the next event, in order; none for most events.
+  std::vector<std::string> Take(const v1::SweepEvent& event);
+
+ private:
+  void NoteEqual(uint32_t trial, uint32_t same_as);
+  // "trial 3" or "trial 3, and 5, 7-9 with it,".
+  std::string Subject(uint32_t trial) const;
+
+  // By trial: replicas that have begun, and those that have succeeded.
+  std::map<uint32_t, std::set<uint32_t>> begun_;
+  std::map<uint32_t, std::set<uint32_t>> succeeded_;
+  // By trial: the later trials that take its result.
+  std::map<uint32_t, std::vector<uint32_t>> equal_;
+};
 
 }  // namespace hearth::cli
 

@@ -119,26 +119,102 @@ TEST(SweepView, CsvHasALineForEachEpoch) {
             "2,0,train-1,\"10,5\",1,0.5,0.75,succeeded,1\n");
 }
 
-TEST(SweepView, LinesTellOfEndsAndStops) {
-  v1::SweepEvent event = ResultEvent(1, 1, 0.5);
-  EXPECT_THAT(LinesOf(event), IsEmpty());
-  for (uint32_t replica = 0; replica < 2; ++replica) {
+TEST(SweepView, TellsWhoseResultATrialTakes) {
+  v1::Sweep sweep = TwoTrials();
+  sweep.mutable_spec()->set_every_point(true);
+  sweep.mutable_spec()->set_trials(27);
+  v1::Trial& equal = *sweep.add_trials();
+  equal = sweep.trials(0);
+  equal.set_number(3);
+  equal.set_rank(3);
+  equal.set_same_as(1);
+  SweepHistory history;
+  history.Add(ResultEvent(1, 1, 0.25));
+  std::ostringstream out;
+  PrintSweep(sweep, history, out);
+  EXPECT_THAT(out.str(), HasSubstr("no more points than the 27 trials"));
+  EXPECT_THAT(out.str(), HasSubstr("█      same as trial 1: number 2 of 2\n"));
+  out.str("");
+  PrintSweep(sweep, history, out, 2);
+  EXPECT_THAT(out.str(), Not(HasSubstr("same as")));
+  EXPECT_THAT(out.str(), HasSubstr("number 2 of 2"));
+}
+
+void Decide(v1::SweepEvent& event, v1::TrialDecision::Action action,
+            uint32_t trial, uint32_t replicas = 2) {
+  for (uint32_t replica = 0; replica < replicas; ++replica) {
     v1::TrialDecision& decision = *event.add_decisions();
-    decision.set_trial(1);
+    decision.set_trial(trial);
     decision.set_replica(replica);
-    decision.set_action(v1::TrialDecision::STOP);
+    decision.set_action(action);
     decision.set_reason("too bad");
   }
-  EXPECT_THAT(LinesOf(event), ElementsAre("trial 1 stopped: too bad"));
-  event.mutable_ended()->set_trial(4);
-  event.mutable_ended()->set_state(v1::FAILED);
-  event.mutable_ended()->set_reason("diverged");
-  event.clear_decisions();
-  EXPECT_THAT(LinesOf(event), ElementsAre("trial 4 failed: diverged"));
-  event.mutable_test()->set_trial(2);
-  EXPECT_THAT(LinesOf(event), ElementsAre("trial 2, the best, is tested"));
-  event.mutable_tested()->set_reason("out of luck");
-  EXPECT_THAT(LinesOf(event), ElementsAre("no test: out of luck"));
+}
+
+v1::SweepEvent EndEvent(uint32_t trial, uint32_t replica, v1::JobState state) {
+  v1::SweepEvent event;
+  event.mutable_ended()->set_trial(trial);
+  event.mutable_ended()->set_replica(replica);
+  event.mutable_ended()->set_state(state);
+  return event;
+}
+
+TEST(SweepLog, HasALineForEachTrialThatEnds) {
+  SweepLog log;
+  v1::SweepEvent begin;
+  begin.mutable_state()->set_state(v1::SWEEP_RUNNING);
+  for (const uint32_t trial : {1, 2, 3}) {
+    Decide(begin, v1::TrialDecision::START, trial);
+  }
+  EXPECT_THAT(log.Take(begin), ElementsAre("running"));
+  EXPECT_THAT(log.Take(ResultEvent(1, 1, 0.5)), IsEmpty());
+  EXPECT_THAT(log.Take(EndEvent(1, 1, v1::SUCCEEDED)), IsEmpty());
+  EXPECT_THAT(log.Take(EndEvent(1, 0, v1::SUCCEEDED)),
+              ElementsAre("trial 1 succeeded"));
+  v1::SweepEvent stop = ResultEvent(2, 1, 0.5);
+  Decide(stop, v1::TrialDecision::STOP, 2);
+  EXPECT_THAT(log.Take(stop), ElementsAre("trial 2 stopped: too bad"));
+  v1::SweepEvent failed = EndEvent(3, 0, v1::FAILED);
+  failed.mutable_ended()->set_reason("diverged");
+  Decide(failed, v1::TrialDecision::STOP, 3);
+  EXPECT_THAT(log.Take(failed), ElementsAre("trial 3 failed: diverged"));
+  v1::SweepEvent test;
+  test.mutable_test()->set_trial(1);
+  Decide(test, v1::TrialDecision::START, 1);
+  EXPECT_THAT(log.Take(test), ElementsAre("trial 1, the best, is tested"));
+  v1::SweepEvent tested;
+  tested.mutable_tested()->set_reason("out of luck");
+  EXPECT_THAT(log.Take(tested), ElementsAre("no test: out of luck"));
+}
+
+TEST(SweepLog, NamesEqualTrialsWithTheirOriginal) {
+  SweepLog log;
+  v1::SweepEvent begin;
+  begin.mutable_state()->set_state(v1::SWEEP_RUNNING);
+  for (const uint32_t same_as : {0, 1, 0, 1, 3}) {
+    begin.mutable_state()->add_same_as(same_as);
+  }
+  Decide(begin, v1::TrialDecision::START, 1, 1);
+  Decide(begin, v1::TrialDecision::START, 3, 1);
+  EXPECT_THAT(
+      log.Take(begin),
+      ElementsAre("running",
+                  "trials 2, 4 are the same as trial 1 and take its result",
+                  "trial 5 is the same as trial 3 and takes its result"));
+  v1::SweepEvent added;
+  added.mutable_added()->set_trial(6);
+  added.mutable_added()->set_same_as(1);
+  EXPECT_THAT(
+      log.Take(added),
+      ElementsAre("trial 6 is the same as trial 1 and takes its result"));
+  v1::SweepEvent stop;
+  stop.mutable_stop()->set_trial(4);
+  EXPECT_THAT(log.Take(stop), ElementsAre("trial 4 stopped"));
+  EXPECT_THAT(log.Take(EndEvent(1, 0, v1::SUCCEEDED)),
+              ElementsAre("trial 1 (and 2, 6) succeeded"));
+  stop.mutable_stop()->set_trial(3);
+  Decide(stop, v1::TrialDecision::STOP, 3, 1);
+  EXPECT_THAT(log.Take(stop), ElementsAre("trial 3 (and 5) stopped: too bad"));
 }
 
 }  // namespace

@@ -185,18 +185,19 @@ void TopView::Lose(const absl::Status& why, double seconds) {
 std::vector<std::string> TopView::Head() const {
   std::vector<std::string> lines;
   const v1::Status& status = status_;
-  lines.push_back(absl::StrCat(
-      "hearthd ", status.version(), ", process ", status.pid(), ", since ",
-      FormatTimestamp(status.start_time()), ": ", status.jobs_running(),
-      " jobs running, ", status.jobs_waiting(), " waiting, ",
-      status.jobs_queued(), " queued", status.draining() ? "; drains" : ""));
+  lines.push_back(
+      absl::StrCat("hearthd ", status.version(), ", process ", status.pid(),
+                   ", since ", FormatTimestamp(status.start_time()), ": ",
+                   Counted(status.jobs_running(), "job"), " running, ",
+                   status.jobs_waiting(), " waiting, ", status.jobs_queued(),
+                   " queued", status.draining() ? "; drains" : ""));
   if (!fault_.ok()) {
     lines.push_back(absl::StrCat(
         "THE DAEMON DOES NOT ANSWER, for ", FormatDuration(silent_seconds_),
         "; what follows is of before: ", std::string(fault_.message())));
   } else if (restarts_ > 0) {
-    lines.push_back(
-        absl::StrCat("the daemon was started again ", restarts_, " times"));
+    lines.push_back(absl::StrCat("the daemon was started again ",
+                                 Counted(restarts_, "time")));
   }
   lines.push_back(absl::StrCat(
       "memory: ", FormatByteSize(status.memory_bytes()), " resident; jobs ",
@@ -258,7 +259,7 @@ std::string TopView::JobTable() const {
         row[6] = absl::StrFormat("%.1f", *rate);
       }
       if (progress.has_loss()) {
-        row[7] = absl::StrFormat("%.4f", progress.loss());
+        row[7] = FormatLoss(progress.loss());
       }
     }
     if (const v1::EpochReport* epoch = LastEpoch(job)) {

@@ -134,7 +134,7 @@ TEST(TopViewTest, ARestartIsSaid) {
               AllOf(HasSubstr("DOES NOT ANSWER, for 0:15"),
                     HasSubstr("connection\\nrefused"), HasSubstr("train-1")));
   view.Add(StatusOf(8, 10), {Trained()}, 30);
-  EXPECT_THAT(view.Text(0, 0), AllOf(HasSubstr("started again 1 times"),
+  EXPECT_THAT(view.Text(0, 0), AllOf(HasSubstr("started again 1 time\n"),
                                      Not(HasSubstr("reads/s"))));
 }
 

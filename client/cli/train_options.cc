@@ -11,6 +11,7 @@
 #include "engine/base/status_macros.h"
 #include "proto/options/option_table.h"
 #include "proto/options/option_value.h"
+#include "proto/options/suggestion.h"
 
 namespace hearth::cli {
 namespace {
@@ -51,7 +52,9 @@ absl::Status Choose(const OptionTable& table, const OptionValues& values,
     if (alternative == nullptr) {
       return ValueError(
           value->second,
-          absl::StrCat("is not one of ", absl::StrJoin(choice.Names(), ", ")));
+          absl::StrCat(
+              "is not one of ", absl::StrJoin(choice.Names(), ", "),
+              options::DidYouMean(value->second.text, choice.Names())));
     }
     Message& parent = options::Make(choice.path, spec);
     parent.GetReflection()->MutableMessage(&parent, alternative);

@@ -157,7 +157,7 @@ TEST(TrainJobFromOptions, MapsTheOptionsOfDiskgnn) {
               HasSubstr("is not none or a size such as 512MiB or 4GB or a "
                         "multiple such as 2.5x"));
   EXPECT_THAT(ErrorOf({{"strategy", "ginex"}, {"disk-cache", "0"}}),
-              HasSubstr("diskgnn only"));
+              HasSubstr("strategy that has it: diskgnn"));
 }
 
 TEST(TrainJobFromOptions, AutoAndAbsentBudgetsAreTheDaemonsToSet) {
@@ -175,11 +175,12 @@ TEST(TrainJobFromOptions, AutoAndAbsentBudgetsAreTheDaemonsToSet) {
 
 TEST(TrainJobFromOptions, OptionsOfOtherStrategiesAreRefused) {
   EXPECT_THAT(ErrorOf({{"cpu-cache", "1GiB"}}), HasSubstr("--cpu-cache"));
-  EXPECT_THAT(ErrorOf({{"mmap-advice", "normal"}}), HasSubstr("mmap only"));
+  EXPECT_THAT(ErrorOf({{"mmap-advice", "normal"}}),
+              HasSubstr("strategy that has it: mmap"));
   EXPECT_THAT(ErrorOf({{"strategy", "ginex"}, {"reorder", "true"}}),
-              HasSubstr("gnndrive only"));
+              HasSubstr("strategy that has it: gnndrive"));
   EXPECT_THAT(ErrorOf({{"strategy", "gnndrive"}, {"superbatch", "4"}}),
-              HasSubstr("ginex and outre"));
+              HasSubstr("strategies that have it: ginex, outre"));
   EXPECT_THAT(ErrorOf({{"strategy", "ginex"}, {"cpu-cache", "much"}}),
               HasSubstr("is not auto or a size"));
   EXPECT_EQ(SpecOf({{"strategy", "ginex"}, {"cpu-cache", "auto"}})
@@ -264,7 +265,8 @@ TEST(TrainJobFromOptions, MapsEachSchedule) {
   EXPECT_EQ(step.step().step_epochs(), 3);
   EXPECT_EQ(step.step().gamma(), 0.5);
   EXPECT_EQ(ErrorOf({{"lr-gamma", "0.5"}}),
-            "--lr-gamma: \"0.5\" applies to schedule step only");
+            "--lr-gamma: not an option of schedule constant; schedule that has "
+            "it: step");
 }
 
 TEST(TrainJobFromOptions, DatasetIsRequired) {
@@ -304,9 +306,12 @@ TEST(TrainJobFromOptions, NamesFanoutsThatAreNone) {
 }
 
 TEST(TrainJobFromOptions, RefusesOptionsThatWouldChangeNothing) {
-  EXPECT_EQ(ErrorOf({{"heads", "4"}}),
-            "--heads: \"4\" applies to models gat, gatv2 and rgat");
-  EXPECT_THAT(ErrorOf({{"momentum", "0.9"}}), HasSubstr("sgd only"));
+  EXPECT_EQ(
+      ErrorOf({{"heads", "4"}}),
+      "--heads: not an option of model sage; models that have it: gat, gatv2, "
+      "rgat");
+  EXPECT_THAT(ErrorOf({{"momentum", "0.9"}}),
+              HasSubstr("optimizer that has it: sgd"));
 }
 
 // `train` takes what `job show` prints.

@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "engine/base/status_annotate.h"
 #include "engine/base/status_macros.h"
+#include "proto/options/suggestion.h"
 
 namespace hearth::cli {
 namespace {
@@ -39,6 +40,18 @@ absl::StatusOr<std::string> ValueText(const std::string& name,
                      absl::StrCat(key, " needs a value or a list of values"));
   }
   return absl::StrJoin(elements, separator);
+}
+
+// "; did you mean epochs?", or all that there are.
+std::string UnknownWords(const std::string& key,
+                         const std::vector<std::string>& known,
+                         const std::vector<std::string>& maps) {
+  std::vector<std::string> all = known;
+  all.insert(all.end(), maps.begin(), maps.end());
+  const std::string meant = options::DidYouMean(key, all);
+  return meant.empty()
+             ? absl::StrCat("; there are ", absl::StrJoin(known, ", "))
+             : meant;
 }
 
 bool Contains(const std::vector<std::string>& names, const std::string& name) {
@@ -88,8 +101,8 @@ absl::StatusOr<OptionValues> FromDocument(
     }
     if (!Contains(known, key)) {
       return LineError(name, mark,
-                       absl::StrCat("unknown option \"", key, "\"; there are ",
-                                    absl::StrJoin(known, ", ")));
+                       absl::StrCat("unknown option \"", key, "\"",
+                                    UnknownWords(key, known, maps)));
     }
     HEARTH_RETURN_IF_ERROR(
         AddValue(name, mark, key, entry.second, ",", values));

@@ -43,7 +43,9 @@ TEST(ParseYamlOptions, EmptyFilesSetNothing) {
 
 TEST(ParseYamlOptions, NamesTheLineOfUnknownOptions) {
   EXPECT_EQ(ErrorOf("dataset: cora\nepoch: 3\n"),
-            "job.yaml line 2: unknown option \"epoch\"; there are dataset, "
+            "job.yaml line 2: unknown option \"epoch\"; did you mean epochs?");
+  EXPECT_EQ(ErrorOf("dataset: cora\nwidth: 3\n"),
+            "job.yaml line 2: unknown option \"width\"; there are dataset, "
             "epochs, fanouts");
 }
 

@@ -22,6 +22,10 @@ constexpr uint64_t kFewFiles = 1024;
 constexpr uint64_t kEnoughFiles = 4096;
 // Memory that reads are registered with: the staging of a job or two.
 constexpr uint64_t kEnoughLocked = uint64_t{256} << 20;
+// Memory of a ring of io_uring for each read that it has room for; the rings of
+// jobs that have as many as may be.
+constexpr uint64_t kRingEntryBytes = 100;
+constexpr uint64_t kEnoughForRings = uint64_t{8} << 20;
 constexpr uint64_t kLittleMemory = uint64_t{2} << 30;
 constexpr uint64_t kNoSpace = uint64_t{1} << 30;
 constexpr double kLittleSpace = 0.05;
@@ -92,11 +96,24 @@ Finding CheckLockedMemory(const MachineFacts& facts, const std::string& whose) {
   const uint64_t limit = facts.locked_memory.soft;
   Finding finding = {.check = "locked memory",
                      .value = absl::StrCat(whose, " may lock ", Bytes(limit))};
+  if (facts.may_lock_any) {
+    finding.value = absl::StrCat(whose, " may lock all memory");
+    return finding;
+  }
   if (limit >= kEnoughLocked) return finding;
   finding.severity = Severity::kNote;
   absl::StrAppend(&finding.value,
                   ": memory of reads may not be registered, which costs some "
                   "processor time");
+  if (limit < kEnoughForRings) {
+    absl::StrAppend(
+        &finding.value, "; io_uring has room for about ",
+        limit / kRingEntryBytes,
+        " reads at once, of all its user's processes: jobs with more "
+        "(--io-depth "
+        "times threads; gids: a thousand) get fewer at once, or threads that "
+        "read, with fewer reads a second");
+  }
   finding.remedy =
       "ulimit -l unlimited, LimitMEMLOCK=infinity in the unit, or docker run "
       "--ulimit memlock=-1";

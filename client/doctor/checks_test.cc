@@ -155,6 +155,13 @@ TEST(ChecksTest, LimitsThatAreLow) {
   facts.locked_memory.soft = 8 << 20;
   ExpectBad(OfMachine(facts, "locked memory"), Severity::kNote, "8.0 MiB",
             "LimitMEMLOCK");
+  EXPECT_THAT(OfMachine(facts, "locked memory").value,
+              Not(HasSubstr("reads at once")));
+  facts.locked_memory.soft = 64 << 10;
+  ExpectBad(OfMachine(facts, "locked memory"), Severity::kNote,
+            "about 655 reads at once", "docker run --ulimit memlock=-1");
+  facts.may_lock_any = true;
+  EXPECT_EQ(OfMachine(facts, "locked memory").severity, Severity::kOk);
 }
 
 TEST(ChecksTest, MemoryThatIsLittle) {

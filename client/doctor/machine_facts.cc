@@ -1,6 +1,7 @@
 #include "client/doctor/machine_facts.h"
 
 #include <grp.h>
+#include <linux/capability.h>
 #include <linux/io_uring.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
@@ -73,6 +74,13 @@ Limit LimitOf(const std::string& text, absl::string_view name) {
                                                                   : UINT64_MAX;
   };
   return {.soft = number(0), .hard = number(1)};
+}
+
+// Whether a process has CAP_IPC_LOCK, by its /proc/PID/status.
+bool MayLockAny(const std::string& status) {
+  uint64_t capabilities = 0;
+  return absl::SimpleHexAtoi(ValueOf(status, "CapEff:"), &capabilities) &&
+         (capabilities >> CAP_IPC_LOCK & 1) != 0;
 }
 
 int TryIoUring() {
@@ -164,8 +172,9 @@ MachineFacts ReadMachineFacts(const KernelFolders& folders, pid_t pid) {
   facts.io_uring_error = TryIoUring();
   facts.io_uring_disabled = static_cast<int>(
       NumberIn(folders.proc + "/sys/kernel/io_uring_disabled").value_or(0));
-  facts.has_seccomp_filter =
-      ValueOf(TextOf(process + "/status"), "Seccomp:") == "2";
+  const std::string status = TextOf(process + "/status");
+  facts.has_seccomp_filter = ValueOf(status, "Seccomp:") == "2";
+  facts.may_lock_any = MayLockAny(status);
   const std::string limits = TextOf(process + "/limits");
   facts.open_files = LimitOf(limits, "Max open files");
   facts.locked_memory = LimitOf(limits, "Max locked memory");

@@ -41,6 +41,9 @@ struct MachineFacts {
   /// Limits of the process: open files, and bytes that stay in memory.
   Limit open_files;
   Limit locked_memory;
+  /// Whether the limit on locked memory does not hold for the process: it has
+  /// the capability CAP_IPC_LOCK, as root's processes do outside containers.
+  bool may_lock_any = false;
   /// Bytes; of the machine, and of the container that this process is in (with
   /// the machine's where that has no limit).
   uint64_t memory_bytes = 0;

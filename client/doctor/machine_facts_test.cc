@@ -35,7 +35,9 @@ class MachineFactsTest : public testing::Test {
 
 TEST_F(MachineFactsTest, ReadsWhatTheKernelTells) {
   Write("proc/sys/kernel/io_uring_disabled", "1\n");
-  Write("proc/77/status", "Name:\thearthd\nSeccomp:\t2\nSeccomp_filters:\t1\n");
+  Write("proc/77/status",
+        "Name:\thearthd\nCapEff:\t0000000000004001\n"
+        "Seccomp:\t2\nSeccomp_filters:\t1\n");
   Write("proc/77/limits",
         "Limit                     Soft Limit           Hard Limit           "
         "Units     \n"
@@ -58,6 +60,9 @@ TEST_F(MachineFactsTest, ReadsWhatTheKernelTells) {
   EXPECT_EQ(facts.open_files.hard, 4096u);
   EXPECT_EQ(facts.locked_memory.soft, 8388608u);
   EXPECT_EQ(facts.locked_memory.hard, UINT64_MAX);
+  EXPECT_TRUE(facts.may_lock_any);
+  Write("proc/78/status", "CapEff:\t00000000a80425fb\n");
+  EXPECT_FALSE(ReadMachineFacts(folders_, 78).may_lock_any);
   EXPECT_EQ(facts.memory_bytes, 16384u << 10);
   EXPECT_EQ(facts.memory_available_bytes, 8192u << 10);
   EXPECT_EQ(facts.memory_capacity_bytes, 1048576u);
@@ -71,6 +76,7 @@ TEST_F(MachineFactsTest, WhatCannotBeReadIsLeftOut) {
   const MachineFacts facts = ReadMachineFacts(folders_, 0);
   EXPECT_EQ(facts.io_uring_disabled, 0);
   EXPECT_FALSE(facts.has_seccomp_filter);
+  EXPECT_FALSE(facts.may_lock_any);
   EXPECT_EQ(facts.open_files.hard, UINT64_MAX);
   EXPECT_EQ(facts.memory_bytes, 0u);
   EXPECT_EQ(facts.gpu_driver, "");

@@ -31,6 +31,12 @@ class ReadMetricsImpl final : public ReadMetrics {
                                  "Bytes read from storage.", labels);
     retries_ = registry.NewCounter("hearth_read_retries_total",
                                    "Reads tried again.", labels);
+    reduced_ = registry.NewCounter(
+        "hearth_read_queues_reduced_total",
+        "Queues that got a smaller ring than they are deep, or threads in "
+        "place "
+        "of a ring, for lack of memory that may be locked, or of descriptors.",
+        labels);
     wait_ = registry.NewCounter(
         "hearth_read_wait_seconds_total",
         "Seconds that threads waited for reads, with nothing else to do.",
@@ -66,6 +72,7 @@ class ReadMetricsImpl final : public ReadMetrics {
     count(*failed_, now.failed_reads, last_.failed_reads);
     count(*bytes_, now.bytes, last_.bytes);
     count(*retries_, now.retries, last_.retries);
+    count(*reduced_, now.reduced_queues, last_.reduced_queues);
     add(*wait_, now.wait_seconds, last_.wait_seconds);
     in_flight_->Set(static_cast<double>(now.in_flight));
     std::vector<double> counts;
@@ -85,6 +92,7 @@ class ReadMetricsImpl final : public ReadMetrics {
   std::unique_ptr<Counter> failed_;
   std::unique_ptr<Counter> bytes_;
   std::unique_ptr<Counter> retries_;
+  std::unique_ptr<Counter> reduced_;
   std::unique_ptr<Counter> wait_;
   std::unique_ptr<Gauge> in_flight_;
   std::unique_ptr<Histogram> latency_;

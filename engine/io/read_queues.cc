@@ -1,6 +1,8 @@
 #include "engine/io/read_queues.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,8 +19,11 @@ constexpr size_t kMaxIdle = 32;
 
 class WarmReadQueues final : public ReadQueues {
  public:
-  WarmReadQueues(ReadQueueKind kind, const Clock& clock)
-      : kind_(kind), clock_(clock) {}
+  WarmReadQueues(ReadQueueKind kind, const ReadQueuesOptions& options)
+      : kind_(kind),
+        has_threads_(options.kind != ReadQueueKind::kIoUring),
+        new_ring_(options.new_ring),
+        clock_(*options.clock) {}
 
   absl::StatusOr<Handle> Take(size_t depth) override {
     if (depth == 0 || depth > kMaxReadDepth) {
@@ -36,6 +41,11 @@ class WarmReadQueues final : public ReadQueues {
     return kind_ == ReadQueueKind::kIoUring ? "io_uring" : "threads";
   }
 
+  std::string reduction() const override {
+    const absl::MutexLock lock(&mutex_);
+    return reduction_;
+  }
+
   ReadStatistics statistics() const override { return counters_.Snapshot(); }
 
  private:
@@ -43,8 +53,52 @@ class WarmReadQueues final : public ReadQueues {
     if (kind_ == ReadQueueKind::kThreads) {
       return NewThreadQueue(depth, counters_, clock_);
     }
-    HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<Ring> ring, NewKernelRing(depth));
-    return NewUringQueue(std::move(ring), depth, counters_, clock_);
+    absl::StatusOr<std::unique_ptr<Ring>> ring = new_ring_(depth);
+    if (!absl::IsResourceExhausted(ring.status())) {
+      HEARTH_RETURN_IF_ERROR(ring.status());
+      return NewUringQueue(*std::move(ring), depth, depth, counters_, clock_);
+    }
+    FreeIdle();
+    return NewReducedQueue(depth);
+  }
+
+  // A queue over the largest ring that can be had, or of threads.
+  absl::StatusOr<std::unique_ptr<ReadQueue>> NewReducedQueue(size_t depth)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    size_t entries = depth;
+    absl::StatusOr<std::unique_ptr<Ring>> ring = new_ring_(entries);
+    const absl::Status refusal = ring.status();
+    while (absl::IsResourceExhausted(ring.status()) &&
+           entries > kLeastRingEntries) {
+      entries = std::max(entries / 2, kLeastRingEntries);
+      ring = new_ring_(entries);
+    }
+    std::unique_ptr<ReadQueue> queue;
+    if (ring.ok()) {
+      queue =
+          NewUringQueue(*std::move(ring), entries, depth, counters_, clock_);
+      if (entries == depth) return queue;
+    } else if (has_threads_ && absl::IsResourceExhausted(ring.status())) {
+      HEARTH_ASSIGN_OR_RETURN(queue, NewThreadQueue(depth, counters_, clock_));
+    } else {
+      return ring.status();
+    }
+    counters_.Reduced();
+    const absl::MutexLock lock(&mutex_);
+    reduced_.insert(queue.get());
+    reduction_ = absl::StrCat(
+        "no ring for ", depth, " reads at once (", refusal.message(), "); ",
+        ring.ok() ? absl::StrCat(entries, " are with the kernel at once")
+                  : absl::StrCat(std::min(depth, kMaxReadThreads),
+                                 " threads read instead"));
+    return queue;
+  }
+
+  void FreeIdle() ABSL_LOCKS_EXCLUDED(mutex_) {
+    // Destroyed outside the lock.
+    std::vector<std::unique_ptr<ReadQueue>> freed;
+    const absl::MutexLock lock(&mutex_);
+    freed.swap(idle_);
   }
 
   std::unique_ptr<ReadQueue> TakeIdle(size_t depth)
@@ -63,10 +117,19 @@ class WarmReadQueues final : public ReadQueues {
       ABSL_LOCKS_EXCLUDED(mutex_) {
     // A user that left reads behind freed their memory: such a queue only waits
     // for them, and goes.
-    if (queue->in_flight() > 0) return;
+    if (queue->in_flight() > 0) {
+      const absl::MutexLock lock(&mutex_);
+      reduced_.erase(queue.get());
+      return;
+    }
     // Destroyed outside the lock.
     std::unique_ptr<ReadQueue> oldest;
     const absl::MutexLock lock(&mutex_);
+    // The next one may get more.
+    if (reduced_.erase(queue.get()) > 0) {
+      oldest = std::move(queue);
+      return;
+    }
     if (idle_.size() == kMaxIdle) {
       oldest = std::move(idle_.front());
       idle_.erase(idle_.begin());
@@ -75,11 +138,17 @@ class WarmReadQueues final : public ReadQueues {
   }
 
   const ReadQueueKind kind_;
+  // Whether threads read where a ring cannot be had.
+  const bool has_threads_;
+  const RingMaker new_ring_;
   const Clock& clock_;
   ReadCounters counters_;
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   // The one given back last is the last.
   std::vector<std::unique_ptr<ReadQueue>> idle_ ABSL_GUARDED_BY(mutex_);
+  // Queues in use that got less than they asked for.
+  std::set<const ReadQueue*> reduced_ ABSL_GUARDED_BY(mutex_);
+  std::string reduction_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace
@@ -92,11 +161,11 @@ absl::StatusOr<std::unique_ptr<ReadQueues>> ReadQueues::Create(
     const ReadQueuesOptions& options) {
   ReadQueueKind kind = options.kind;
   if (kind != ReadQueueKind::kThreads) {
-    const absl::Status ring = NewKernelRing(1).status();
+    const absl::Status ring = options.new_ring(1).status();
     if (!ring.ok() && kind == ReadQueueKind::kIoUring) return ring;
     kind = ring.ok() ? ReadQueueKind::kIoUring : ReadQueueKind::kThreads;
   }
-  return std::make_unique<WarmReadQueues>(kind, *options.clock);
+  return std::make_unique<WarmReadQueues>(kind, options);
 }
 
 }  // namespace hearth::io

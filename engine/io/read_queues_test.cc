@@ -16,6 +16,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,6 +26,7 @@
 #include "engine/io/row_reader.h"
 #include "engine/io/scratch_directory.h"
 #include "engine/io/test_bytes.h"
+#include "engine/io/uring.h"
 #include "gtest/gtest.h"
 
 namespace hearth::io {
@@ -215,9 +217,14 @@ TEST(ReadQueuesTest, ReadsUnregisteredUnderASmallLimitOnLockedMemory) {
       std::fprintf(stderr, "SKIPPED: cannot become an ordinary user\n");
       return "";
     }
-    const auto queues = Create(ReadQueueKind::kIoUring);
+    const auto queues = Create(ReadQueueKind::kAutomatic);
+    if (queues->kind() != "io_uring") {
+      std::fprintf(stderr, "SKIPPED: others have locked all there is\n");
+      return "";
+    }
     const RowLayout layout{0, kPage, 40};
-    const auto queue = *queues->Take(64);
+    const auto queue = *queues->Take(kMaxReadDepth);
+    if (queues->reduction().empty()) return "a ring of 4096 entries was had";
     auto reader =
         RowReader::Create(**device, layout, *queue, {.staging_bytes = 4 << 20});
     if (!reader.ok()) return reader.status().ToString();
@@ -234,6 +241,97 @@ TEST(ReadQueuesTest, ReadsUnregisteredUnderASmallLimitOnLockedMemory) {
     if (!status.ok()) return status.ToString();
     return right == 4 ? "" : "the bytes are wrong";
   });
+}
+
+// A kernel that has memory for rings of so many entries in all.
+class LittleMemory {
+ public:
+  explicit LittleMemory(size_t entries) : left_(entries) {}
+
+  RingMaker Maker() {
+    return [this](size_t entries) -> absl::StatusOr<std::unique_ptr<Ring>> {
+      asked_.push_back(entries);
+      if (entries > left_) return absl::ResourceExhaustedError("no memory");
+      return NewKernelRing(entries);
+    };
+  }
+  void Leave(size_t entries) { left_ = entries; }
+  // What it was asked for since the last call.
+  std::vector<size_t> Asked() { return std::exchange(asked_, {}); }
+
+ private:
+  size_t left_;
+  std::vector<size_t> asked_;
+};
+
+TEST(ReadQueuesTest, RingsThatCannotBeHadGetSmaller) {
+  if (!HasIoUring()) GTEST_SKIP() << "no io_uring here";
+  ScratchDirectory scratch;
+  WriteTestBytes(scratch.Path("f"), 40 * kPage);
+  for (const ReadQueueKind kind :
+       {ReadQueueKind::kAutomatic, ReadQueueKind::kIoUring}) {
+    LittleMemory memory(300);
+    const auto queues =
+        *ReadQueues::Create({.kind = kind, .new_ring = memory.Maker()});
+    EXPECT_EQ(queues->Take(256)->get()->depth(), 256u);
+    EXPECT_EQ(queues->statistics().reduced_queues, 0);
+    EXPECT_EQ(queues->reduction(), "");
+    memory.Asked();
+    {
+      const ReadQueues::Handle queue = *queues->Take(1000);
+      EXPECT_EQ(queue->depth(), 1000u);
+      EXPECT_EQ(memory.Asked(), (std::vector<size_t>{1000, 1000, 500, 250}));
+    }
+    EXPECT_EQ(queues->statistics().reduced_queues, 1);
+    EXPECT_EQ(queues->reduction(),
+              "no ring for 1000 reads at once (no memory); 250 are with the "
+              "kernel at once");
+    memory.Leave(40);
+    EXPECT_EQ(ReadAll(*queues, scratch.Path("f"), 1 << 20), "");
+    // What is small is not kept: there may be more the next time.
+    memory.Leave(1000);
+    memory.Asked();
+    EXPECT_TRUE(queues->Take(1000).ok());
+    EXPECT_EQ(memory.Asked(), std::vector<size_t>{1000});
+    EXPECT_EQ(queues->statistics().reduced_queues, 1);
+  }
+}
+
+TEST(ReadQueuesTest, WarmQueuesGoBeforeRingsGetSmaller) {
+  if (!HasIoUring()) GTEST_SKIP() << "no io_uring here";
+  LittleMemory memory(64);
+  const auto queues = *ReadQueues::Create({.new_ring = memory.Maker()});
+  const ReadQueue* warm = queues->Take(64)->get();
+  EXPECT_EQ(queues->Take(64)->get(), warm);
+  memory.Leave(32);
+  EXPECT_TRUE(queues->Take(48).ok());
+  memory.Leave(64);
+  memory.Asked();
+  EXPECT_TRUE(queues->Take(64).ok());
+  EXPECT_EQ(memory.Asked(), std::vector<size_t>{64});
+}
+
+TEST(ReadQueuesTest, ThreadsReadWhereThereIsNoMemoryForAnyRing) {
+  if (!HasIoUring()) GTEST_SKIP() << "no io_uring here";
+  ScratchDirectory scratch;
+  WriteTestBytes(scratch.Path("f"), 40 * kPage);
+  LittleMemory memory(1);
+  const auto queues = *ReadQueues::Create({.new_ring = memory.Maker()});
+  EXPECT_EQ(queues->kind(), "io_uring");
+  memory.Leave(0);
+  memory.Asked();
+  EXPECT_EQ(ReadAll(*queues, scratch.Path("f"), 1 << 20), "");
+  EXPECT_EQ(memory.Asked(), (std::vector<size_t>{32, 32}));
+  EXPECT_EQ(queues->reduction(),
+            "no ring for 32 reads at once (no memory); 32 threads read "
+            "instead");
+  EXPECT_EQ(queues->Take(4096)->get()->depth(), 4096u);
+  EXPECT_EQ(queues->statistics().reduced_queues, 2);
+  LittleMemory rings(1);
+  const auto forced = *ReadQueues::Create(
+      {.kind = ReadQueueKind::kIoUring, .new_ring = rings.Maker()});
+  rings.Leave(0);
+  EXPECT_TRUE(absl::IsResourceExhausted(forced->Take(64).status()));
 }
 
 }  // namespace

@@ -51,6 +51,8 @@ void ReadCounters::Delivered(double seconds) {
 
 void ReadCounters::Retried() { retries_.fetch_add(1, kRelaxed); }
 
+void ReadCounters::Reduced() { reduced_.fetch_add(1, kRelaxed); }
+
 void ReadCounters::Waited(double seconds) {
   wait_nanoseconds_.fetch_add(Nanoseconds(seconds), kRelaxed);
 }
@@ -64,6 +66,7 @@ ReadStatistics ReadCounters::Snapshot() const {
   }
   statistics.failed_reads = failed_.load(kRelaxed);
   statistics.retries = retries_.load(kRelaxed);
+  statistics.reduced_queues = reduced_.load(kRelaxed);
   statistics.bytes = bytes_.load(kRelaxed);
   statistics.in_flight = submitted_.load(kRelaxed) - statistics.reads;
   statistics.wait_seconds =

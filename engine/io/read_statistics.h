@@ -20,6 +20,9 @@ struct ReadStatistics {
   int64_t failed_reads = 0;
   /// Attempts made again after EIO or EAGAIN.
   int64_t retries = 0;
+  /// Queues that got a smaller ring than they are deep, or threads in place of
+  /// a ring, since the system had no memory or descriptors for it.
+  int64_t reduced_queues = 0;
   /// Bytes of the reads that did not fail, up to the ends of their files.
   int64_t bytes = 0;
   /// Reads in flight now.
@@ -47,6 +50,7 @@ class ReadCounters {
   void Failed(double seconds);
 
   void Retried();
+  void Reduced();
   void Waited(double seconds);
 
   ReadStatistics Snapshot() const;
@@ -57,6 +61,7 @@ class ReadCounters {
   std::atomic<int64_t> submitted_{0};
   std::atomic<int64_t> failed_{0};
   std::atomic<int64_t> retries_{0};
+  std::atomic<int64_t> reduced_{0};
   std::atomic<int64_t> bytes_{0};
   // Nanoseconds, since there is no portable atomic addition of doubles.
   std::atomic<int64_t> wait_nanoseconds_{0};

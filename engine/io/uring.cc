@@ -6,6 +6,7 @@
 #include <atomic>
 #include <bit>
 #include <cerrno>
+#include <deque>
 #include <utility>
 
 #include "engine/base/status_annotate.h"
@@ -20,8 +21,7 @@ constexpr size_t kMaxMemoryBytes = size_t{1} << 30;
 
 class KernelRing final : public Ring {
  public:
-  explicit KernelRing(const io_uring& ring, size_t entries)
-      : ring_(ring), timeouts_(entries) {
+  explicit KernelRing(const io_uring& ring) : ring_(ring) {
     // Not before Linux 5.19: then nothing is registered.
     if (::io_uring_register_files_sparse(&ring_, kRegistrations) == 0) {
       files_.assign(kRegistrations, false);
@@ -50,6 +50,7 @@ class KernelRing final : public Ring {
   void PrepareTimeout(uint64_t tag, absl::Duration delay) override {
     io_uring_sqe* entry = ::io_uring_get_sqe(&ring_);
     // Stays until the kernel takes the entry, whenever that is.
+    if (tag >= timeouts_.size()) timeouts_.resize(tag + 1);
     timeouts_[tag] = {.tv_sec = 0, .tv_nsec = absl::ToInt64Nanoseconds(delay)};
     ::io_uring_prep_timeout(entry, &timeouts_[tag], 0, 0);
     ::io_uring_sqe_set_data64(entry, tag);
@@ -140,7 +141,8 @@ class KernelRing final : public Ring {
   }
 
   mutable io_uring ring_;
-  std::vector<__kernel_timespec> timeouts_;
+  // By tag. A deque, since growing leaves its elements where they are.
+  std::deque<__kernel_timespec> timeouts_;
   // The registered numbers in use. Empty: the kernel has no such thing.
   std::vector<bool> files_;
   std::vector<bool> memories_;
@@ -161,7 +163,7 @@ absl::StatusOr<std::unique_ptr<Ring>> NewKernelRing(size_t entries) {
         ErrnoStatus(-error, "io_uring", "setting up").message());
   }
   if (error < 0) return ErrnoStatus(-error, "io_uring", "setting up");
-  return std::make_unique<KernelRing>(ring, entries);
+  return std::make_unique<KernelRing>(ring);
 }
 
 }  // namespace hearth::io

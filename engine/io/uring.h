@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -72,8 +73,13 @@ class Ring {
 };
 
 /// A ring of the kernel for `entries` at once. UNIMPLEMENTED,
-/// PERMISSION_DENIED, or RESOURCE_EXHAUSTED (memory, descriptors).
+/// PERMISSION_DENIED, or RESOURCE_EXHAUSTED (memory, which for users without
+/// CAP_IPC_LOCK counts against RLIMIT_MEMLOCK; descriptors).
 absl::StatusOr<std::unique_ptr<Ring>> NewKernelRing(size_t entries);
+
+/// A function like NewKernelRing; tests have one that refuses.
+using RingMaker =
+    std::function<absl::StatusOr<std::unique_ptr<Ring>>(size_t entries)>;
 
 }  // namespace hearth::io
 

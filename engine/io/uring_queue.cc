@@ -14,14 +14,16 @@
 
 // The protocol:
 //  1. A read takes a free slot, whose number is its tag in the ring, and an
-//     entry is prepared for its first attempt.
+//     entry is prepared for its first attempt; in a ring smaller than the
+//     queue, as soon as another read leaves it.
 //  2. Submit enters the kernel once for all its entries. What the kernel does
 //     not take (EAGAIN, EINTR) stays prepared; Wait goes on with it.
 //  3. Wait reaps. A completion either ends its read, or prepares the next
 //     entry of the same slot: the rest of a short read, or a timeout after
 //     which the attempt is made again.
-//  4. So a slot has one entry at most in the ring, which has room for as many:
-//     no completion is ever without room.
+//  4. So a slot has one entry at most in the ring, from its first attempt to
+//     its end, and no more slots are there than the ring has room for: no
+//     completion is ever without room.
 //  5. If the kernel takes no entries and has none to wait for, the entries are
 //     offered again after the delays of a failed read. Then they are withdrawn,
 //     and their reads fail.
@@ -37,12 +39,14 @@ bool MayPass(int error) {
 
 class UringQueue final : public ReadQueue {
  public:
-  UringQueue(std::unique_ptr<Ring> ring, size_t depth, ReadCounters& counters,
-             const Clock& clock)
+  UringQueue(std::unique_ptr<Ring> ring, size_t entries, size_t depth,
+             ReadCounters& counters, const Clock& clock)
       : ring_(std::move(ring)),
+        entries_(entries),
         counters_(counters),
         clock_(clock),
-        slots_(depth) {
+        slots_(depth),
+        waiting_(depth) {
     for (size_t i = depth; i > 0; --i) free_.push_back(i - 1);
     completions_.reserve(depth);
     finished_.reserve(depth);
@@ -84,6 +88,10 @@ class UringQueue final : public ReadQueue {
   void FindRegistered(const ReadRequest& request, Slot& slot) const;
   void ReadNow(ReadProgress& progress);
   void PrepareAttempt(size_t number);
+  // Has slots that wait enter the ring, as many as there is room for.
+  void PrepareWaiting();
+  // Reads that the kernel has and that have not ended.
+  size_t in_kernel() const { return in_ring_ - ring_->prepared(); }
   void Reap();
   void Completed(const RingCompletion& completion);
   absl::Status Enter(size_t wait_for);
@@ -92,10 +100,18 @@ class UringQueue final : public ReadQueue {
   void Deliver(std::vector<ReadResult>& results);
 
   const std::unique_ptr<Ring> ring_;
+  // Slots that the ring has room for, and those that are in it.
+  const size_t entries_;
+  size_t in_ring_ = 0;
   ReadCounters& counters_;
   const Clock& clock_;
   std::vector<Slot> slots_;
   std::vector<size_t> free_;
+  // Slots that wait for room, in order: num_waiting_ numbers from next_ on,
+  // around the end.
+  std::vector<size_t> waiting_;
+  size_t next_ = 0;
+  size_t num_waiting_ = 0;
   // Slots whose reads have ended, not yet delivered.
   std::vector<size_t> finished_;
   std::vector<RingCompletion> completions_;
@@ -109,6 +125,7 @@ absl::Status UringQueue::Submit(absl::Span<const ReadRequest> requests) {
   counters_.Submitted(requests.size());
   const double now = clock_.SteadySeconds();
   for (const ReadRequest& request : requests) Start(request, now);
+  PrepareWaiting();
   if (ring_->prepared() == 0) return absl::OkStatus();
   const int error = ring_->Enter(0);
   if (error == 0 || MayPass(error)) return absl::OkStatus();
@@ -126,7 +143,14 @@ void UringQueue::Start(const ReadRequest& request, double now) {
     return;
   }
   FindRegistered(request, slot);
-  PrepareAttempt(number);
+  waiting_[(next_ + num_waiting_++) % waiting_.size()] = number;
+}
+
+void UringQueue::PrepareWaiting() {
+  for (; num_waiting_ > 0 && in_ring_ < entries_; --num_waiting_, ++in_ring_) {
+    PrepareAttempt(waiting_[next_]);
+    next_ = (next_ + 1) % waiting_.size();
+  }
 }
 
 void UringQueue::FindRegistered(const ReadRequest& request, Slot& slot) const {
@@ -173,7 +197,9 @@ absl::Status UringQueue::Wait(size_t at_least,
   const size_t wanted = std::min(at_least, in_flight());
   Reap();
   while (finished_.size() < wanted || ring_->prepared() > 0) {
-    HEARTH_RETURN_IF_ERROR(Enter(wanted - std::min(wanted, finished_.size())));
+    // No more than the ring has can complete before others enter it.
+    HEARTH_RETURN_IF_ERROR(
+        Enter(std::min(wanted - std::min(wanted, finished_.size()), in_ring_)));
     Reap();
   }
   Deliver(results);
@@ -185,6 +211,7 @@ void UringQueue::Reap() {
   completions_.clear();
   ring_->Reap(completions_);
   for (const RingCompletion& completion : completions_) Completed(completion);
+  PrepareWaiting();
 }
 
 void UringQueue::Completed(const RingCompletion& completion) {
@@ -196,6 +223,7 @@ void UringQueue::Completed(const RingCompletion& completion) {
   switch (next) {
     case ReadProgress::Next::kDone:
       finished_.push_back(number);
+      --in_ring_;
       break;
     case ReadProgress::Next::kRead:
       PrepareAttempt(number);
@@ -219,8 +247,7 @@ absl::Status UringQueue::Enter(size_t wait_for) {
 }
 
 absl::Status UringQueue::BearRefusal(int error) {
-  const size_t waiting = ring_->prepared() + finished_.size();
-  if (in_flight() > waiting) {
+  if (in_kernel() > 0) {
     // Reads that are in the kernel give back what it lacks.
     const int waited = ring_->WaitForOne();
     if (waited == 0 || waited == -EINTR) return absl::OkStatus();
@@ -245,6 +272,8 @@ void UringQueue::FailPrepared(int error) {
     slots_[number].progress.Fail(status);
     finished_.push_back(number);
   }
+  in_ring_ -= withdrawn.size();
+  PrepareWaiting();
 }
 
 void UringQueue::Deliver(std::vector<ReadResult>& results) {
@@ -283,9 +312,11 @@ void UringQueue::Unregister(BlockDevice& device, absl::Span<std::byte> memory) {
 }  // namespace
 
 std::unique_ptr<ReadQueue> NewUringQueue(std::unique_ptr<Ring> ring,
-                                         size_t depth, ReadCounters& counters,
+                                         size_t entries, size_t depth,
+                                         ReadCounters& counters,
                                          const Clock& clock) {
-  return std::make_unique<UringQueue>(std::move(ring), depth, counters, clock);
+  return std::make_unique<UringQueue>(std::move(ring), entries, depth, counters,
+                                      clock);
 }
 
 }  // namespace hearth::io

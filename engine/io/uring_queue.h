@@ -11,10 +11,12 @@
 
 namespace hearth::io {
 
-/// A queue over a ring made for `depth` entries or more. A device without a
+/// A queue over a ring made for `entries` or more, at least 1; where these are
+/// fewer than `depth`, the other reads wait in the queue. A device without a
 /// descriptor is read during Submit. `counters` and `clock` outlive it.
 std::unique_ptr<ReadQueue> NewUringQueue(std::unique_ptr<Ring> ring,
-                                         size_t depth, ReadCounters& counters,
+                                         size_t entries, size_t depth,
+                                         ReadCounters& counters,
                                          const Clock& clock = Clock::Real());
 
 }  // namespace hearth::io

@@ -143,9 +143,14 @@ class UringQueueTest : public testing::Test {
     auto device = FileSystem::Posix().OpenBlockDevice(scratch_.Path("f"), {});
     ASSERT_TRUE(device.ok()) << device.status();
     device_ = *std::move(device);
+    UseRing(kDepth);
+  }
+
+  /// From now on a ring for `entries` at once.
+  void UseRing(size_t entries) {
     queue_ =
-        NewUringQueue(std::make_unique<FakeRing>(kernel_, *device_, kDepth),
-                      kDepth, counters_);
+        NewUringQueue(std::make_unique<FakeRing>(kernel_, *device_, entries),
+                      entries, kDepth, counters_);
   }
 
   absl::Status Submit(size_t pages) {
@@ -343,6 +348,53 @@ TEST_F(UringQueueTest, DestroyingItReapsEverything) {
   queue_.reset();
   EXPECT_EQ(counters_.Snapshot().reads, 8);
   EXPECT_EQ(counters_.Snapshot().failed_reads, 0);
+}
+
+TEST_F(UringQueueTest, InASmallRingReadsWaitForEachOther) {
+  for (const size_t entries : {1, 3}) {
+    UseRing(entries);
+    kernel_.attempts.clear();
+    EXPECT_EQ(queue_->depth(), kDepth);
+    ExpectReads(kDepth);
+    std::vector<uint64_t> tags;
+    for (const RingRead& read : kernel_.attempts) {
+      tags.push_back(read.offset / kPage);
+    }
+    EXPECT_EQ(tags, (std::vector<uint64_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+    // All at once is as good as one by one.
+    ASSERT_TRUE(Submit(kDepth).ok());
+    std::vector<ReadResult> results;
+    ASSERT_TRUE(queue_->Wait(kDepth, results).ok());
+    EXPECT_EQ(results.size(), kDepth);
+  }
+}
+
+TEST_F(UringQueueTest, InASmallRingNothingIsLostToFaults) {
+  for (const size_t entries : {1, 3}) {
+    UseRing(entries);
+    kernel_.results = {1024, -EIO, kPage, -EAGAIN, 2048, -EINTR};
+    kernel_.enter = {-EAGAIN, 0, -EINTR, -EBUSY};
+    ExpectReads(kDepth);
+    kernel_.takes = 1;
+    ExpectReads(kDepth);
+    kernel_.takes = 1000;
+  }
+  ASSERT_TRUE(Submit(kDepth).ok());
+  queue_.reset();
+}
+
+TEST_F(UringQueueTest, InASmallRingReadsThatTheKernelNeverTakesFail) {
+  UseRing(4);
+  kernel_.enter.assign(1000, -EAGAIN);
+  ASSERT_TRUE(Submit(kDepth).ok());
+  std::vector<ReadResult> results;
+  ASSERT_TRUE(queue_->Wait(kDepth, results).ok());
+  ASSERT_EQ(results.size(), kDepth);
+  for (const ReadResult& result : results) {
+    EXPECT_TRUE(absl::IsResourceExhausted(result.status)) << result.status;
+  }
+  kernel_.enter.clear();
+  ExpectReads(kDepth);
 }
 
 }  // namespace

@@ -23,6 +23,7 @@
 #include "engine/base/catch_exceptions.h"
 #include "engine/base/process.h"
 #include "engine/base/status_macros.h"
+#include "engine/io/read_queues.h"
 #include "engine/job/preparation_listener.h"
 #include "engine/strategy/kinds.h"
 #include "engine/train/train_step.h"
@@ -192,11 +193,25 @@ absl::Status DataRun::RunPass(const strategy::Pass& pass,
   pass_.emplace(RunningPass{
       .start = {environment_.running_jobs.Now(), ProcessReadBytes()},
       .report = report});
+  const int64_t reduced = environment_.read_queues.statistics().reduced_queues;
   const absl::Status status =
       lease_->strategy().Run(pass, consumer, stop_, report);
   AddBytesRead(pass_->start, report);
   pass_.reset();
+  LogReducedQueues(reduced);
   return status;
+}
+
+void DataRun::LogReducedQueues(int64_t reduced_before) {
+  const io::ReadQueues& queues = environment_.read_queues;
+  if (has_told_of_reduced_queues_ ||
+      queues.statistics().reduced_queues == reduced_before) {
+    return;
+  }
+  has_told_of_reduced_queues_ = true;
+  observer_.OnLog(Severity::kWarning,
+                  absl::StrCat("reading rows: ", queues.reduction(),
+                               "; `hearth doctor` says what to set"));
 }
 
 strategy::PassReport DataRun::PassSoFar() const {

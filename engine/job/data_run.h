@@ -150,6 +150,8 @@ class DataRun {
           Observer& observer, std::stop_token stop);
 
   absl::StatusOr<std::optional<strategy::PreparationReport>> FinishAhead();
+  // Tells once that the queues of passes got less than they asked for.
+  void LogReducedQueues(int64_t reduced_before);
   void AddBytesRead(const ReadStart& start, strategy::PassReport& report) const;
 
   const JobEnvironment& environment_;
@@ -164,6 +166,7 @@ class DataRun {
   int64_t period_ = -1;
   std::vector<PeriodPreparation> preparations_;
   std::optional<RunningPass> pass_;
+  bool has_told_of_reduced_queues_ = false;
   // Prepares the next period. Uses the lease's strategy, so it ends first.
   std::unique_ptr<AheadPreparation> ahead_;
 };

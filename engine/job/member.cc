@@ -310,11 +310,18 @@ std::optional<double> Member::TakeMetric() {
   const double value = evaluation->tally.Value(judgement_.metric);
   if (std::isnan(value) && train::IsRanking(judgement_.metric) &&
       undefined_.insert(evaluation->phase).second) {
+    const auto& scores = evaluation->tally.ranking.scores;
+    const bool has_diverged =
+        std::any_of(scores.begin(), scores.end(),
+                    [](const auto& one) { return std::isnan(one.score); });
     parts_.observer.OnLog(
         Severity::kWarning,
-        absl::StrCat(evaluation->phase, ": ", train::Name(judgement_.metric),
-                     " is not defined: no class or label has nodes with and "
-                     "without it, or a score is NaN"));
+        absl::StrCat(
+            evaluation->phase, ": ", train::Name(judgement_.metric),
+            " is not defined: ",
+            has_diverged
+                ? "the model's scores are not all numbers (it has diverged)"
+                : "no class or label has nodes with and without it"));
   }
   return value;
 }

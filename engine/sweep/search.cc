@@ -24,11 +24,16 @@ Search::Search(const SearchOptions& options)
       rule_(NewStoppingRule(options.stopping, options.trials, options.epochs)),
       is_open_(options.is_open) {}
 
-Search::Decisions Search::Begin(absl::Span<const int64_t> data_order) {
+Search::Decisions Search::Begin(absl::Span<const int64_t> data_order,
+                                absl::Span<const int64_t> originals) {
   for (const int64_t data : data_order) {
     places_.try_emplace(data, places_.size());
   }
-  for (int64_t i = 0; i < options_.trials; ++i) Append();
+  for (int64_t i = 0; i < options_.trials; ++i) {
+    const int64_t original =
+        originals.empty() ? i : originals[static_cast<size_t>(i)];
+    Append(original == i ? std::nullopt : std::optional(original));
+  }
   return Settle();
 }
 
@@ -36,16 +41,25 @@ bool Search::CanAddTrials() const {
   return !done() && !std::holds_alternative<Halving>(options_.stopping);
 }
 
-Search::Decisions Search::AddTrial() {
-  Append();
+Search::Decisions Search::AddTrial(std::optional<int64_t> original) {
+  Append(original);
   return Settle();
 }
 
-void Search::Append() {
-  pending_.push_back(trials());
+void Search::Append(std::optional<int64_t> original) {
+  const int64_t number = trials();
   Trial& trial = trials_.emplace_back();
+  trial.original = original;
   trial.boundary = rule_->NextBoundary(0);
   trial.replicas.resize(static_cast<size_t>(options_.replicas));
+  if (!original.has_value()) {
+    pending_.push_back(number);
+    return;
+  }
+  ++copies_;
+  // The rule is not to wait for it, nor to count it.
+  rule_->End(number, trial.boundary.value_or(options_.epochs),
+             Outcome::kStopped, Result());
 }
 
 Search::Decisions Search::Record(absl::Span<const Report> reports) {
@@ -138,8 +152,13 @@ Search::Decisions Search::End(int64_t number, int64_t replica, Outcome outcome,
 }
 
 Search::Decisions Search::StopTrial(int64_t number, const std::string& reason) {
-  if (sweep::HasEnded(At(number).state)) return {};
-  const int64_t boundary = At(number).boundary.value_or(options_.epochs);
+  if (sweep::HasEnded(StateOf(number))) return {};
+  Trial& trial = At(number);
+  if (trial.original.has_value()) {
+    trial.original.reset();
+    --copies_;
+  }
+  const int64_t boundary = trial.boundary.value_or(options_.epochs);
   EndTrial(number, TrialState::kStopped, reason);
   rule_->End(number, boundary, Outcome::kStopped, Result());
   return Settle();
@@ -148,7 +167,7 @@ Search::Decisions Search::StopTrial(int64_t number, const std::string& reason) {
 Search::Decisions Search::StopAll(const std::string& reason) {
   is_open_ = false;
   for (int64_t number = 0; number < trials(); ++number) {
-    if (!sweep::HasEnded(At(number).state)) {
+    if (!At(number).original && !sweep::HasEnded(At(number).state)) {
       EndTrial(number, TrialState::kStopped, reason);
     }
   }
@@ -167,7 +186,7 @@ Search::Decisions Search::Resume() {
   return Settle();
 }
 
-bool Search::done() const { return !is_open_ && ended_ == trials(); }
+bool Search::done() const { return !is_open_ && ended_ + copies_ == trials(); }
 
 void Search::ApplyVerdicts() {
   for (const Verdict& verdict : rule_->Judge()) {
@@ -257,7 +276,7 @@ Search::Decisions Search::Settle() {
 }
 
 int64_t Search::EpochsOf(int64_t number) const {
-  const std::vector<Replica>& replicas = At(number).replicas;
+  const std::vector<Replica>& replicas = TrainedFor(number).replicas;
   return std::min_element(replicas.begin(), replicas.end(),
                           [](const Replica& a, const Replica& b) {
                             return a.epochs < b.epochs;
@@ -274,13 +293,13 @@ bool Search::HasEnded(int64_t trial, int64_t replica) const {
 }
 
 std::optional<double> Search::ScoreOf(int64_t number) const {
-  const double best = ResultOf(At(number)).best;
+  const double best = ResultOf(TrainedFor(number)).best;
   if (!std::isfinite(best)) return std::nullopt;
   return best;
 }
 
 std::optional<double> Search::ScoreOf(int64_t trial, int64_t replica) const {
-  return At(trial, replica).best;
+  return TrainedFor(trial).replicas[static_cast<size_t>(replica)].best;
 }
 
 std::optional<Action> Search::ActionOf(int64_t trial, int64_t replica) const {
@@ -291,7 +310,7 @@ std::optional<int64_t> Search::Best() const {
   std::optional<int64_t> best;
   double best_score = kNone;
   for (int64_t number = 0; number < trials(); ++number) {
-    if (At(number).state == TrialState::kFailed) continue;
+    if (StateOf(number) == TrialState::kFailed) continue;
     const std::optional<double> score = ScoreOf(number);
     if (!score.has_value()) continue;
     if (!best || ComesBefore(number, *score, *best, best_score)) {
@@ -305,12 +324,12 @@ std::optional<int64_t> Search::Best() const {
 std::vector<int64_t> Search::Ranking() const {
   std::vector<int64_t> ranking;
   for (int64_t number = 0; number < trials(); ++number) {
-    if (At(number).state == TrialState::kFailed || ScoreOf(number)) {
+    if (StateOf(number) == TrialState::kFailed || ScoreOf(number)) {
       ranking.push_back(number);
     }
   }
   const auto score = [this](int64_t number) {
-    return At(number).state == TrialState::kFailed
+    return StateOf(number) == TrialState::kFailed
                ? kNone
                : ScoreOf(number).value_or(kNone);
   };

@@ -99,7 +99,11 @@ inline bool HasEnded(TrialState state) {
 ///
 /// A replica that reaches a boundary before others of its trial is held until
 /// they are there. Events of trials that have ended change nothing.
-/// Single-owner.
+///
+/// A trial that is equal to an earlier one (its original) never trains: it has
+/// the state, epochs and score of the original, whatever becomes of that one,
+/// unless somebody stops it first. It takes no room, and no stopping rule
+/// counts it. Single-owner.
 class Search {
  public:
   using Decisions = std::vector<Decision>;
@@ -109,11 +113,15 @@ class Search {
 
   /// The first decisions. Data (SearchOptions::data) whose number comes first
   /// in `data_order` is begun first; where it is empty, that of the lowest
-  /// trial. Call once, before all else.
-  Decisions Begin(absl::Span<const int64_t> data_order = {});
+  /// trial. `originals`: of each trial, the number of its original, an earlier
+  /// trial that has none; the trial's own number where it has none; empty: no
+  /// trial has one. Call once, before all else.
+  Decisions Begin(absl::Span<const int64_t> data_order = {},
+                  absl::Span<const int64_t> originals = {});
 
-  /// Adds a trial, the one numbered trials(). REQUIRES: CanAddTrials().
-  Decisions AddTrial();
+  /// Adds a trial, the one numbered trials(). REQUIRES: CanAddTrials();
+  /// `original` is an earlier trial without an original.
+  Decisions AddTrial(std::optional<int64_t> original = std::nullopt);
   bool CanAddTrials() const;
 
   /// Takes what replicas have reported that reached their epochs together: all
@@ -138,9 +146,15 @@ class Search {
   bool done() const;
 
   int64_t trials() const { return static_cast<int64_t>(trials_.size()); }
-  TrialState StateOf(int64_t trial) const { return At(trial).state; }
+  /// The equal trial whose result this one takes; nothing for one that trains.
+  std::optional<int64_t> OriginalOf(int64_t trial) const {
+    return At(trial).original;
+  }
+  TrialState StateOf(int64_t trial) const { return TrainedFor(trial).state; }
   /// Why a trial was stopped, or has failed; empty otherwise.
-  const std::string& ReasonOf(int64_t trial) const { return At(trial).reason; }
+  const std::string& ReasonOf(int64_t trial) const {
+    return TrainedFor(trial).reason;
+  }
   /// Epochs that all replicas of the trial have reported.
   int64_t EpochsOf(int64_t trial) const;
   /// Epochs that the replica has reported, and whether End was told of it.
@@ -173,7 +187,9 @@ class Search {
     std::optional<Action> told;
   };
   struct Trial {
+    // kPending as long as there is an original.
     TrialState state = TrialState::kPending;
+    std::optional<int64_t> original;
     std::optional<int64_t> boundary;
     std::vector<Replica> replicas;
     std::string reason;
@@ -186,11 +202,15 @@ class Search {
   const Trial& At(int64_t trial) const {
     return trials_[static_cast<size_t>(trial)];
   }
+  // The trial, or its original: what has its state and results.
+  const Trial& TrainedFor(int64_t trial) const {
+    return At(At(trial).original.value_or(trial));
+  }
   static Result ResultOf(const Trial& trial);
   // Whether a replica has nothing more to report up to the trial's boundary.
   static bool IsThere(const Trial& trial, const Replica& replica);
 
-  void Append();
+  void Append(std::optional<int64_t> original);
   void Note(const Report& report);
   // Hands a trial that is complete at its boundary over to the rule.
   void CheckBoundary(int64_t number);
@@ -215,6 +235,8 @@ class Search {
   bool paused_ = false;
   int64_t running_ = 0;
   int64_t ended_ = 0;
+  // Trials that have an original.
+  int64_t copies_ = 0;
   // Trials that train on each data, and the data that was begun last.
   std::map<int64_t, int64_t> running_on_;
   int64_t last_data_ = kNoData;

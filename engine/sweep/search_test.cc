@@ -90,7 +90,11 @@ class Driver {
   // The decisions of another search that sees the same events.
   std::vector<Decisions> Replay() const {
     Search other(options_);
-    std::vector<Decisions> all = {other.Begin()};
+    return Replay(other);
+  }
+  std::vector<Decisions> Replay(
+      Search& other, const std::vector<int64_t>& originals = {}) const {
+    std::vector<Decisions> all = {other.Begin({}, originals)};
     for (const auto& event : events_) all.push_back(event(other));
     return all;
   }
@@ -570,6 +574,88 @@ TEST(OpenTest, TakesTrialsUntilItIsStopped) {
   search.StopAll("stopped");
   EXPECT_TRUE(search.done());
   EXPECT_FALSE(search.CanAddTrials());
+}
+
+TEST(EqualTest, TakesStateAndResultOfItsOriginalAndNoRoom) {
+  Search search({.trials = 4, .parallel = 2, .epochs = 3});
+  EXPECT_THAT(search.Begin({}, {0, 0, 2, 2}), ElementsAre(Start(0), Start(2)));
+  EXPECT_EQ(search.OriginalOf(0), std::nullopt);
+  EXPECT_EQ(search.OriginalOf(1), 0);
+  EXPECT_EQ(search.StateOf(1), TrialState::kRunning);
+  search.Record({{.trial = 0, .epoch = 1, .score = 1},
+                 {.trial = 2, .epoch = 1, .score = 5}});
+  EXPECT_EQ(search.EpochsOf(1), 1);
+  EXPECT_EQ(search.ScoreOf(1), 1);
+  EXPECT_EQ(search.Best(), 2);
+  EXPECT_THAT(search.Ranking(), ElementsAre(2, 3, 0, 1));
+  search.End(0, 0, Outcome::kSucceeded, "");
+  EXPECT_EQ(search.StateOf(1), TrialState::kSucceeded);
+  EXPECT_FALSE(search.done());
+  search.End(2, 0, Outcome::kFailed, "diverged");
+  EXPECT_EQ(search.StateOf(3), TrialState::kFailed);
+  EXPECT_EQ(search.ReasonOf(3), "diverged");
+  EXPECT_THAT(search.Ranking(), ElementsAre(0, 1, 2, 3));
+  EXPECT_TRUE(search.done());
+}
+
+// Each trial twice, and each decision as if it were there once.
+TEST(EqualTest, NoRuleCountsIt) {
+  for (const Stopping& stopping :
+       {Stopping(Asha{}), Stopping(Halving{}), Stopping(Median{})}) {
+    SearchOptions options = {.trials = 9,
+                             .replicas = 2,
+                             .parallel = 3,
+                             .epochs = 9,
+                             .stopping = stopping};
+    Driver driver(options, RandomScores(3), 4);
+    driver.Run();
+    ASSERT_TRUE(driver.search().done());
+    ASSERT_FALSE(driver.InState(TrialState::kStopped).empty());
+    std::vector<int64_t> originals;
+    for (int64_t i = 0; i < 18; ++i) originals.push_back(i % 9);
+    options.trials = 18;
+    Search twice(options);
+    EXPECT_EQ(driver.Replay(twice, originals), driver.decisions());
+    EXPECT_TRUE(twice.done());
+    for (int64_t i = 0; i < 9; ++i) {
+      EXPECT_EQ(twice.StateOf(i + 9), twice.StateOf(i));
+      EXPECT_EQ(twice.ReasonOf(i + 9), twice.ReasonOf(i));
+    }
+  }
+}
+
+TEST(EqualTest, CanBeStoppedAloneOrWithItsOriginal) {
+  Search search({.trials = 4, .parallel = 4, .epochs = 3});
+  search.Begin({}, {0, 0, 0, 3});
+  EXPECT_THAT(search.StopTrial(1, "mine"), IsEmpty());
+  EXPECT_EQ(search.StateOf(0), TrialState::kRunning);
+  EXPECT_EQ(search.OriginalOf(1), std::nullopt);
+  EXPECT_EQ(search.ScoreOf(1), std::nullopt);
+  EXPECT_THAT(search.Pause(), ElementsAre(Hold(0), Hold(3)));
+  EXPECT_THAT(search.Resume(), ElementsAre(GoOn(0), GoOn(3)));
+  EXPECT_THAT(search.StopTrial(0, "both"), ElementsAre(Stop(0)));
+  EXPECT_EQ(search.StateOf(2), TrialState::kStopped);
+  EXPECT_EQ(search.ReasonOf(1), "mine");
+  EXPECT_EQ(search.ReasonOf(2), "both");
+  EXPECT_FALSE(search.done());
+  EXPECT_THAT(search.StopTrial(2, "again"), IsEmpty());
+  search.End(3, 0, Outcome::kSucceeded, "");
+  EXPECT_TRUE(search.done());
+}
+
+TEST(EqualTest, AnAddedOneTakesWhatIsThere) {
+  Search search({.parallel = 1, .epochs = 3, .is_open = true});
+  search.Begin();
+  EXPECT_THAT(search.AddTrial(), ElementsAre(Start(0)));
+  RecordOne(search, {.trial = 0, .epoch = 1, .score = 2});
+  search.End(0, 0, Outcome::kSucceeded, "");
+  EXPECT_THAT(search.AddTrial(0), IsEmpty());
+  EXPECT_EQ(search.StateOf(1), TrialState::kSucceeded);
+  EXPECT_EQ(search.ScoreOf(1, 0), 2);
+  // What has ended stays as it is.
+  search.StopAll("stopped");
+  EXPECT_EQ(search.StateOf(1), TrialState::kSucceeded);
+  EXPECT_TRUE(search.done());
 }
 
 TEST(RecordTest, IgnoresWhatIsNotNew) {

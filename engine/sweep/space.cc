@@ -156,6 +156,19 @@ Point GridPoint(const Space& space, int64_t index) {
   return point;
 }
 
+std::optional<Space> EveryPoint(const Space& space) {
+  Space every = space;
+  for (Parameter& parameter : every) {
+    if (auto* integers = std::get_if<IntRange>(&parameter.domain)) {
+      integers->steps = 0;
+    } else if (auto* range = std::get_if<RealRange>(&parameter.domain)) {
+      if (range->low != range->high) return std::nullopt;
+      range->steps = 1;
+    }
+  }
+  return every;
+}
+
 Point DrawPoint(const Space& space, uint64_t seed, int64_t trial) {
   Point point;
   for (const Parameter& parameter : space) {

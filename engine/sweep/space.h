@@ -2,6 +2,7 @@
 #define HEARTH_ENGINE_SWEEP_SPACE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -70,6 +71,11 @@ int64_t GridSize(const Space& space, int64_t most);
 /// Point `index` of the grid: the last parameter changes fastest.
 /// REQUIRES: 0 <= index < GridSize(space, index).
 Point GridPoint(const Space& space, int64_t index);
+
+/// The space whose grid has every point that DrawPoint may give, once: steps
+/// are left out. nullopt where there is a range of more than one real number.
+/// REQUIRES: no domain has a fault.
+std::optional<Space> EveryPoint(const Space& space);
 
 /// The point of trial `trial`. Each value is a function of the seed, the trial
 /// and the parameter's name alone, so that another parameter, or more trials,

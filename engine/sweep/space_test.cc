@@ -72,6 +72,18 @@ TEST(GridTest, SizeDoesNotOverflow) {
   EXPECT_EQ(GridSize({}, 10), 1);
 }
 
+TEST(GridTest, HasEveryPointThatCanBeDrawnUnlessThereIsNoEndOfThem) {
+  const auto every =
+      EveryPoint({{"a", Choice{{"x", "y"}}},
+                  {"b", IntRange{.low = 1, .high = 3, .steps = 2}},
+                  {"c", RealRange{.low = 0.5, .high = 0.5}}});
+  ASSERT_TRUE(every.has_value());
+  ASSERT_EQ(GridSize(*every, 100), 6);
+  EXPECT_EQ(GridPoint(*every, 1),
+            (Point{{"a", "x"}, {"b", "2"}, {"c", "0.5"}}));
+  EXPECT_FALSE(EveryPoint({{"c", RealRange{.low = 0, .high = 1, .steps = 2}}}));
+}
+
 TEST(GridTest, NeedsStepsForRealRanges) {
   EXPECT_THAT(GridFaultOf(RealRange{.low = 0, .high = 1}),
               HasSubstr("how many"));

@@ -49,6 +49,9 @@ TEST(ClassWeightsTest, ListsHaveAPositiveNumberForEachClass) {
   }
   EXPECT_THAT(ErrorOf({.values = {1}}, LabelKind::kTargets, 1),
               HasSubstr("class_weights.values: must be absent"));
+  EXPECT_THAT(ErrorOf({.balanced = true}, LabelKind::kTargets, 1),
+              HasSubstr("balanced_classes: must be absent: the labels are "
+                        "targets"));
 }
 
 // compute_class_weight("balanced", ...) of 8, 2 and 10 labels: 20 / (3 * 8),

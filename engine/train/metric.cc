@@ -54,10 +54,17 @@ Metric MetricFor(store::LabelKind kind) {
 
 absl::Status CheckMetric(Metric metric, store::LabelKind kind, int64_t width) {
   if (metric == MetricFor(kind)) return absl::OkStatus();
-  // All nodes would be positives of a single class.
-  const bool can_rank = kind == store::LabelKind::kMultiLabel ||
-                        (kind == store::LabelKind::kClasses && width > 1);
-  if (can_rank && IsRanking(metric)) return absl::OkStatus();
+  const bool can_rank = kind != store::LabelKind::kTargets;
+  if (can_rank && IsRanking(metric)) {
+    if (kind == store::LabelKind::kMultiLabel || width > 1) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "trains[0].metric: ", Name(metric),
+        " compares nodes of a class with nodes of others, and the dataset has "
+        "a single class; ",
+        Name(MetricFor(kind)), " works"));
+  }
   return absl::InvalidArgumentError(absl::StrCat(
       "trains[0].metric: must be ", Name(MetricFor(kind)),
       can_rank ? ", roc_auc or average_precision" : "", " for labels of kind ",

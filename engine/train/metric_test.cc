@@ -36,7 +36,11 @@ TEST(MetricTest, JudgesSomeKindsOfLabels) {
     EXPECT_TRUE(CheckMetric(metric, LabelKind::kClasses, 2).ok());
     EXPECT_TRUE(CheckMetric(metric, LabelKind::kClasses, 45).ok());
     EXPECT_TRUE(CheckMetric(metric, LabelKind::kMultiLabel, 1).ok());
-    EXPECT_FALSE(CheckMetric(metric, LabelKind::kClasses, 1).ok());
+    const absl::Status single = CheckMetric(metric, LabelKind::kClasses, 1);
+    EXPECT_TRUE(absl::IsInvalidArgument(single));
+    EXPECT_THAT(std::string(single.message()),
+                ::testing::AllOf(::testing::HasSubstr(Name(metric)),
+                                 ::testing::HasSubstr("a single class")));
     EXPECT_FALSE(CheckMetric(metric, LabelKind::kTargets, 1).ok());
   }
   EXPECT_FALSE(IsRanking(Metric::kAccuracy));

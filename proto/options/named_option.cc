@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/options/option_value.h"
+#include "proto/options/suggestion.h"
 
 namespace hearth::options {
 namespace {
@@ -25,7 +26,8 @@ absl::Status Choose(const OptionTable& table, const Choice& choice,
   const FieldDescriptor* next = choice.Find(std::string(text));
   if (next == nullptr) {
     return absl::InvalidArgumentError(
-        absl::StrCat("is not one of ", absl::StrJoin(choice.Names(), ", ")));
+        absl::StrCat("is not one of ", absl::StrJoin(choice.Names(), ", "),
+                     DidYouMean(text, choice.Names())));
   }
   Message& parent = Make(choice.path, root);
   const google::protobuf::Reflection& reflection = *parent.GetReflection();
@@ -99,7 +101,8 @@ absl::Status SetNamed(const OptionTable& table, const NamedOption& named,
   }
   if (is_set) return absl::OkStatus();
   if (!status.ok()) return status;
-  return absl::FailedPreconditionError(AppliesTo(named.Alternatives()));
+  return absl::FailedPreconditionError(
+      WhyNotApplied(named.Alternatives(), chosen));
 }
 
 }  // namespace hearth::options

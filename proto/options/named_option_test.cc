@@ -89,7 +89,8 @@ TEST(NamedOption, RefusesWhatItCannotBe) {
   EXPECT_TRUE(absl::IsInvalidArgument(Set("model", "mlp", spec)));
   const absl::Status heads = Set("heads", "2", spec);
   EXPECT_TRUE(absl::IsFailedPrecondition(heads));
-  EXPECT_THAT(std::string(heads.message()), HasSubstr("applies to models gat"));
+  EXPECT_THAT(std::string(heads.message()),
+              HasSubstr("models that have it: gat"));
 }
 
 }  // namespace

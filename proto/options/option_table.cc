@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace hearth::options {
 namespace {
@@ -63,6 +64,15 @@ class Walk {
   std::vector<Option>& options_;
   std::vector<Choice>& choices_;
 };
+
+// "strategy", or of several "strategies": the choice of an alternative.
+std::string KindWord(const FieldDescriptor* alternative, size_t count) {
+  std::string kind(alternative->real_containing_oneof()->name());
+  if (count == 1) return kind;
+  if (absl::EndsWith(kind, "y")) kind.replace(kind.size() - 1, 1, "ie");
+  kind.push_back('s');
+  return kind;
+}
 
 }  // namespace
 
@@ -147,15 +157,8 @@ bool Applies(const Option& option, const Chosen& chosen) {
 
 std::string AlternativeWords(
     const std::vector<const FieldDescriptor*>& alternatives) {
-  std::string kind(alternatives.front()->real_containing_oneof()->name());
-  if (alternatives.size() > 1) {
-    // strategies, models
-    if (absl::EndsWith(kind, "y")) {
-      kind.replace(kind.size() - 1, 1, "ie");
-    }
-    kind.push_back('s');
-  }
-  std::string text = absl::StrCat(kind, " ");
+  std::string text =
+      absl::StrCat(KindWord(alternatives.front(), alternatives.size()), " ");
   for (size_t i = 0; i < alternatives.size(); ++i) {
     const bool last = i + 1 == alternatives.size();
     absl::StrAppend(&text, i == 0 ? "" : (last ? " and " : ", "),
@@ -164,9 +167,27 @@ std::string AlternativeWords(
   return text;
 }
 
-std::string AppliesTo(const std::vector<const FieldDescriptor*>& alternatives) {
-  return absl::StrCat("applies to ", AlternativeWords(alternatives),
-                      alternatives.size() == 1 ? " only" : "");
+std::string WhyNotApplied(
+    const std::vector<const FieldDescriptor*>& alternatives,
+    const Chosen& chosen) {
+  // The same name may stand for several fields.
+  std::vector<std::string> names;
+  for (const FieldDescriptor* alternative : alternatives) {
+    const std::string name(alternative->name());
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      names.push_back(name);
+    }
+  }
+  const FieldDescriptor* first = alternatives.front();
+  const auto it = chosen.find(first->real_containing_oneof());
+  const std::string kind = KindWord(first, names.size());
+  const std::string all = absl::StrJoin(names, ", ");
+  if (it == chosen.end()) {
+    return absl::StrCat("an option of ", kind, " ", all, " only");
+  }
+  return absl::StrCat(
+      "not an option of ", KindWord(first, 1), " ", it->second->name(), "; ",
+      kind, names.size() == 1 ? " that has it: " : " that have it: ", all);
 }
 
 Path ParentOf(const Path& path) { return Path(path.begin(), path.end() - 1); }

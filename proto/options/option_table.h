@@ -91,10 +91,12 @@ bool Applies(const Option& option, const Chosen& chosen);
 std::string AlternativeWords(
     const std::vector<const google::protobuf::FieldDescriptor*>& alternatives);
 
-/// "applies to strategies gnndrive, ginex and diskgnn", "applies to model gat
-/// only".
-std::string AppliesTo(
-    const std::vector<const google::protobuf::FieldDescriptor*>& alternatives);
+/// Why an option of `alternatives`, each of one choice, does not apply: "not an
+/// option of strategy memory; strategies that have it: gnndrive, ginex". Where
+/// nothing is chosen: "an option of model gat only".
+std::string WhyNotApplied(
+    const std::vector<const google::protobuf::FieldDescriptor*>& alternatives,
+    const Chosen& chosen);
 
 /// The message at `path` within `root`; null where it, or one on the way, is
 /// not there.

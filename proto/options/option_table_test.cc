@@ -190,11 +190,22 @@ TEST(OptionTable, OptionsApplyToWhatIsChosen) {
 
 TEST(OptionTable, AlternativesAreTold) {
   const OptionTable& table = TrainTable();
-  EXPECT_EQ(
-      AppliesTo(OptionAt(table, "data.budgets.cpu_cache_bytes").alternatives),
-      "applies to strategies gnndrive, ginex, diskgnn, outre and gids");
-  EXPECT_EQ(AppliesTo(OptionAt(table, "trains[0].gat.heads").alternatives),
-            "applies to model gat only");
+  v1::TrainJobSpec spec;
+  spec.mutable_data()->mutable_memory();
+  const Chosen chosen = table.ChosenIn(spec);
+  auto caching = OptionAt(table, "data.budgets.cpu_cache_bytes").alternatives;
+  constexpr char kCaching[] =
+      "not an option of strategy memory; strategies that have it: gnndrive, "
+      "ginex, diskgnn, outre, gids";
+  EXPECT_EQ(WhyNotApplied(caching, chosen), kCaching);
+  // Each name once.
+  caching.insert(caching.end(), caching.begin(), caching.end());
+  EXPECT_EQ(WhyNotApplied(caching, chosen), kCaching);
+  const auto& heads = OptionAt(table, "trains[0].gat.heads").alternatives;
+  EXPECT_EQ(WhyNotApplied(heads, chosen), "an option of model gat only");
+  spec.add_trains()->mutable_sage();
+  EXPECT_EQ(WhyNotApplied(heads, table.ChosenIn(spec)),
+            "not an option of model sage; model that has it: gat");
 }
 
 TEST(OptionTable, ChoicesComeBeforeTheirOptions) {

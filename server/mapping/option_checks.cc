@@ -119,9 +119,10 @@ class Checker {
         options::ToText(option, spec_) == options::DefaultOf(option, chosen_)) {
       return;
     }
-    violations_.Add(Named(options::ToString(option.path)),
-                    absl::StrCat("must be absent: it ",
-                                 options::AppliesTo(option.alternatives)));
+    violations_.Add(
+        Named(options::ToString(option.path)),
+        absl::StrCat("must be absent: ",
+                     options::WhyNotApplied(option.alternatives, chosen_)));
   }
 
   std::string Named(const std::string& path) const {

@@ -469,12 +469,12 @@ TEST(SpecMappingTest, OutreAndCrossCountsGoWithPartitions) {
 TEST(SpecMappingTest, OptionsThatDoNotApplyAreRefused) {
   for (const auto& [data, complaint] :
        {std::pair{"memory {} budgets { cpu_cache_bytes: 1 }",
-                  "train.data.budgets.cpu_cache_bytes: must be absent: it "
-                  "applies to strategies gnndrive, ginex, diskgnn, outre "
-                  "and gids"},
+                  "train.data.budgets.cpu_cache_bytes: must be absent: "
+                  "not an option of strategy memory; strategies that have it: "
+                  "gnndrive, ginex, diskgnn, outre, gids"},
         {"ginex {} budgets { staging_bytes: 1 }",
-         "train.data.budgets.staging_bytes: must be absent: it applies to "
-         "strategies gnndrive and gids"},
+         "train.data.budgets.staging_bytes: must be absent: not an option of "
+         "strategy ginex; strategies that have it: gnndrive, gids"},
         {"gids {} } pipeline { extractors: 2",
          "train.pipeline.extractors: must be absent"},
         {"gids { hot: 'cold' }",

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "proto/options/named_option.h"
 #include "proto/options/option_table.h"
 #include "proto/options/option_value.h"
+#include "proto/options/suggestion.h"
 #include "server/mapping/field_violations.h"
 #include "server/mapping/option_checks.h"
 
@@ -77,6 +79,21 @@ sweep::Space ToSpace(const v1::SweepSpec& spec) {
   return space;
 }
 
+// The grid that the trials of a validated spec are; nullopt where they draw.
+std::optional<sweep::Space> GridOf(const v1::SweepSpec& spec) {
+  if (spec.has_grid()) return ToSpace(spec);
+  if (spec.every_point()) return sweep::EveryPoint(ToSpace(spec));
+  return std::nullopt;
+}
+
+// Whether the trials that a spec asks for could be all points of its space.
+bool HasTrialsForEveryPoint(const v1::SweepSpec& spec) {
+  if (spec.has_grid() || spec.has_manual()) return false;
+  const std::optional<sweep::Space> every = sweep::EveryPoint(ToSpace(spec));
+  return every.has_value() &&
+         sweep::GridSize(*every, spec.trials()) <= spec.trials();
+}
+
 sweep::Stopping ToStopping(const v1::SweepSpec& spec) {
   switch (spec.algorithm_case()) {
     case v1::SweepSpec::kAsha:
@@ -117,9 +134,24 @@ uint32_t EpochsOf(const v1::SweepSpec& spec) {
   return filled.data().epochs();
 }
 
+// The names of a train job's options.
+std::vector<std::string> SweptNames() {
+  std::vector<std::string> names;
+  for (const Choice& choice : TrainTable().choices()) {
+    names.push_back(choice.description.flag());
+  }
+  for (const Option& option : TrainTable().options()) {
+    names.push_back(option.description.flag());
+  }
+  return names;
+}
+
 // Whether a sweep can give the options values; empty if so, else why not.
 std::string WhyNotSwept(absl::string_view name, const NamedOption& named) {
-  if (named.empty()) return "is not an option of a train job";
+  if (named.empty()) {
+    return absl::StrCat("is not an option of a train job",
+                        options::DidYouMean(name, SweptNames()));
+  }
   if (name == "dataset" || name == "strategy") {
     return "cannot be searched: trials read the same data in the same way";
   }
@@ -140,7 +172,8 @@ absl::Status CheckValue(const NamedOption& named, const std::string& value) {
   if (named.choice != nullptr) {
     if (named.choice->Find(value) != nullptr) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
-        "is not one of ", absl::StrJoin(named.choice->Names(), ", ")));
+        "is not one of ", absl::StrJoin(named.choice->Names(), ", "),
+        options::DidYouMean(value, named.choice->Names())));
   }
   absl::Status status;
   for (const Option* option : named.options) {
@@ -149,6 +182,24 @@ absl::Status CheckValue(const NamedOption& named, const std::string& value) {
     if (status.ok()) return status;
   }
   return status;
+}
+
+// Leaves out the values that mean what an earlier one does. REQUIRES:
+// CheckValue takes all of them.
+void DropRepeated(const NamedOption& named, v1::ValueList& values) {
+  std::set<std::string> meanings;
+  const auto is_repeated = [&](const std::string& value) {
+    std::string meaning = value;
+    for (const Option* option : named.options) {
+      v1::TrainJobSpec scratch;
+      if (!options::SetFromText(*option, value, scratch).ok()) continue;
+      meaning = scratch.SerializeAsString();
+      break;
+    }
+    return !meanings.insert(meaning).second;
+  };
+  auto& all = *values.mutable_values();
+  all.erase(std::remove_if(all.begin(), all.end(), is_repeated), all.end());
 }
 
 // Why values of the domain's kind are none of the option; empty if they may be.
@@ -209,6 +260,12 @@ class SweepChecker {
       CheckParameter(absl::StrCat("space[", i, "]"), spec_.space(i));
     }
     HEARTH_RETURN_IF_ERROR(violations_.ToStatus());
+    for (v1::SweepParameter& parameter : *spec_.mutable_space()) {
+      if (!parameter.has_choice()) continue;
+      DropRepeated(options::FindNamed(TrainTable(), parameter.name()),
+                   *parameter.mutable_choice());
+    }
+    spec_.set_every_point(HasTrialsForEveryPoint(spec_));
     CheckGrid();
     if (StopsEarly(spec_) && FirstRungOf(spec_) >= EpochsOf(spec_)) {
       violations_.Add("first_rung", absl::StrCat("must be less than epochs (",
@@ -290,7 +347,8 @@ class SweepChecker {
     }
     violations_.Add(
         path + ".name",
-        absl::StrCat(name, " ", options::AppliesTo(named.Alternatives())));
+        absl::StrCat(name, " is ",
+                     options::WhyNotApplied(named.Alternatives(), chosen)));
   }
 
   // Whether the choice that decides of the option is a parameter.
@@ -342,8 +400,9 @@ absl::Status FillAndValidate(const SpecLimits& limits, v1::SweepSpec& spec) {
 }
 
 sweep::SearchOptions ToSearchOptions(const v1::SweepSpec& spec) {
-  return {.trials = spec.has_grid() ? sweep::GridSize(ToSpace(spec), kMaxTrials)
-                                    : int64_t{spec.trials()},
+  const std::optional<sweep::Space> grid = GridOf(spec);
+  return {.trials = grid.has_value() ? sweep::GridSize(*grid, kMaxTrials)
+                                     : int64_t{spec.trials()},
           .replicas = spec.seeds(),
           .parallel = spec.parallel(),
           .epochs = EpochsOf(spec),
@@ -352,9 +411,10 @@ sweep::SearchOptions ToSearchOptions(const v1::SweepSpec& spec) {
 }
 
 sweep::Point PointOf(const v1::SweepSpec& spec, int64_t trial) {
-  const sweep::Space space = ToSpace(spec);
-  return spec.has_grid() ? sweep::GridPoint(space, trial)
-                         : sweep::DrawPoint(space, spec.sweep_seed(), trial);
+  const std::optional<sweep::Space> grid = GridOf(spec);
+  return grid.has_value()
+             ? sweep::GridPoint(*grid, trial)
+             : sweep::DrawPoint(ToSpace(spec), spec.sweep_seed(), trial);
 }
 
 std::vector<int64_t> DataOfTrials(const v1::SweepSpec& spec) {
@@ -408,6 +468,14 @@ absl::StatusOr<v1::JobSpec> TrialJobSpec(const SpecLimits& limits,
   if (spec.tests_best()) train.set_skip_test(true);
   HEARTH_RETURN_IF_ERROR(FillAndValidate(limits, job));
   return job;
+}
+
+std::string ResultKey(const SpecLimits& limits, const v1::SweepSpec& spec,
+                      const sweep::Point& point) {
+  // Equal trials have equal seeds in all replicas, and no option that changes
+  // no result can be searched.
+  const absl::StatusOr<v1::JobSpec> job = TrialJobSpec(limits, spec, point, 0);
+  return job.ok() ? job->SerializeAsString() : "";
 }
 
 absl::StatusOr<v1::JobSpec> TestJobSpec(const SpecLimits& limits,

@@ -20,9 +20,10 @@ namespace hearth::server {
 /// Most trials of a sweep.
 inline constexpr int64_t kMaxTrials = 10'000;
 
-/// Fills in the defaults of the search, not those of the job, and checks every
-/// field, and the spec of every trial that there will be. INVALID_ARGUMENT
-/// naming each field at fault, such as "space[1].name" or "trials".
+/// Fills in the defaults of the search, not those of the job, leaves out values
+/// that are named again, and checks every field, and the spec of every trial
+/// that there will be. INVALID_ARGUMENT naming each field at fault, such as
+/// "space[1].name" or "trials".
 absl::Status FillAndValidate(const SpecLimits& limits, v1::SweepSpec& spec);
 
 /// The search of a validated spec.
@@ -43,6 +44,12 @@ absl::StatusOr<v1::JobSpec> TrialJobSpec(const SpecLimits& limits,
                                          const v1::SweepSpec& spec,
                                          const sweep::Point& point,
                                          int64_t replica);
+
+/// Bytes that decide the result of a trial at `point`: trials of a sweep with
+/// equal keys have equal jobs, replica by replica. Empty where TrialJobSpec has
+/// an error.
+std::string ResultKey(const SpecLimits& limits, const v1::SweepSpec& spec,
+                      const sweep::Point& point);
 
 /// The job that tests what the job `trained` of a trial has trained. Errors as
 /// TrialJobSpec.

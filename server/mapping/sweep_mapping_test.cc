@@ -12,6 +12,7 @@
 namespace hearth::server {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 const SpecLimits& kLimits = *new SpecLimits{.processors = 2};
@@ -64,6 +65,63 @@ TEST(FillAndValidateSweep, FillsTheSearchAndLeavesTheJob) {
   const v1::SweepSpec filled = spec;
   ASSERT_TRUE(FillAndValidate(kLimits, spec).ok());
   EXPECT_EQ(spec.SerializeAsString(), filled.SerializeAsString());
+}
+
+TEST(FillAndValidateSweep, ValuesCountOnce) {
+  v1::SweepSpec spec =
+      Spec({Choices("lr", {"0.01", "1e30", "1e-2", "0.02", "0.01"}),
+            Choices("fanouts", {"10,5", "5,5", "10,5"}),
+            Choices("model", {"gcn", "sage", "gcn"})});
+  spec.mutable_grid();
+  ASSERT_TRUE(FillAndValidate(kLimits, spec).ok());
+  EXPECT_THAT(spec.space(0).choice().values(),
+              ElementsAre("0.01", "1e30", "0.02"));
+  EXPECT_THAT(spec.space(1).choice().values(), ElementsAre("10,5", "5,5"));
+  EXPECT_THAT(spec.space(2).choice().values(), ElementsAre("gcn", "sage"));
+  EXPECT_EQ(ToSearchOptions(spec).trials, 12);
+}
+
+TEST(FillAndValidateSweep, ASpaceOfFewPointsIsAGrid) {
+  v1::SweepSpec spec = Spec({Choices("lr", {"0.01", "1e30", "0.01", "0.02"}),
+                             Choices("batch-size", {"32", "64"})});
+  for (const uint32_t trials : {27, 6}) {
+    spec.set_trials(trials);
+    ASSERT_TRUE(FillAndValidate(kLimits, spec).ok());
+    EXPECT_TRUE(spec.every_point());
+    EXPECT_TRUE(spec.has_random());
+    EXPECT_EQ(spec.trials(), trials);
+    ASSERT_EQ(ToSearchOptions(spec).trials, 6);
+    EXPECT_EQ(PointOf(spec, 5),
+              (sweep::Point{{"lr", "0.02"}, {"batch-size", "64"}}));
+    EXPECT_EQ(DataOfTrials(spec), (std::vector<int64_t>{0, 1, 0, 1, 0, 1}));
+  }
+  spec.set_trials(5);
+  ASSERT_TRUE(FillAndValidate(kLimits, spec).ok());
+  EXPECT_FALSE(spec.every_point());
+  EXPECT_EQ(ToSearchOptions(spec).trials, 5);
+  v1::SweepSpec endless = Spec({LogRange("lr", 1e-4, 1e-1)});
+  ASSERT_TRUE(FillAndValidate(kLimits, endless).ok());
+  EXPECT_FALSE(endless.every_point());
+}
+
+TEST(ResultKey, IsEqualWhereJobsAre) {
+  v1::SweepSpec spec =
+      Spec({Choices("model", {"sage", "gat"}), Choices("heads", {"1", "2"})});
+  spec.mutable_train()->mutable_trains(0)->mutable_sage()->clear_hidden();
+  ASSERT_TRUE(FillAndValidate(kLimits, spec).ok());
+  const auto key = [&](const sweep::Point& point) {
+    return ResultKey(kLimits, spec, point);
+  };
+  const std::string sage = key({{"model", "sage"}, {"heads", "1"}});
+  EXPECT_NE(sage, "");
+  // It has no heads.
+  EXPECT_EQ(key({{"model", "sage"}, {"heads", "2"}}), sage);
+  EXPECT_EQ(key({{"model", "sage"}, {"model-seed", "0"}}), sage);
+  EXPECT_NE(key({{"model", "sage"}, {"model-seed", "1"}}), sage);
+  EXPECT_NE(key({{"model", "gat"}, {"heads", "1"}}),
+            key({{"model", "gat"}, {"heads", "2"}}));
+  EXPECT_EQ(key({{"lr", "1e-2"}}), key({{"lr", "0.01"}}));
+  EXPECT_EQ(key({{"lr", "-1"}}), "");
 }
 
 TEST(FillAndValidateSweep, NamesTheFieldAtFault) {
@@ -195,7 +253,7 @@ TEST(TrialJobSpec, DefaultsAreThoseOfWhatIsChosen) {
 }
 
 TEST(ToSearchOptions, TakesTheAlgorithm) {
-  v1::SweepSpec spec = Spec({Choices("lr", {"1", "2"})});
+  v1::SweepSpec spec = Spec({LogRange("lr", 1e-4, 1e-1)});
   spec.mutable_asha()->set_eta(2);
   spec.set_seeds(3);
   spec.set_trials(11);
@@ -206,6 +264,7 @@ TEST(ToSearchOptions, TakesTheAlgorithm) {
   EXPECT_EQ(options.epochs, 5);
   EXPECT_EQ(std::get<sweep::Asha>(options.stopping).eta, 2);
   EXPECT_EQ(std::get<sweep::Asha>(options.stopping).first_rung, 1);
+  spec = Spec({Choices("lr", {"1", "2"})});
   spec.mutable_grid();
   EXPECT_EQ(ToSearchOptions(spec).trials, 2);
   spec.mutable_manual();

@@ -14,8 +14,12 @@ let states = new Map(); // Of jobs, as announced.
 
 // ---- numbers as text
 
-const digits = (value, count = 3) =>
-  value === null || value === undefined ? "–" : Number(value.toPrecision(count)).toString();
+const digits = (value, count = 3) => {
+  if (value === null || value === undefined) return "–";
+  if (Math.abs(value) >= 1e7) return value.toExponential(count - 1);
+  return Number(value.toPrecision(count)).toString();
+};
+const counted = (count, one) => `${count} ${one}${count === 1 ? "" : "s"}`;
 const percent = (share) => `${Math.round(100 * share)}%`;
 
 function bytes(value) {
@@ -113,7 +117,7 @@ const bar = (share, kind) => (cell) => {
 
 function progressOf(job) {
   const { progress } = job;
-  if (!progress) return job.epochs?.length ? `${job.epochs.at(-1).epoch} epochs` : "";
+  if (!progress) return job.epochs?.length ? counted(job.epochs.at(-1).epoch, "epoch") : "";
   const part = progress.total ? ` ${percent(progress.done / progress.total)}` : "";
   return (progress.epochs ? `epoch ${progress.epoch} of ${progress.epochs}, ` : "") + progress.phase + part;
 }

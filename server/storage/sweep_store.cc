@@ -60,6 +60,7 @@ absl::StatusOr<v1::Sweep> ReadSweep(Database& database, const std::string& id) {
 v1::SweepSpec AsSubmitted(v1::SweepSpec stored, const v1::SweepSpec& spec) {
   stored.set_groups_data(spec.groups_data());
   stored.set_tests_best(spec.tests_best());
+  stored.set_every_point(spec.every_point());
   return stored;
 }
 

@@ -50,6 +50,16 @@ sweep::Point ReadPoint(
   return point;
 }
 
+// As Search::Begin takes them.
+std::vector<int64_t> OriginalsOf(const v1::SweepStateChange& begin) {
+  std::vector<int64_t> originals;
+  for (int64_t trial = 0; trial < begin.same_as_size(); ++trial) {
+    const uint32_t same_as = begin.same_as(static_cast<int>(trial));
+    originals.push_back(same_as == 0 ? trial : int64_t{same_as} - 1);
+  }
+  return originals;
+}
+
 void AddSettings(
     const sweep::Point& point,
     google::protobuf::RepeatedPtrField<v1::TrialSetting>* settings) {
@@ -108,7 +118,8 @@ sweep::Search::Decisions LiveSweep::Feed(const v1::SweepEvent& event) {
           }
           return search_.Begin(
               std::vector<int64_t>(event.state().data_order().begin(),
-                                   event.state().data_order().end()));
+                                   event.state().data_order().end()),
+              OriginalsOf(event.state()));
         case v1::SWEEP_PAUSED:
           return search_.Pause();
         case v1::SWEEP_STOPPED:
@@ -119,7 +130,8 @@ sweep::Search::Decisions LiveSweep::Feed(const v1::SweepEvent& event) {
       }
     case v1::SweepEvent::kAdded:
       points_.push_back(ReadPoint(event.added().parameters()));
-      return search_.AddTrial();
+      if (event.added().same_as() == 0) return search_.AddTrial();
+      return search_.AddTrial(int64_t{event.added().same_as()} - 1);
     case v1::SweepEvent::kResults: {
       std::vector<sweep::Report> reports;
       std::set<uint32_t> together;
@@ -141,11 +153,17 @@ sweep::Search::Decisions LiveSweep::Feed(const v1::SweepEvent& event) {
       if (end.has_test_metric()) {
         test_metrics_[{trial, end.replica()}] = end.test_metric();
       }
+      if (end.state() != v1::SUCCEEDED && !end.would_repeat()) {
+        cut_short_.insert(trial);
+      }
       return search_.End(trial, end.replica(), OutcomeOf(end.state()),
                          end.reason());
     }
-    case v1::SweepEvent::kStop:
-      return search_.StopTrial(int64_t{event.stop().trial()} - 1, kStopped);
+    case v1::SweepEvent::kStop: {
+      const int64_t trial = int64_t{event.stop().trial()} - 1;
+      cut_short_.insert(trial);
+      return search_.StopTrial(trial, kStopped);
+    }
     case v1::SweepEvent::kTest:
       tested_trial_ = int64_t{event.test().trial()} - 1;
       test_fault_ = event.test().fault();
@@ -318,6 +336,21 @@ void LiveSweep::Stored(const SweepStep& step,
   }
 }
 
+std::optional<int64_t> LiveSweep::OriginalOf(const SpecLimits& limits,
+                                             const sweep::Point& point) {
+  const std::string key = ResultKey(limits, summary_.spec(), point);
+  while (keys_.size() < points_.size()) {
+    keys_.push_back(ResultKey(limits, summary_.spec(), points_[keys_.size()]));
+  }
+  for (int64_t trial = 0; trial < search_.trials(); ++trial) {
+    if (keys_[static_cast<size_t>(trial)] == key &&
+        !search_.OriginalOf(trial) && !cut_short_.contains(trial)) {
+      return trial;
+    }
+  }
+  return std::nullopt;
+}
+
 const std::string& LiveSweep::TestJobOf(int64_t replica) const {
   const auto at = static_cast<size_t>(replica);
   return at < test_jobs_.size() ? test_jobs_[at] : NoJob();
@@ -359,7 +392,7 @@ void LiveSweep::Summarize() {
 std::optional<double> LiveSweep::TestMetricOf(int64_t trial) const {
   double sum = 0;
   for (int64_t replica = 0; replica < summary_.spec().seeds(); ++replica) {
-    const auto found = test_metrics_.find({trial, replica});
+    const auto found = test_metrics_.find({TrainedFor(trial), replica});
     if (found == test_metrics_.end()) return std::nullopt;
     sum += found->second;
   }
@@ -388,11 +421,13 @@ v1::Trial LiveSweep::TrialToProto(int64_t number) const {
   if (const std::optional<double> score = search_.ScoreOf(number)) {
     trial.set_metric(ValueOf(*score, summary_.metric()));
   }
+  const int64_t trained = TrainedFor(number);
+  if (trained != number) trial.set_same_as(static_cast<uint32_t>(trained + 1));
   std::optional<double> best;
   for (int64_t replica = 0; replica < summary_.spec().seeds(); ++replica) {
-    const std::string& job = JobOf(number, replica);
+    const std::string& job = JobOf(trained, replica);
     if (job.empty()) continue;
-    trial.add_jobs(job);
+    if (trained == number) trial.add_jobs(job);
     const std::optional<double> score = search_.ScoreOf(number, replica);
     if (!score.has_value() || (best.has_value() && *score <= *best)) continue;
     best = score;

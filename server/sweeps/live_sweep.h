@@ -46,6 +46,12 @@ class LiveSweep {
   const sweep::Point& point(int64_t trial) const {
     return points_[static_cast<size_t>(trial)];
   }
+  /// The earlier trial whose result a new one at `point` takes: one with an
+  /// equal job that trains, or has a result that it would have again. Nothing
+  /// if there is none.
+  std::optional<int64_t> OriginalOf(const SpecLimits& limits,
+                                    const sweep::Point& point);
+
   /// The replica's job; empty before it begins.
   const std::string& JobOf(int64_t trial, int64_t replica) const;
   /// The job that tests the replica of the best trial; empty if there is none.
@@ -74,12 +80,21 @@ class LiveSweep {
   // The summary as the search is now.
   void Summarize();
   v1::Trial TrialToProto(int64_t trial) const;
+  // The trial, or the one whose result it takes.
+  int64_t TrainedFor(int64_t trial) const {
+    return search_.OriginalOf(trial).value_or(trial);
+  }
   // The mean over replicas; nothing unless all were tested.
   std::optional<double> TestMetricOf(int64_t trial) const;
 
   v1::Sweep summary_;
   sweep::Search search_;
   std::vector<sweep::Point> points_;
+  // ResultKey of the first trials, as far as OriginalOf has needed them.
+  std::vector<std::string> keys_;
+  // Trials that were stopped by somebody, or failed in a way that need not
+  // repeat itself: an equal one may end in another way.
+  std::set<int64_t> cut_short_;
   // By trial and replica; only as many as have begun.
   std::vector<std::vector<std::string>> jobs_;
   // The trials that had part in the last pass of a trial.

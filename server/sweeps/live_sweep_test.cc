@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/sweep/space.h"
 #include "server/mapping/spec_mapping.h"
 #include "server/mapping/sweep_mapping.h"
 #include "server/storage/sweep_store.h"
@@ -230,6 +232,74 @@ TEST(LiveSweep, ASweepOfAnEarlierDaemonEndsWithItsTrials) {
   const SweepStep step = EndAll(sweep);
   EXPECT_THAT(step.new_jobs, IsEmpty());
   EXPECT_EQ(step.sweep.state(), v1::SWEEP_DONE);
+}
+
+TEST(LiveSweep, ATrialThatIsEqualToAnEarlierOneTakesItsResult) {
+  LiveSweep sweep(Summary());
+  v1::SweepEvent begin = Begin();
+  for (const uint32_t same_as : {0, 0, 1}) {
+    begin.mutable_state()->add_same_as(same_as);
+  }
+  sweep.Stored(sweep.Apply(kLimits, begin), {"train-1", "train-2"});
+  sweep.Stored(sweep.Apply(kLimits, Result(0, 0.5)), {});
+  sweep.Stored(sweep.Apply(kLimits, Result(1, 0.25)), {});
+  v1::SweepEvent end = End(1, 0);
+  end.mutable_ended()->set_test_metric(2);
+  sweep.Stored(sweep.Apply(kLimits, end), {});
+  end = End(1, 1);
+  end.mutable_ended()->set_test_metric(4);
+  sweep.Stored(sweep.Apply(kLimits, end), {"train-3", "train-4"});
+  sweep.Stored(sweep.Apply(kLimits, End(2, 0)), {});
+  // The first of the two is the best, and is tested.
+  const SweepStep last = sweep.Apply(kLimits, End(2, 1));
+  ASSERT_EQ(last.new_jobs.size(), 2u);
+  EXPECT_EQ(last.new_jobs[0].trial, 1u);
+  const v1::Trial taken = sweep.ToProto().trials(2);
+  EXPECT_EQ(taken.same_as(), 1u);
+  EXPECT_EQ(taken.state(), v1::TRIAL_SUCCEEDED);
+  EXPECT_EQ(taken.metric(), 0.375);
+  EXPECT_EQ(taken.test_metric(), 3);
+  EXPECT_EQ(taken.epochs(), 1u);
+  EXPECT_EQ(taken.rank(), 2u);
+  EXPECT_THAT(taken.jobs(), IsEmpty());
+  EXPECT_EQ(taken.best_job(), "train-2");
+}
+
+TEST(LiveSweep, WhatAnEqualTrialWouldNotEndInIsNotTaken) {
+  v1::Sweep summary = Summary();
+  summary.mutable_spec()->mutable_manual();
+  summary.mutable_spec()->set_parallel(9);
+  ASSERT_TRUE(FillAndValidate(kLimits, *summary.mutable_spec()).ok());
+  LiveSweep sweep(summary);
+  sweep.Stored(sweep.Apply(kLimits, Begin()), {});
+  const auto add = [&](uint32_t number) {
+    v1::SweepEvent event;
+    event.mutable_added()->set_trial(number);
+    v1::TrialSetting& setting = *event.mutable_added()->add_parameters();
+    setting.set_name("lr");
+    setting.set_value("0.5");
+    sweep.Stored(sweep.Apply(kLimits, event), {"train-1", "train-2"});
+  };
+  const sweep::Point equal = {{"lr", "5e-1"}};
+  EXPECT_EQ(sweep.OriginalOf(kLimits, equal), std::nullopt);
+  add(1);
+  EXPECT_EQ(sweep.OriginalOf(kLimits, equal), 0);
+  EXPECT_EQ(sweep.OriginalOf(kLimits, {{"lr", "0.25"}}), std::nullopt);
+  v1::SweepEvent stop;
+  stop.mutable_stop()->set_trial(1);
+  sweep.Stored(sweep.Apply(kLimits, stop), {});
+  EXPECT_EQ(sweep.OriginalOf(kLimits, equal), std::nullopt);
+  add(2);
+  EXPECT_EQ(sweep.OriginalOf(kLimits, equal), 1);
+  v1::SweepEvent failed = End(2, 0);
+  failed.mutable_ended()->set_state(v1::FAILED);
+  sweep.Stored(sweep.Apply(kLimits, failed), {});
+  EXPECT_EQ(sweep.OriginalOf(kLimits, equal), std::nullopt);
+  add(3);
+  failed.mutable_ended()->set_trial(3);
+  failed.mutable_ended()->set_would_repeat(true);
+  sweep.Stored(sweep.Apply(kLimits, failed), {});
+  EXPECT_EQ(sweep.OriginalOf(kLimits, equal), 2);
 }
 
 TEST(LiveSweep, TrialsThatTheMachineCannotRunFail) {

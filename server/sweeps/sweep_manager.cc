@@ -157,6 +157,7 @@ class SweepManagerImpl final : public SweepManager {
                             FindDataOrder(summary.spec()));
     begin.mutable_state()->mutable_data_order()->Assign(order.begin(),
                                                         order.end());
+    NoteEqualTrials(summary.spec(), *begin.mutable_state());
     absl::MutexLock lock(&mutex_);
     SweepStep step = sweep->Apply(parts_.admission.limits(), begin);
     HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> ids,
@@ -234,6 +235,10 @@ class SweepManagerImpl final : public SweepManager {
     v1::SweepEvent event;
     event.mutable_added()->set_trial(static_cast<uint32_t>(trials + 1));
     *event.mutable_added()->mutable_parameters() = request.parameters();
+    if (const std::optional<int64_t> original =
+            sweep->OriginalOf(parts_.admission.limits(), point)) {
+      event.mutable_added()->set_same_as(static_cast<uint32_t>(*original + 1));
+    }
     return Perform(request.id(), event);
   }
 
@@ -375,6 +380,21 @@ class SweepManagerImpl final : public SweepManager {
       const absl::StatusOr<plan::PlanInfo> info = parts_.plans.Get(plan);
       return info.ok() && info->state == plan::PlanInfo::State::kWhole;
     });
+  }
+
+  // Notes which of a new sweep's trials are equal to earlier ones.
+  void NoteEqualTrials(const v1::SweepSpec& spec,
+                       v1::SweepStateChange& begin) const {
+    std::map<std::string, uint32_t> firsts;
+    const int64_t trials = ToSearchOptions(spec).trials;
+    for (int64_t trial = 0; trial < trials; ++trial) {
+      const auto number = static_cast<uint32_t>(trial + 1);
+      const auto [first, is_new] = firsts.try_emplace(
+          ResultKey(parts_.admission.limits(), spec, PointOf(spec, trial)),
+          number);
+      begin.add_same_as(is_new ? 0 : first->second);
+    }
+    if (firsts.size() == static_cast<size_t>(trials)) begin.clear_same_as();
   }
 
   absl::StatusOr<LiveSweep*> FindLive(const std::string& id)
@@ -715,6 +735,9 @@ class SweepManagerImpl final : public SweepManager {
     end.set_replica(static_cast<uint32_t>(of.replica));
     end.set_state(job.state());
     end.set_reason(ReasonOf(job));
+    end.set_would_repeat(job.state() == v1::FAILED &&
+                         job.error().code() ==
+                             static_cast<int>(absl::StatusCode::kAborted));
     if (job.report().train().has_test_metric()) {
       end.set_test_metric(job.report().train().test_metric());
     }

@@ -428,20 +428,69 @@ def test_a_certificate_tells_who_calls(mutual, certs):
         assert not client.jobs()
 
 
-@pytest.mark.parametrize("what", ["plain", "no certificate", "strange certificate",
-                                  "strange authority", "certificate of the server",
-                                  "certificate of the authority"])
-def test_strangers_do_not_get_through_mutual_tls(mutual, certs, strangers, what):
-    ca = ["--ca", str(certs / "ca.pem")]
-    flags = {"plain": [],
+# What keeps a stranger out, and words of the reason that it is given, in flags and in Python.
+_STRANGERS = {
+    "plain": "was not to be encrypted; give {}ca",
+    "no certificate": "for a client's certificate",
+    "a token alone": "A token in place of a certificate is not enough there",
+    "strange certificate": "did not accept the client's certificate",
+    "strange authority": "the daemon's certificate was not accepted",
+    "certificate of the server": "did not accept the client's certificate",
+    "certificate of the authority": "did not accept the client's certificate",
+}
+
+
+@pytest.mark.parametrize("what", _STRANGERS)
+def test_strangers_do_not_get_through_mutual_tls(mutual, certs, strangers, tmp_path, what):
+    token = tmp_path / "token"
+    token.write_text("hearth_abc\n", encoding="utf-8")
+    token.chmod(0o600)
+    ca = {"ca": certs / "ca.pem"}
+
+    def of(folder, name):
+        return {"cert": folder / f"{name}.pem", "key": folder / f"{name}.key"}
+
+    files = {"plain": {},
              "no certificate": ca,
-             "strange certificate": [*ca, *identity(strangers, "client-mallory")],
-             "strange authority": ["--ca", str(strangers / "ca.pem"),
-                                   *identity(certs, "client-some-operator")],
-             "certificate of the server": [*ca, *identity(certs, "server")],
-             "certificate of the authority": [*ca, *identity(certs, "ca")]}[what]
+             "a token alone": {**ca, "token_file": token},
+             "strange certificate": {**ca, **of(strangers, "client-mallory")},
+             "strange authority": {"ca": strangers / "ca.pem",
+                                   **of(certs, "client-some-operator")},
+             "certificate of the server": {**ca, **of(certs, "server")},
+             "certificate of the authority": {**ca, **of(certs, "ca")}}[what]
+    flags = [word for name, path in files.items()
+             for word in (f"--{name.replace('_', '-')}", str(path))]
     refused = call("--server", server_of(mutual), *flags, "status", code=None)
     assert refused.code in (1, 3) and not refused.out
+    assert _STRANGERS[what].format("--") in refused.err
+    assert "Is the daemon running?" not in refused.err
+    with hearth.Client(server_of(mutual), patience=0,
+                       **{name: str(path) for name, path in files.items()}) as client:
+        with pytest.raises(hearth.HearthError) as error:
+            client.jobs()
+    assert _STRANGERS[what].format("") in str(error.value)
+
+
+def test_a_name_that_is_not_in_the_certificate_is_told(mutual, certs):
+    server = server_of(mutual).replace("127.0.0.1", "127.0.0.2")
+    refused = call("--server", server, "--ca", str(certs / "ca.pem"),
+                   *identity(certs, "client-some-user"), "status", code=3)
+    assert "the daemon's certificate was not accepted (IP address mismatch)" in refused.err
+    doctor = call("--server", server, "--ca", str(certs / "ca.pem"),
+                  *identity(certs, "client-some-user"), "doctor", "--output", "json", code=None)
+    found = {one["check"]: one for one in doctor.json["findings"]}["daemon"]
+    assert found["severity"] == "problem" and "TLS was refused" in found["value"]
+
+
+def test_tls_where_there_is_none_is_told(daemon, certs):
+    refused = call("--server", daemon.address, "--ca", str(certs / "ca.pem"), "status", code=3)
+    assert "leave out --ca" in refused.err and "Is the daemon running?" not in refused.err
+    with hearth.Client(daemon.address, ca=str(certs / "ca.pem"), patience=0) as client:
+        with pytest.raises(hearth.Unavailable, match="leave out ca"):
+            client.jobs()
+    # Nobody listens: then TLS is not the matter.
+    refused = call("--server", "127.0.0.1:1", "--ca", str(certs / "ca.pem"), "status", code=3)
+    assert "Is the daemon running?" in refused.err and "TLS was refused" not in refused.err
 
 
 @pytest.mark.parametrize("arguments", [

@@ -89,7 +89,7 @@ def test_what_changes_results_is_refused(fresh):
     fresh.json("job", "watch", job, code=1)
     assert "--epochs" in fresh.hearth("job", "resume", job, "--epochs", "9", code=2).err
     # A budget that only another strategy has.
-    assert "applies to" in fresh.hearth("job", "resume", job, "--cpu-cache", "1MiB", code=2).err
+    assert "not an option of strategy" in fresh.hearth("job", "resume", job, "--cpu-cache", "1MiB", code=2).err
     assert fresh.state(job) == "CANCELLED"
 
 

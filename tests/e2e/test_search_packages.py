@@ -120,6 +120,22 @@ def test_trials_that_diverge_are_told_as_failed(client, optimize, monkeypatch):
         epoch.loss for epoch in client.report(sweep.trials[1].jobs[0]).epochs)
 
 
+def test_a_trial_is_not_trained_again(client, study, optimize):
+    rates = [0.01, 0.02, 0.01, 0.01]
+    for rate in rates:
+        study.enqueue_trial({"lr": rate})
+    sweep = optimize(study, {**BASE, "epochs": 2}, {"lr": rates}, parallel=3, n_trials=4,
+                     client=client)
+    assert [trial.same_as for trial in sweep.trials] == [0, 0, 1, 1]
+    assert [len(trial.jobs) for trial in sweep.trials] == [1, 1, 0, 0]
+    first = study.trials[0]
+    for taken in study.trials[2:]:
+        assert (taken.state, taken.user_attrs["hearth_job"]) == (
+            first.state, first.user_attrs["hearth_job"])
+        if first.state.name == "COMPLETE":
+            assert taken.value == first.value
+
+
 def test_mistakes_leave_no_trial_behind(client, study, optimize):
     import optuna
 
@@ -170,6 +186,9 @@ def test_a_study_outlives_kill_9(fresh, client, study, optimize):
         return False
 
     study.pruner.prune = lambda of, trial: kill_after_an_epoch(of, trial, trial.last_step)
+    # Drawn rates may be equal, and are then trained once.
+    for rate in RATES:
+        study.enqueue_trial({"lr": rate})
     sweep = optimize(study, {**BASE, "epochs": 4}, {"lr": RATES}, parallel=2, n_trials=4,
                      client=client)
     assert kills == 3

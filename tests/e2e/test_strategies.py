@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+
 import pytest
 
+from daemon import Daemon
 from jobs import LONG, LONG_BATCHES_PER_EPOCH, QUICK
 from test_metrics import value
 
@@ -161,3 +165,49 @@ def test_reordered_epochs_are_done_again_whole(start_daemon, graph_folder):
     report = daemon.json("job", "show", job)["report"]
     assert report["resumes"] == 1
     assert [epoch["batches"] for epoch in report["epochs"]] == [LONG_BATCHES_PER_EPOCH] * 2
+
+
+class LittleLockedMemory(Daemon):
+    """May lock 64 KiB, as in Docker under older versions of systemd: without the capability of
+    root's processes to lock all they want."""
+    prefix = ("prlimit", "--memlock=65536:65536",
+              *(("setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock")
+                if os.geteuid() == 0 else ()))
+
+
+@pytest.fixture(scope="module")
+def little(graph_folder, tmp_path_factory):
+    data_dir = tmp_path_factory.mktemp("little") / "data"
+    with contextlib.closing(LittleLockedMemory(data_dir)) as daemon:
+        daemon.import_graph("planted", graph_folder)
+        yield daemon
+
+
+# An order for outre, whose own one no other strategy has.
+PARTS = ("--order", "partition", "--parts", "12")
+
+
+@pytest.mark.parametrize("strategy", [
+    ("gnndrive",), ("ginex",), ("outre", *PARTS), ("diskgnn", "--disk-limit", "40x"), ("gids",),
+], ids=lambda strategy: strategy[0])
+def test_deep_queues_need_no_locked_memory(little, strategy):
+    order = PARTS if "outre" in strategy else ()
+    digest = little.json(*QUICK, *order, "--strategy", "memory")["report"]["loss_digest"]
+    job = little.json(*QUICK, "--strategy", *strategy, "--io-depth", "4096", "--cpu-cache",
+                      "16KiB")
+    assert job["report"]["loss_digest"] == digest
+    if "hearth_reads_in_flight{queue=\"io_uring\"}" not in little.metrics():
+        pytest.skip("no io_uring here")
+    logged = little.hearth("job", "logs", job["id"]).out
+    assert "no ring for 4096 reads at once" in logged and "hearth doctor" in logged
+    assert value(little.metrics(), "hearth_read_queues_reduced_total") > 0
+
+
+def test_the_doctor_tells_what_little_locked_memory_costs(little):
+    found = {one["check"]: one for one in little.hearth("doctor", "--output", "json",
+                                                        code=None).json["findings"]}
+    locked = found["locked memory"]
+    assert locked["severity"] == "note"
+    assert "hearthd may lock 64.0 KiB" in locked["value"]
+    assert "reads at once" in locked["value"] and "--ulimit memlock=-1" in locked["remedy"]
+    assert "random reads" in found

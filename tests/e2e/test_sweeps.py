@@ -230,7 +230,7 @@ def test_other_algorithms_stop_some(daemon, algorithm):
     (("--space", "hidden=uniform:8:16"), "takes whole numbers"),
     (("--space", "hidden=int:16:8"), "from low to high"),
     (("--space", "hidden="), "--space hidden"),
-    (("--space", "heads=1,2"), "applies to models gat, gatv2 and rgat"),
+    (("--space", "heads=1,2"), "heads is not an option of model sage; models that have it: gat, gatv2, rgat"),
     (("--space", "model=sage,mlp"), '"mlp" is not one of'),
     (("--space", "lr=log:1e-3:1e-1", "--algorithm", "grid"), "how many values"),
     (("--space", "hidden=int:1:101", "--space", "batch-size=int:1:100", "--algorithm", "grid"),
@@ -245,6 +245,77 @@ def test_other_algorithms_stop_some(daemon, algorithm):
 def test_bad_input_is_refused_by_field(daemon, options, words):
     refused = daemon.hearth(*_SUBMIT, *options, code=2)
     assert words in refused.err.replace("--first-rung", "first_rung")
+
+
+def trained_jobs(daemon, sweep):
+    """The jobs of a sweep's trials, by the daemon's list of all jobs."""
+    return [job for job in daemon.json("job", "list")["jobs"]
+            if job["sweep"] == sweep and job["id"].startswith("train")]
+
+
+@pytest.mark.parametrize("algorithm", ["random", "asha", "halving", "median"])
+def test_a_small_space_is_trained_once(daemon, algorithm):
+    submitted = daemon.hearth(*_SUBMIT, "--space", "lr=0.01,1e30,1e-2,0.02", "--space",
+                              "batch-size=32,64", "--optimizer", "sgd", "--epochs", "2",
+                              "--algorithm", algorithm)
+    said = "a grid: the space has no more points than the 27 trials asked for"
+    assert said in submitted.err and said in submitted.out
+    sweep = daemon.json("sweep", "list")["sweeps"][0]
+    done = show(daemon, sweep["id"])
+    assert [parameters(trial) for trial in done["trials"]] == [
+        {"lr": rate, "batch-size": size} for size in ("32", "64")
+        for rate in ("0.01", "1e30", "0.02")]
+    digests = {daemon.json("job", "show", trial["jobs"][0])["report"]["loss_digest"]
+               for trial in done["trials"] if trial["state"] == "TRIAL_SUCCEEDED"}
+    assert len(digests) == sum(trial["state"] == "TRIAL_SUCCEEDED" for trial in done["trials"])
+    assert {done["trials"][index]["state"] for index in (1, 4)} == {"TRIAL_FAILED"}
+
+
+# Six points of which four are different jobs: sage has no heads.
+_EQUAL = ("--space", "model=sage,gat", "--space", "heads=1,2,4", "--algorithm", "grid",
+          "--epochs", "2", "--seeds", "2")
+
+
+def test_equal_trials_take_the_result_of_the_first(fresh):
+    watched = fresh.hearth(*_SUBMIT, *_EQUAL)
+    assert "trials 3, 5 are the same as trial 1 and take its result" in watched.err
+    assert watched.err.count("trial 1 (and 3, 5) succeeded") == 1
+    assert watched.err.count("trial 4 succeeded") == 1
+    done = show(fresh, fresh.json("sweep", "list")["sweeps"][0]["id"])
+    assert [trial["same_as"] for trial in done["trials"]] == [0, 0, 1, 0, 1, 0]
+    assert len(trained_jobs(fresh, done["id"])) == 8
+    first = done["trials"][0]
+    for trial in done["trials"][2:5:2]:
+        assert trial["jobs"] == [] and trial["best_job"] == first["best_job"]
+        assert [trial[key] for key in ("state", "epochs", "metric", "test_metric")] == [
+            first[key] for key in ("state", "epochs", "metric", "test_metric")]
+    assert sorted(trial["rank"] for trial in done["trials"]) == [1, 2, 3, 4, 5, 6]
+    assert done["trials"][done["best_trial"] - 1]["same_as"] == 0
+    assert "same as trial 1" in fresh.hearth("sweep", "show", done["id"]).out
+
+
+def test_equal_trials_survive_kill_9_pause_and_stop(fresh):
+    sweep = submit(fresh, *_SUBMIT, *_EQUAL, "--epochs", "200", "--parallel", "1")
+    running = wait_for(lambda: (show(fresh, sweep)["trials"][0]["jobs"] or [None])[0], "a job")
+    fresh.wait_for_batches(running, 10)
+    fresh.hearth("sweep", "stop", sweep, "--trial", "3")
+    fresh.hearth("sweep", "pause", sweep)
+    fresh.kill()
+    fresh.start()
+    paused = show(fresh, sweep)
+    assert [trial["same_as"] for trial in paused["trials"]] == [0, 0, 0, 0, 1, 0]
+    assert [trial["state"] for trial in paused["trials"]] == [
+        "TRIAL_RUNNING", "TRIAL_PENDING", "TRIAL_STOPPED", "TRIAL_PENDING", "TRIAL_RUNNING",
+        "TRIAL_PENDING"]
+    fresh.hearth("sweep", "resume", sweep)
+    # What takes its result ends with it, and another one begins.
+    fresh.hearth("sweep", "stop", sweep, "--trial", "1")
+    stopped = show(fresh, sweep)["trials"]
+    assert [trial["state"] for trial in stopped] == [
+        "TRIAL_STOPPED", "TRIAL_RUNNING", "TRIAL_STOPPED", "TRIAL_PENDING", "TRIAL_STOPPED",
+        "TRIAL_PENDING"]
+    fresh.hearth("sweep", "stop", sweep)
+    assert len(trained_jobs(fresh, sweep)) == 4
 
 
 def test_the_training_loss_may_decide(daemon):
@@ -374,6 +445,15 @@ def test_trials_that_are_added(fresh):
     assert 'lr: "-1" is not' in refused.err
     wait_for(lambda: show(fresh, sweep)["trials"][0]["state"] == "TRIAL_SUCCEEDED", "the trial")
     assert show(fresh, sweep)["state"] == "SWEEP_RUNNING"
+    # The width is written in another way, and the seed is the one there is.
+    added = fresh.hearth("sweep", "add", sweep, "hidden=8", "lr=1e-2", "model-seed=1")
+    assert "trial 2 is the same as trial 1 and takes its result" in added.err
+    first, second = show(fresh, sweep)["trials"]
+    assert (second["state"], second["metric"]) == ("TRIAL_SUCCEEDED", first["metric"])
+    assert second["jobs"] == [] and second["best_job"] == first["jobs"][0]
+    fresh.hearth("sweep", "add", sweep, "lr=0.01", "hidden=8", "model-seed=2")
+    wait_for(lambda: show(fresh, sweep)["trials"][2]["state"] == "TRIAL_SUCCEEDED", "the trial")
+    assert show(fresh, sweep)["trials"][2]["jobs"]
     fresh.hearth("sweep", "stop", sweep)
     assert show(fresh, sweep)["best_trial"] == 1
 

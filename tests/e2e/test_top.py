@@ -160,7 +160,7 @@ def test_it_outlives_the_daemon(terminal, training):
     training.kill()
     terminal.wait_for("DOES NOT ANSWER")
     training.start()
-    terminal.wait_for("started again 1 times")
+    terminal.wait_for("started again 1 time")
     terminal.wait_for(f"{training.running} .*running")
     terminal.press("q")
     assert terminal.end() == 0

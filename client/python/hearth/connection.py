@@ -12,6 +12,7 @@ import grpc
 from google.protobuf.message import Message
 
 from hearth.errors import HearthError, Unavailable, from_rpc, was_silent
+from hearth.servers import why_tls_is_refused
 from hearth.transport import KEEPALIVE_TIMEOUT_MS, Response, Transport
 from hearth.v1 import jobs_pb2, sweeps_pb2
 
@@ -127,13 +128,22 @@ class Connection:
                         raise problem from error
                     pause = pauses.next()
                     if pause is None:
-                        raise problem from error
+                        raise await self._explained(problem) from error
                     await self._transport.pause(pause)
                 else:
                     silence.heard()
                     return answer
         finally:
             silence.close()
+
+    async def _explained(self, problem: HearthError) -> HearthError:
+        """The error of a daemon that cannot be reached, with what keeps TLS from working."""
+        server = self._transport.server
+        refusal = await self._transport.work(lambda: why_tls_is_refused(server))
+        if not refusal:
+            return problem
+        return Unavailable(problem.code,
+                           f"hearthd at {self.server}: TLS was refused: {refusal}")
 
     async def watch(self, method: str, request: WatchRequest, event_type: type[Event],
                     is_end: Callable[[Event], bool],

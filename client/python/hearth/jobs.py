@@ -12,7 +12,7 @@ import grpc
 
 from hearth.errors import HearthError, code_of
 from hearth.options.specs import job_options
-from hearth.rows import Record, Rows, optional_time, same_fields, time_of
+from hearth.rows import Record, Rows, figure, optional_time, same_fields, time_of
 from hearth.v1 import jobs_pb2, report_pb2
 
 if TYPE_CHECKING:
@@ -302,9 +302,9 @@ class EpochFinished:
     epoch: Epoch
 
     def __str__(self) -> str:
-        valid = (f", {self.epoch.metric} {self.epoch.valid_metric:.4f}"
+        valid = (f", {self.epoch.metric} {figure(self.epoch.valid_metric)}"
                  if self.epoch.valid_metric is not None else "")
-        return (f"epoch {self.epoch.epoch}: loss {self.epoch.loss:.4f}{valid}, "
+        return (f"epoch {self.epoch.epoch}: loss {figure(self.epoch.loss)}{valid}, "
                 f"{self.epoch.seconds:.1f} s")
 
 

@@ -25,7 +25,7 @@ from hearth.errors import HearthError, InvalidRequest
 from hearth.options.specs import searched
 from hearth.options.values import Value, text_of
 from hearth.space import Choice, Integers, LogUniform, Space, domain_of
-from hearth.sweeps import (EpochsReported, ReplicaEnded, SweepEvent, TrialState,
+from hearth.sweeps import (EpochsReported, ReplicaEnded, SweepEvent, TrialAdded, TrialState,
                            TrialStopped)
 
 Suggest = Callable[[optuna.Trial], Mapping[str, Value]]
@@ -48,8 +48,9 @@ def optimize(study: optuna.Study, template: Mapping[str, Value], space: StudySpa
     `template` has the options that they have in common, as in Client.train. After each epoch
     the validation metric (or with metric="loss" the training loss; the mean over `seeds`) is
     reported, and a trial that should be pruned is stopped before another one: trials wait for
-    the pruner for up to 5 seconds. The value of a trial is the best of
-    its epochs, as `hearth sweep show` has it. Trials that fail, diverge or have an impossible
+    the pruner for up to 5 seconds. The value of a trial is the best of its epochs, as `hearth sweep
+    show` has it. A trial with the parameters of an earlier one is not trained again: it takes the
+    result of that one, pruned or not, and reports no epochs. Trials that fail, diverge or have an impossible
     combination of parameters are told as failed. Each has the user attributes `hearth_sweep`,
     `hearth_trial` and, once it has a result, `hearth_job`.
 
@@ -94,6 +95,8 @@ class _Search:
         self._asked = 0
         self._untold: dict[int, optuna.Trial] = {}
         self._open: dict[int, optuna.Trial] = {}
+        # Of these, the trials that take the result of an equal one and report no epochs.
+        self._taking: set[int] = set()
         self._values: dict[tuple[int, int], list[float]] = {}
 
     def run(self, parallel: int, n_trials: int) -> None:
@@ -131,6 +134,8 @@ class _Search:
             trial.set_user_attr("hearth_sweep", self._sweep)
             trial.set_user_attr("hearth_trial", added.number)
             self._open[added.number] = trial
+            if added.same_as:
+                self._taking.add(added.number)
 
     def _take(self, event: SweepEvent) -> None:
         if isinstance(event, EpochsReported):
@@ -140,7 +145,10 @@ class _Search:
                 if value is None:
                     raise ValueError("there is no validation metric: use metric='loss'")
                 self._report(result.trial, result.epoch, value)
-        elif isinstance(event, (ReplicaEnded, TrialStopped)) and event.trial in self._open:
+        elif isinstance(event, (ReplicaEnded, TrialStopped)):
+            if event.trial in self._open or self._taking:
+                self._settle()
+        elif isinstance(event, TrialAdded) and event.same_as:
             self._settle()
 
     def _report(self, number: int, epoch: int, value: float) -> None:
@@ -177,6 +185,7 @@ class _Search:
                 _log.warning("trial %d failed: %s", trial.number, ended.reason)
                 self._tell(trial, state=optuna.trial.TrialState.FAIL)
             del self._open[ended.number]
+            self._taking.discard(ended.number)
 
     def _tell(self, trial: optuna.Trial, value: Optional[float] = None,
               state: Optional[optuna.trial.TrialState] = None) -> None:

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Generic, Optional, TextIO, TypeVar
 
 from hearth.jobs import JobEvent, Progressed
+from hearth.rows import figure
 from hearth.sweeps import ReplicaEnded, SweepEvent, SweepRecord, TrialAdded
 
 # Characters that a terminal would obey: texts are others'.
@@ -75,7 +76,7 @@ class JobProgress(Progress[JobEvent]):
             phase = f"{self._title} epoch {event.epoch}/{event.epochs} {event.phase}"
         self._show(phase, event.done, event.total or None)
         if event.loss is not None:
-            self._bar.set_postfix(loss=f"{event.loss:.4f}", refresh=False)
+            self._bar.set_postfix(loss=figure(event.loss), refresh=False)
         self._bar.refresh()
 
 
@@ -86,7 +87,7 @@ class SweepProgress(Progress[SweepEvent]):
         super().__init__(sweep.id, output)
         self._num_seeds = max(sweep.message.spec.seeds, 1)
         # Those of most searches are there from the beginning.
-        self._num_trials = len(sweep.trials)
+        self._trained = {one.number for one in sweep.trials if not one.same_as}
         self._ended: set[tuple[int, int]] = set()
 
     def take(self, event: SweepEvent) -> None:
@@ -98,11 +99,11 @@ class SweepProgress(Progress[SweepEvent]):
             self._write(f"trial {trial} is stopped: {reason}")
         self._ended |= {(one.trial, one.replica) for one in stopped}
         if isinstance(event, TrialAdded):
-            self._num_trials = max(self._num_trials, event.trial)
+            self._trained |= set() if event.same_as else {event.trial}
         if isinstance(event, ReplicaEnded):
             self._ended.add((event.trial, event.replica))
         if self._tqdm is not None:
-            self._show(f"{self._title} jobs", len(self._ended), self._num_trials * self._num_seeds)
+            self._show(f"{self._title} jobs", len(self._ended), len(self._trained) * self._num_seeds)
             self._bar.refresh()
 
 

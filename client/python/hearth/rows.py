@@ -134,6 +134,12 @@ def optional_time(message: Message, field: str) -> Optional[datetime]:
     return time_of(getattr(message, field)) if message.HasField(field) else None
 
 
+def figure(value: float) -> str:
+    """A loss or metric for people: 0.6931, or 4.714e+19 where four decimals say too little."""
+    size = abs(value)
+    return f"{value:.4f}" if size == 0 or 0.001 <= size < 10_000 else f"{value:.4g}"
+
+
 def same_fields(kind: type, message: Message) -> dict[str, Any]:
     """The values of the fields that a dataclass shares with a message by name and that are
     numbers or texts; None for those that are absent."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import ssl
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,17 @@ from hearth.errors import HearthError, invalid
 
 DEFAULT_ADDRESS = "127.0.0.1:7600"
 _MAX_FILE_BYTES = 1 << 20
+# For connecting, and for each answer.
+_TLS_PATIENCE_SECONDS = 1.0
+_ENCRYPTED = ("the daemon encrypts its connections, and this one was not to be encrypted; give ca, "
+              "the authority that vouches for the daemon")
+_PLAIN = ("what listens there does not encrypt its connections; leave out ca, if it is hearthd "
+          "without --tls-cert")
+_NO_CERTIFICATE = ("the daemon seems to ask for a client's certificate (hearthd --tls-client-ca), "
+                   "and none was shown; give cert and key. A token in place of a certificate is not "
+                   "enough there")
+_NOT_ACCEPTED = ("the daemon did not accept the client's certificate; cert and key are to be of a "
+                 "client, in time, and made by the authority of hearthd --tls-client-ca")
 
 
 @dataclass(frozen=True)
@@ -28,6 +40,10 @@ class Server:
     """TLS credentials; None = the connection is not encrypted."""
     metadata: tuple[tuple[str, str], ...] = ()
     """Sent with each call."""
+    ca: Optional[str] = None
+    """Paths of the files that `credentials` are made of; None = not given."""
+    cert: Optional[str] = None
+    key: Optional[str] = None
 
     def __repr__(self) -> str:
         return f"Server({self.address!r})"
@@ -128,7 +144,49 @@ def _load(server: str, files: dict[str, str]) -> Server:
             raise invalid("token_file", f"a token is not sent to {server} unencrypted: give ca, the "
                           "authority that vouches for the daemon")
         metadata = (("authorization", f"Bearer {_token(token_file)}"),)
-    return Server(server, credentials, metadata)
+    return Server(server, credentials, metadata, ca, cert, key)
+
+
+def why_tls_is_refused(server: Server) -> str:
+    """Why no encrypted connection to a daemon comes about, for people: gRPC tells refused handshakes
+    as connections that broke. Makes a connection of its own, and waits for some seconds at most.
+    Empty where TLS is not the matter."""
+    host, colon, port = server.address.rpartition(":")
+    if not colon or not port.isdigit() or "/" in host:
+        return ""
+    host = host.removeprefix("ipv4:").removeprefix("ipv6:").strip("[]")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.set_alpn_protocols(["h2"])
+    try:
+        if server.ca is None:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        else:
+            context.load_verify_locations(server.ca)
+        if server.cert is not None:
+            context.load_cert_chain(server.cert, server.key)
+        connection = socket.create_connection((host, int(port)), _TLS_PATIENCE_SECONDS)
+    except OSError:
+        return ""
+    is_done = False
+    with connection:
+        try:
+            with context.wrap_socket(connection, server_hostname=host) as encrypted:
+                is_done = True
+                # In TLS 1.3 a daemon judges the client's certificate behind the handshake.
+                if encrypted.recv(1):
+                    return _ENCRYPTED if server.ca is None else ""
+        except ssl.SSLCertVerificationError as error:
+            return (f"the daemon's certificate was not accepted ({error.verify_message}); ca is to "
+                    "be the authority that made it, for the name or number by which the daemon is "
+                    "reached")
+        except OSError as error:
+            is_tls = is_done or "ALERT" in (getattr(error, "reason", None) or "")
+            if not is_tls:
+                return "" if server.ca is None else _PLAIN
+    if server.ca is None:
+        return _ENCRYPTED
+    return _NOT_ACCEPTED if server.cert else _NO_CERTIFICATE
 
 
 def _read(field: str, path: str, is_secret: bool) -> bytes:

@@ -101,8 +101,8 @@ class SweepCalls(Generic[AnySweep]):
 
     async def sweep_track(self, id: str, *trackers: Tracker, progress: bool = False) -> AnySweep:
         """Follows a sweep until it has ended, and returns it: each trial is a run of trackers of
-        experiments (hearth.trackers), whose figures are the means over its replicas. No epoch is
-        logged twice."""
+        experiments (hearth.trackers), whose figures are the means over its replicas; a trial that
+        takes the result of an equal one has none. No epoch is logged twice."""
         return await self._follow_sweep(id, *trackers, progress=progress)
 
     async def _follow_sweep(self, id: str, *trackers: Tracker, progress: bool) -> AnySweep:

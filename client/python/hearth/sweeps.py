@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Iterable, Mapping, Optional, TypeVar, Union
 from hearth.jobs import JobState, job_state
 from hearth.options.specs import TRAIN
 from hearth.options.values import python_value
-from hearth.rows import Record, Rows, optional_time, same_fields, time_of
+from hearth.rows import Record, Rows, figure, optional_time, same_fields, time_of
 from hearth.v1 import sweeps_pb2
 
 Parameter = Union[str, bool, int, float]
@@ -70,6 +70,9 @@ class Trial:
     """The trials with which it shared its last pass over the data."""
     waiting_reason: str
     """Why it has not begun though there is room for it."""
+    same_as: int
+    """Number of the earlier trial with equal parameters whose state and result it takes, without
+    jobs of its own; 0 = none."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -148,9 +151,15 @@ class SweepStateChanged:
     time: datetime
     decisions: tuple[Decision, ...]
     state: SweepState
+    same_as: tuple[int, ...] = ()
+    """As it begins: for each trial, the number of the earlier trial whose result it takes; 0 =
+    none. Empty if all trials train."""
 
     def __str__(self) -> str:
-        return self.state.value.lower()
+        """The state, and a line for each trial that does not train."""
+        return "\n".join([self.state.value.lower(),
+                          *(f"trial {number}: same as trial {one}"
+                            for number, one in enumerate(self.same_as, 1) if one)])
 
 
 @dataclass(frozen=True)
@@ -162,10 +171,13 @@ class TrialAdded:
     decisions: tuple[Decision, ...]
     trial: int
     parameters: Parameters
+    same_as: int = 0
+    """As in Trial."""
 
     def __str__(self) -> str:
         values = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
-        return f"trial {self.trial}: {values}"
+        same = f"; same as trial {self.same_as}" if self.same_as else ""
+        return f"trial {self.trial}: {values}{same}"
 
 
 @dataclass(frozen=True)
@@ -185,8 +197,8 @@ class EpochsReported:
 
     def _figures(self, one: EpochResult) -> str:
         if one.metric is None or self.metric == "loss":
-            return f"loss {one.loss:.4f}"
-        return f"loss {one.loss:.4f}, {self.metric} {one.metric:.4f}"
+            return f"loss {figure(one.loss)}"
+        return f"loss {figure(one.loss)}, {self.metric} {figure(one.metric)}"
 
 
 @dataclass(frozen=True)
@@ -237,7 +249,7 @@ class EvaluationEnded:
     test_metric: Optional[float]
 
     def __str__(self) -> str:
-        result = f": {self.test_metric:.4f}" if self.test_metric is not None else ""
+        result = f": {figure(self.test_metric)}" if self.test_metric is not None else ""
         why = f": {self.reason}" if self.reason else ""
         return f"test of replica {self.replica} {self.state.value.lower()}{result}{why}"
 
@@ -281,9 +293,11 @@ def event_from(message: sweeps_pb2.SweepEvent) -> Optional[SweepEvent]:
     head = (message.sequence, time_of(message.time), tuple(map(_decision_from, message.decisions)))
     payload = message.WhichOneof("payload")
     if payload == "state":
-        return SweepStateChanged(*head, sweep_state(message.state.state))
+        return SweepStateChanged(*head, sweep_state(message.state.state),
+                                 tuple(message.state.same_as))
     if payload == "added":
-        return TrialAdded(*head, message.added.trial, _parameters(message.added.parameters))
+        return TrialAdded(*head, message.added.trial, _parameters(message.added.parameters),
+                          message.added.same_as)
     if payload == "results":
         return EpochsReported(*head, message.results.metric, Rows(
             EpochResult(**same_fields(EpochResult, one)) for one in message.results.results))

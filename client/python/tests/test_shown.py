@@ -16,7 +16,7 @@ from hearth.daemon import plan_from, status_from  # noqa: E402
 from hearth.graphs import dataset_from, upload_from  # noqa: E402
 from hearth.jobs import event_from, job_from  # noqa: E402
 from hearth.progress import JobProgress, SweepProgress  # noqa: E402
-from hearth.rows import Rows  # noqa: E402
+from hearth.rows import Rows, figure  # noqa: E402
 from hearth.sweeps import event_from as sweep_event_from  # noqa: E402
 from hearth.sweeps import sweep_from  # noqa: E402
 from hearth.v1 import (admin_pb2, datasets_pb2, jobs_pb2, plans_pb2,  # noqa: E402
@@ -205,6 +205,26 @@ SWEEP_LINES = ["sweep-1: running", "sweep-1: trial 1: lr=0.1", "sweep-1: trial 2
                "sweep-1: trial 2 is stopped: worse than \\x1b",
                "sweep-1: trial 1: replica 0 succeeded", "sweep-1: trial 1 is tested as the best one",
                "sweep-1: test of replica 0 succeeded: 0.5000", "sweep-1: done"]
+
+
+def test_trials_that_take_a_result_are_told_and_have_no_jobs_to_wait_for():
+    output = io.StringIO()
+    with SweepProgress(sweep(), output) as progress:
+        for one in (sweeps_pb2.SweepEvent(sequence=1, state={"state": "SWEEP_RUNNING",
+                                                             "same_as": [0, 1, 0]}),
+                    sweeps_pb2.SweepEvent(sequence=2, added={"trial": 4, "same_as": 3, "parameters": [
+                        {"name": "lr", "value": "0.1"}]})):
+            progress.take(sweep_event_from(one))
+    assert output.getvalue().splitlines() == [
+        "sweep-1: running", "sweep-1: trial 2: same as trial 1",
+        "sweep-1: trial 4: lr=0.1; same as trial 3"]
+
+
+@pytest.mark.parametrize("value, text", [
+    (0, "0.0000"), (0.69314, "0.6931"), (4.714e19, "4.714e+19"), (1.2345e-5, "1.234e-05"),
+    (float("nan"), "nan")])
+def test_losses_of_any_size_have_few_digits(value, text):
+    assert figure(value) == text
 
 
 def test_progress_of_a_sweep_in_a_file_is_lines():
