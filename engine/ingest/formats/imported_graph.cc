@@ -14,6 +14,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/ingest/formats/import_dataset.h"
 #include "engine/ingest/formats/raw_array.h"
+#include "engine/ingest/inspect/statistics.h"
 #include "engine/ingest/source/array_reader.h"
 #include "engine/store/dtype.h"
 
@@ -176,6 +177,10 @@ absl::StatusOr<ImportedGraph> ImportFolder::Import(
                             ReadEdges(options.destination, entry));
   }
   graph.manifest = std::move(result.manifest);
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::optional<DatasetStatistics> statistics,
+      LoadStatistics(io::FileSystem::Posix(), options.destination));
+  if (statistics.has_value()) graph.warnings = statistics->warnings;
   return graph;
 }
 

@@ -40,6 +40,8 @@ struct ImportedGraph {
   store::Manifest manifest;
   std::map<std::string, ImportedNodes> nodes;
   std::map<std::string, EdgePairs> edges;
+  /// Of the statistics.
+  std::vector<std::string> warnings;
 };
 
 /// A copy of a fixture's folder to spoil, and a place for the dataset.
