@@ -1,10 +1,15 @@
 #include "client/hearth_client.h"
 
+#include <google/protobuf/message.h>
+#include <google/protobuf/stubs/common.h>
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "client/backoff.h"
 #include "client/channel.h"
@@ -30,6 +35,38 @@ constexpr size_t kChunkBytes = 512 << 10;
 constexpr int kFileAttempts = 3;
 // The daemon's metadata of a watch that it has begun, before any event.
 constexpr char kWatchIsOpen[] = "hearth-watch";
+
+// INVALID_ARGUMENT naming the field if a text of a request is not UTF-8, which
+// texts of messages must be. Names of files may be any bytes.
+absl::Status CheckTexts(const google::protobuf::Message& request) {
+  const google::protobuf::Reflection& reflection = *request.GetReflection();
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  reflection.ListFields(request, &fields);
+  for (const google::protobuf::FieldDescriptor* field : fields) {
+    const int size =
+        field->is_repeated() ? reflection.FieldSize(request, field) : 1;
+    for (int i = 0; i < size; ++i) {
+      if (field->cpp_type() ==
+          google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE) {
+        HEARTH_RETURN_IF_ERROR(
+            CheckTexts(field->is_repeated()
+                           ? reflection.GetRepeatedMessage(request, field, i)
+                           : reflection.GetMessage(request, field)));
+      } else if (field->type() ==
+                 google::protobuf::FieldDescriptor::TYPE_STRING) {
+        const std::string text =
+            field->is_repeated()
+                ? reflection.GetRepeatedString(request, field, i)
+                : reflection.GetString(request, field);
+        if (google::protobuf::internal::IsStructurallyValidUTF8(text)) continue;
+        return absl::InvalidArgumentError(
+            absl::StrCat(field->name(), ": \"", absl::CHexEscape(text),
+                         "\" is not UTF-8, as text for hearthd must be"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
 
 class GrpcClient : public Client {
  public:
@@ -341,6 +378,7 @@ class GrpcClient : public Client {
 
   absl::StatusOr<v1::NewToken> CreateToken(
       const v1::CreateTokenRequest& request) override {
+    HEARTH_RETURN_IF_ERROR(CheckTexts(request));
     grpc::ClientContext context;
     Authorize(context);
     v1::NewToken token;
@@ -370,6 +408,7 @@ class GrpcClient : public Client {
       const std::string& destination) override {
     v1::BackupRequest request;
     request.set_destination(destination);
+    HEARTH_RETURN_IF_ERROR(CheckTexts(request));
     grpc::ClientContext context;
     Authorize(context);
     v1::BackupReport report;
@@ -419,6 +458,7 @@ class GrpcClient : public Client {
       grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
                                    Response*),
       const Request& request) {
+    HEARTH_RETURN_IF_ERROR(CheckTexts(request));
     Backoff backoff(options_.first_backoff, absl::InfiniteDuration());
     SilenceWatch silence(options_.silence_limit, options_.on_silence);
     silence.Lost(absl::ZeroDuration());

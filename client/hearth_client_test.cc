@@ -51,6 +51,23 @@ std::vector<uint64_t> WatchAll(Client& client, uint64_t from = 1) {
   return sequences;
 }
 
+TEST(Client, TextsThatAreNotUtf8AreRefusedByTheirFields) {
+  FakeDaemon daemon;
+  const std::unique_ptr<Client> client = Connect(daemon.address());
+  v1::JobSpec spec;
+  spec.mutable_import()->set_path("/data/caf\xe9");
+  const absl::Status path = client->SubmitJob(spec, 0, "a").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(path)) << path;
+  EXPECT_THAT(std::string(path.message()),
+              HasSubstr("path: \"/data/caf\\xe9\" is not UTF-8"));
+  v1::DataSpec& data = *spec.mutable_train()->mutable_data();
+  data.mutable_neighbor()->set_fanouts_of("\xff");
+  EXPECT_THAT(std::string(client->SubmitJob(spec, 0, "b").status().message()),
+              HasSubstr("fanouts_of: \"\\xff\""));
+  EXPECT_THAT(std::string(client->BackUp("/\xe9").status().message()),
+              HasSubstr("\"/\\xe9\""));
+}
+
 TEST(Client, WatchHandsOnAllEventsInOrder) {
   FakeDaemon daemon;
   daemon.AddJob(JobIn(v1::SUCCEEDED), FourEvents());

@@ -154,7 +154,9 @@ void AddGenerateCommand(CLI::App& dataset, Action* chosen) {
       ->transform(OneOf(EnumWords<v1::Format>()))
       ->needs(to);
   generate->add_option("--memory-limit", arguments->memory_limit,
-                       "Memory for buffers, such as 4GiB; default 1GiB");
+                       "Memory for buffers, such as 4GiB; default 1GiB, or "
+                       "half of what the daemon's jobs may take if that is "
+                       "less");
   AddSubmissionFlags(*generate, arguments->submission);
   generate->callback([=] {
     *chosen = [=](Session& session) { return Generate(*arguments, session); };

@@ -131,7 +131,8 @@ void AddSourceOptions(CLI::App& command, const char* source_help,
       ->default_str("auto");
   command.add_option("--memory-limit", arguments.memory_limit,
                      "Memory for the import's buffers, such as 4GiB; default "
-                     "1GiB");
+                     "1GiB, or half of what the daemon's jobs may take if that "
+                     "is less");
 }
 
 void AddContentOptions(CLI::App& command, ImportArguments& arguments) {

@@ -1,5 +1,6 @@
 #include "client/cli/job_view.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,8 @@ namespace hearth::cli {
 namespace {
 
 constexpr char kUnknown[] = "-";
+constexpr char kNoTest[] =
+    "no test: the dataset has no test nodes with labels\n";
 constexpr Table::Align kRight = Table::Align::kRight;
 
 std::string Elapsed(const v1::Job& job) {
@@ -171,7 +174,23 @@ void PrintLevels(const v1::EpochReport& epoch, std::ostream& out) {
   }
 }
 
-void PrintTrainReport(const v1::TrainReport& report, std::ostream& out) {
+// Says which parts of a dataset's split a job with a model had no nodes of.
+void PrintLeftOut(const v1::TrainJobSpec& spec, const v1::TrainReport& report,
+                  std::ostream& out) {
+  if (report.model_path().empty()) return;
+  const bool validated =
+      std::any_of(report.epochs().begin(), report.epochs().end(),
+                  [](const auto& epoch) { return epoch.has_valid_metric(); });
+  if (!validated && report.epochs_size() > 0) {
+    out << "no validation: the dataset has no validation nodes with labels\n";
+  }
+  if (!report.has_test_metric() && !spec.skip_test()) {
+    out << kNoTest;
+  }
+}
+
+void PrintTrainReport(const v1::TrainJobSpec& spec,
+                      const v1::TrainReport& report, std::ostream& out) {
   if (report.epochs_size() > 0) {
     PrintEpochs(report, out);
     PrintComparison(report, out);
@@ -192,6 +211,7 @@ void PrintTrainReport(const v1::TrainReport& report, std::ostream& out) {
     PrintPreparation(preparation, out);
   }
   PrintTestMetric(report, out);
+  PrintLeftOut(spec, report, out);
   PrintPeakMemory(report, out);
   if (report.has_first_batch_seconds()) {
     out << "first batch after: " << Decimal(report.first_batch_seconds(), 2)
@@ -238,7 +258,7 @@ void PrintEvaluateReport(const v1::EvaluateReport& report, std::ostream& out) {
   if (report.has_test_metric()) {
     PrintTestMetric(report, out);
   } else {
-    out << "no test: the dataset has no test nodes with labels\n";
+    out << kNoTest;
   }
   PrintPeakMemory(report, out);
   if (report.has_company()) PrintCompany(report.company(), out);
@@ -247,7 +267,9 @@ void PrintEvaluateReport(const v1::EvaluateReport& report, std::ostream& out) {
 
 void PrintReport(const v1::Job& job, std::ostream& out) {
   const v1::JobReport& report = job.report();
-  if (report.has_train()) PrintTrainReport(report.train(), out);
+  if (report.has_train()) {
+    PrintTrainReport(job.spec().train(), report.train(), out);
+  }
   if (report.has_prepare()) {
     if (report.prepare().has_partition()) {
       PrintPreparation(report.prepare().partition(), out);

@@ -45,11 +45,24 @@ std::string Arithmetic(const train::TrainStep& step, std::optional<int> gpu) {
   return text;
 }
 
+// Early stopping judges epochs by their validation.
+absl::Status CheckPatience(const TrainJobOptions& options,
+                           const store::Manifest& manifest,
+                           const JobPasses& passes) {
+  if (options.patience == 0 || passes.num_valid() > 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("patience: must be 0: dataset ", manifest.name,
+                   " has no validation nodes with labels, by which epochs "
+                   "would be compared"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Member>> Member::Make(
     const Parts& parts, const store::Dataset& dataset,
     const JobPasses& passes) {
+  HEARTH_RETURN_IF_ERROR(
+      CheckPatience(parts.options, dataset.manifest(), passes));
   HEARTH_ASSIGN_OR_RETURN(
       std::unique_ptr<train::TrainStep> step,
       NewModel(parts.environment, parts.options, dataset, passes));

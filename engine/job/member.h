@@ -62,8 +62,9 @@ class Member {
   /// from the checkpoint in options.directory if there is one that is whole;
   /// the observer hears of those that are not. `passes` tell how many batches
   /// there are. Errors as NewModel, ReadCheckpoint and TrainStep::Load;
-  /// FAILED_PRECONDITION if the model is only to be tested, and there is no
-  /// checkpoint of the end of its training. All but `dataset` outlive this.
+  /// FAILED_PRECONDITION if it has patience, but no validation nodes; if the
+  /// model is only to be tested, and there is no checkpoint of the end of its
+  /// training. All but `dataset` outlive this.
   static absl::StatusOr<std::unique_ptr<Member>> Make(
       const Parts& parts, const store::Dataset& dataset,
       const JobPasses& passes);

@@ -521,6 +521,37 @@ TEST_F(TrainJobTest, UnlabeledNodesAreLeftOut) {
             absl::StatusCode::kFailedPrecondition);
 }
 
+TEST_F(TrainJobTest, PartsThatAreNotThereAreLeftOut) {
+  const auto all = Run(Options("all"));
+  ASSERT_TRUE(all.ok()) << all.status();
+  Import({.only_training = true});
+  observer_ = {};
+  TrainJobOptions options = Options("training");
+  const auto report = Run(options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_THAT(observer_.warnings,
+              ElementsAre(HasSubstr("no validation nodes with labels"),
+                          HasSubstr("no test nodes with labels")));
+  EXPECT_FALSE(report->test_metric.has_value());
+  for (const EpochReport& epoch : report->epochs) {
+    EXPECT_FALSE(epoch.valid_metric.has_value());
+  }
+  EXPECT_EQ(report->loss_digest, all->loss_digest);
+
+  options.directory += "2";
+  options.part = TrainPart::kTraining;
+  observer_ = {};
+  ASSERT_TRUE(Run(options).ok());
+  EXPECT_THAT(observer_.warnings,
+              ElementsAre(HasSubstr("no validation nodes with labels")));
+  options.directory += "3";
+  options.patience = 2;
+  const absl::Status status = Run(options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("has no validation nodes with labels"));
+}
+
 TEST_F(TrainJobTest, EachKindOfLabelsHasItsMetric) {
   for (const auto kind :
        {store::LabelKind::kClasses, store::LabelKind::kMultiLabel,

@@ -138,6 +138,7 @@ void TrainRun::Welcome(const Riders& riders) {
   }
   riders_.insert(riders_.end(), welcome.begin(), welcome.end());
   const store::Manifest& manifest = parts_.data.dataset().manifest();
+  const JobPasses& passes = parts_.data.passes();
   ForAll(welcome, [&](Rider& rider) {
     if (rider.options.part == TrainPart::kTest) rider.owes_report = false;
     if (!rider.is_running) rider.observer.OnRunning();
@@ -148,8 +149,18 @@ void TrainRun::Welcome(const Riders& riders) {
                         "batches an epoch",
                         manifest.name, manifest.fingerprint,
                         strategy::Name(rider.options.data.strategy),
-                        parts_.data.passes().num_train(),
-                        rider.member.NumBatches()));
+                        passes.num_train(), rider.member.NumBatches()));
+    if (!rider.options.HasModel()) return absl::OkStatus();
+    if (passes.num_valid() == 0 && rider.options.part != TrainPart::kTest) {
+      rider.observer.OnLog(Severity::kWarning,
+                           "no validation: the dataset has no validation nodes "
+                           "with labels");
+    }
+    if (passes.num_test() == 0 && rider.options.part != TrainPart::kTraining) {
+      rider.observer.OnLog(
+          Severity::kWarning,
+          "no test: the dataset has no test nodes with labels");
+    }
     return absl::OkStatus();
   });
 }

@@ -1,6 +1,7 @@
 #include "engine/model/objective.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/core/Reduction.h>
 #include <ATen/ops/binary_cross_entropy_with_logits.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
@@ -41,6 +42,7 @@ struct WeightedLabels {
 struct LogisticLoss {
   static Term Of(float score, const WeightedLabels& of, int64_t row,
                  int64_t column) {
+    if (!of.labels.IsKnown(row, column)) return {0, 0};
     const float label = store::HasBit(of.labels.BitRow(row), column) ? 1 : 0;
     const float decay = std::exp(-std::abs(score));
     const float logistic = (score >= 0 ? 1 : decay) / (1 + decay);
@@ -72,7 +74,8 @@ class MeanLossFunction : public Function<MeanLossFunction<Terms>> {
                             const WeightedLabels& labels) {
     const int64_t rows = scores.size(0);
     const int64_t width = scores.size(1);
-    const auto count = static_cast<double>(scores.numel());
+    const auto count = static_cast<double>(
+        labels.labels.partial ? labels.labels.NumKnown() : scores.numel());
     const auto* score = scores.const_data_ptr<float>();
     const bool differentiate = scores.requires_grad();
     at::Tensor gradient =
@@ -127,6 +130,18 @@ at::Tensor LabelMatrix(const store::LabelsView& labels, int64_t width) {
   return matrix;
 }
 
+// [rows, width]: 1 where a label is known.
+at::Tensor KnownMatrix(const store::LabelsView& labels, int64_t width) {
+  at::Tensor matrix = at::empty({labels.num_rows, width}, at::kFloat);
+  auto* value = matrix.mutable_data_ptr<float>();
+  for (int64_t row = 0; row < labels.num_rows; ++row) {
+    for (int64_t column = 0; column < width; ++column) {
+      *value++ = labels.IsKnown(row, column) ? 1 : 0;
+    }
+  }
+  return matrix;
+}
+
 // The losses by LibTorch's operators, on the device of the scores.
 at::Tensor LossOnDevice(const at::Tensor& scores,
                         const store::LabelsView& labels,
@@ -139,6 +154,13 @@ at::Tensor LossOnDevice(const at::Tensor& scores,
     case store::LabelKind::kClasses:
       break;
     case store::LabelKind::kMultiLabel:
+      if (labels.partial) {
+        return at::binary_cross_entropy_with_logits(
+                   scores, ToDevice(LabelMatrix(labels, width), device),
+                   ToDevice(KnownMatrix(labels, width), device),
+                   /*pos_weight=*/weight, at::Reduction::Sum)
+            .div(static_cast<double>(labels.NumKnown()));
+      }
       return at::binary_cross_entropy_with_logits(
           scores, ToDevice(LabelMatrix(labels, width), device), /*weight=*/{},
           /*pos_weight=*/weight);
@@ -180,6 +202,7 @@ train::Tally JudgeLabels(const at::Tensor& scores,
                          const store::LabelsView& labels) {
   train::Tally tally{.num_predictions = labels.num_rows};
   ForScores(scores, [&](float score, int64_t row, int64_t column) {
+    if (!labels.IsKnown(row, column)) return;
     const bool predicted = score > 0;
     const bool has = store::HasBit(labels.BitRow(row), column);
     tally.true_positives += predicted && has;
@@ -244,6 +267,7 @@ at::Tensor Loss(const at::Tensor& scores, const store::LabelsView& labels,
 
 double LossWeight(const store::LabelsView& labels,
                   absl::Span<const float> weights) {
+  if (labels.partial) return static_cast<double>(labels.NumKnown());
   if (weights.empty() || labels.kind != store::LabelKind::kClasses) {
     return static_cast<double>(labels.num_rows);
   }
@@ -273,8 +297,8 @@ train::Ranking Rank(const at::Tensor& scores, const store::LabelsView& labels) {
   train::Ranking ranking{.columns = scores.size(1)};
   ranking.scores.reserve(static_cast<size_t>(scores.numel()));
   ForScores(scores, [&](float score, int64_t row, int64_t column) {
-    ranking.scores.push_back(
-        {score, store::HasBit(labels.BitRow(row), column)});
+    ranking.scores.push_back({score, store::HasBit(labels.BitRow(row), column),
+                              labels.IsKnown(row, column)});
   });
   return ranking;
 }

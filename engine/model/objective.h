@@ -19,7 +19,8 @@ namespace hearth::model {
 ///
 /// * kClasses: cross-entropy of the softmax, over rows;
 /// * kMultiLabel: cross-entropy of the logistic function of each score, over
-///   rows and labels (torch.nn.BCEWithLogitsLoss);
+///   rows and those of their labels that are known
+///   (torch.nn.BCEWithLogitsLoss);
 /// * kTargets: squared difference, over rows and targets (torch.nn.MSELoss).
 ///
 /// `weights` are empty or one for each column (train::ClassWeights): of
@@ -30,7 +31,7 @@ at::Tensor Loss(const at::Tensor& scores, const store::LabelsView& labels,
 
 /// Weight of the rows together in Loss: means of parts of a batch, weighted so,
 /// are the mean of the whole. The number of rows, but where classes have
-/// weights.
+/// weights; of partial labels, the number of those that are known.
 double LossWeight(const store::LabelsView& labels,
                   absl::Span<const float> weights);
 

@@ -163,6 +163,75 @@ TEST(LossTest, WeightsOfClassesAreTorchsOwn) {
   EXPECT_EQ(LossWeight(labels.view(), {}), 5);
 }
 
+// The example's labels, but for some that are not known: each third of a row,
+// and the first of all rows but the first. `known` is 1 for the others.
+Labels PartialOf(const Example& example, at::Tensor& known) {
+  const int64_t rows = example.scores.size(0);
+  const int64_t width = example.scores.size(1);
+  const int64_t full = store::MultiLabelRowBytes(width);
+  const int64_t row_bytes = store::MultiLabelRowBytes(width, true);
+  std::vector<uint8_t> bits(static_cast<size_t>(rows * row_bytes));
+  known = at::zeros({rows, width});
+  for (int64_t row = 0; row < rows; ++row) {
+    uint8_t* const begin = bits.data() + row * row_bytes;
+    for (int64_t column = 0; column < width; ++column) {
+      if ((row + column) % 3 == 2 || (row > 0 && column == 0)) continue;
+      known[row][column] = 1;
+      const auto bit = static_cast<uint8_t>(1 << (column % 8));
+      begin[full + column / 8] |= bit;
+      if (store::HasBit(example.labels.view().BitRow(row), column)) {
+        begin[column / 8] |= bit;
+      }
+    }
+    begin[width / 8] |= static_cast<uint8_t>(1 << (width % 8));
+  }
+  return Labels::MultiLabel(bits, rows, width, true);
+}
+
+TEST(LossTest, UnknownLabelsCountNowhere) {
+  for (const std::vector<float>& weights :
+       {std::vector<float>(), std::vector<float>(9, 2.5f)}) {
+    const Example example = MakeExample(LabelKind::kMultiLabel, 31, 9);
+    at::Tensor known;
+    const Labels labels = PartialOf(example, known);
+    ASSERT_TRUE(labels.view().ValidateLabeled().ok());
+    const at::Tensor ours = example.scores.clone().requires_grad_();
+    const at::Tensor theirs = example.scores.to(at::kDouble).requires_grad_();
+    const at::Tensor loss = Loss(ours, labels.view(), weights);
+    const at::Tensor mask = known.to(at::kBool);
+    const at::Tensor weight =
+        weights.empty() ? at::Tensor() : at::full({}, weights[0], at::kDouble);
+    const at::Tensor expected = at::binary_cross_entropy_with_logits(
+        theirs.masked_select(mask),
+        example.expected.to(at::kDouble).masked_select(mask), {}, weight);
+    loss.backward();
+    expected.backward();
+    EXPECT_TRUE(at::allclose(loss.to(at::kDouble), expected, 1e-5, 1e-7))
+        << loss << expected;
+    EXPECT_TRUE(
+        at::allclose(ours.grad().to(at::kDouble), theirs.grad(), 1e-4, 1e-8));
+    // Means of parts of a batch add up by it.
+    EXPECT_EQ(LossWeight(labels.view(), weights), known.sum().item<double>());
+  }
+}
+
+TEST(JudgeTest, UnknownLabelsCountNowhere) {
+  const at::Tensor scores =
+      at::tensor({1.0f, -1.0f, 0.0f, 2.0f, 5.0f, -3.0f}).view({2, 3});
+  // Node 0 has label 0 and does not know 2; node 1 has 0 and does not know 1.
+  const Labels labels =
+      Labels::MultiLabel({0b1001, 0b011, 0b1001, 0b101}, 2, 3, true);
+  const train::Tally tally = Judge(scores, labels.view());
+  EXPECT_EQ(tally.true_positives, 2);
+  EXPECT_EQ(tally.false_positives, 0);
+  EXPECT_EQ(tally.false_negatives, 0);
+  const train::Ranking ranking = Rank(scores, labels.view());
+  ASSERT_EQ(ranking.scores.size(), 6);
+  EXPECT_FALSE(ranking.scores[2].is_known);
+  EXPECT_FALSE(ranking.scores[4].is_known);
+  EXPECT_TRUE(ranking.scores[5].is_known);
+}
+
 TEST(LossTest, WeightsOfLabelsAreTorchsOwn) {
   const Example example = MakeExample(LabelKind::kMultiLabel, 31, 9);
   std::vector<float> weights;

@@ -325,7 +325,7 @@ class FolderDataset final : public Dataset {
         HEARTH_ASSIGN_OR_RETURN(std::vector<uint8_t> bits,
                                 LoadValues<uint8_t>(type.labels));
         return Labels::MultiLabel(std::move(bits), type.num_nodes,
-                                  type.label_width);
+                                  type.label_width, HasPartialLabels(type));
       }
       case LabelKind::kTargets: {
         HEARTH_ASSIGN_OR_RETURN(std::vector<float> targets,

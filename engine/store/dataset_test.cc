@@ -262,6 +262,7 @@ TEST_F(TypedDatasetTest, LoadsEveryTypeByItsNumber) {
   EXPECT_EQ(tagged.num_nodes(), 3);
   EXPECT_FALSE(tagged.IsLabeled(1));
   EXPECT_TRUE(HasBit(tagged.view().BitRow(2), 0));
+  EXPECT_FALSE(tagged.view().partial);
   const Labels measured = *dataset->LoadLabels(2);
   EXPECT_EQ(measured.kind(), LabelKind::kTargets);
   EXPECT_EQ(measured.view().TargetRow(2)[1], 6);

@@ -1,5 +1,6 @@
 #include "engine/store/labels.h"
 
+#include <bit>
 #include <cmath>
 #include <utility>
 
@@ -30,12 +31,32 @@ absl::Status ValidateClasses(const LabelsView& labels) {
   return absl::OkStatus();
 }
 
+/// Whether `known` has a bit, none beyond `width`, and all that `bits` has.
+bool IsValidKnown(const uint8_t* bits, const uint8_t* known, int64_t width) {
+  const int64_t bytes = (width + 7) / 8;
+  bool any = false;
+  for (int64_t i = 0; i < bytes; ++i) {
+    const int64_t rest = width - 8 * i;
+    const int mask = rest >= 8 ? 0xFF : (1 << rest) - 1;
+    if ((known[i] & ~mask) != 0 || (bits[i] & mask & ~known[i]) != 0) {
+      return false;
+    }
+    any |= known[i] != 0;
+  }
+  return any;
+}
+
 absl::Status ValidateBits(const LabelsView& labels) {
   const int64_t row_bytes = MultiLabelRowBytes(labels.width);
   HEARTH_RETURN_IF_ERROR(
-      CheckSize("labels", labels.bits.size(), labels.num_rows, row_bytes));
+      CheckSize("labels", labels.bits.size(), labels.num_rows,
+                MultiLabelRowBytes(labels.width, labels.partial)));
   for (int64_t row = 0; row < labels.num_rows; ++row) {
     const uint8_t* bits = labels.BitRow(row);
+    if (labels.partial && !IsValidKnown(bits, bits + row_bytes, labels.width)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("row ", row, " has no known label, or unknown ones"));
+    }
     // The last byte begins with the highest labels; then comes that bit.
     if (bits[row_bytes - 1] >> (labels.width % 8) != 1) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -86,6 +107,17 @@ bool LabelsView::IsLabeled(int64_t row) const {
   return false;
 }
 
+int64_t LabelsView::NumKnown() const {
+  if (!partial) return num_rows * width;
+  int64_t known = 0;
+  for (int64_t row = 0; row < num_rows; ++row) {
+    const uint8_t* bits = BitRow(row) + MultiLabelRowBytes(width);
+    for (int64_t i = 0; i < (width + 7) / 8; ++i)
+      known += std::popcount(bits[i]);
+  }
+  return known;
+}
+
 absl::Status LabelsView::ValidateLabeled() const {
   switch (kind) {
     case LabelKind::kClasses:
@@ -107,9 +139,10 @@ Labels Labels::Classes(std::vector<int32_t> classes, int64_t num_classes) {
 }
 
 Labels Labels::MultiLabel(std::vector<uint8_t> bits, int64_t num_rows,
-                          int64_t width) {
+                          int64_t width, bool partial) {
   Labels labels;
   labels.kind_ = LabelKind::kMultiLabel;
+  labels.partial_ = partial;
   labels.num_rows_ = num_rows;
   labels.width_ = width;
   labels.bits_ = std::move(bits);
@@ -130,6 +163,7 @@ LabelsView Labels::view() const {
   return {.kind = kind_,
           .num_rows = num_rows_,
           .width = width_,
+          .partial = partial_,
           .classes = classes_,
           .bits = bits_,
           .targets = targets_};
@@ -140,13 +174,14 @@ Labels Labels::Gather(absl::Span<const NodeId> nodes) const {
   gathered.kind_ = kind_;
   gathered.num_rows_ = static_cast<int64_t>(nodes.size());
   gathered.width_ = width_;
+  gathered.partial_ = partial_;
   switch (kind_) {
     case LabelKind::kClasses:
       gathered.classes_ = GatherRows(classes_, 1, nodes, first_node_);
       break;
     case LabelKind::kMultiLabel:
-      gathered.bits_ =
-          GatherRows(bits_, MultiLabelRowBytes(width_), nodes, first_node_);
+      gathered.bits_ = GatherRows(bits_, MultiLabelRowBytes(width_, partial_),
+                                  nodes, first_node_);
       break;
     case LabelKind::kTargets:
       gathered.targets_ = GatherRows(targets_, width_, nodes, first_node_);

@@ -17,13 +17,18 @@
 ///   numpy.packbits(bitorder="little"). Bit c < W tells whether the node has
 ///   label c; bit W is set where the node is labeled, so that a node with none
 ///   of the labels differs from an unlabeled one, which is all zero. Further
-///   bits are zero.
+///   bits are zero. Labels are *partial* where some of a labeled node are not
+///   known: rows then have (W + 7) / 8 more bytes, in which bit c is set where
+///   label c is known; a label that is not is 0, and a labeled node knows one.
 /// * kTargets: float32 [rows, W]; all NaN where unlabeled.
 
 namespace hearth::store {
 
-/// Bytes of a row of W labels and the bit that tells whether they are known.
-constexpr int64_t MultiLabelRowBytes(int64_t width) { return width / 8 + 1; }
+/// Bytes of a row of W labels and the bit that tells whether it is labeled; of
+/// partial ones, with the bits that tell which are known.
+constexpr int64_t MultiLabelRowBytes(int64_t width, bool partial = false) {
+  return width / 8 + 1 + (partial ? (width + 7) / 8 : 0);
+}
 
 /// Whether bit `index` of a row is set.
 inline bool HasBit(const uint8_t* row, int64_t index) {
@@ -36,6 +41,8 @@ struct LabelsView {
   int64_t num_rows = 0;
   /// Classes, labels or targets.
   int64_t width = 0;
+  /// Of kMultiLabel: whether labels of labeled rows may be unknown.
+  bool partial = false;
   /// The one that `kind` names is set.
   absl::Span<const int32_t> classes;
   absl::Span<const uint8_t> bits;
@@ -43,8 +50,15 @@ struct LabelsView {
 
   /// One row of a kMultiLabel.
   const uint8_t* BitRow(int64_t row) const {
-    return bits.data() + row * MultiLabelRowBytes(width);
+    return bits.data() + row * MultiLabelRowBytes(width, partial);
   }
+  /// Whether a label of a labeled row of a kMultiLabel is known.
+  bool IsKnown(int64_t row, int64_t column) const {
+    return !partial || HasBit(BitRow(row) + MultiLabelRowBytes(width), column);
+  }
+  /// Labels of a kMultiLabel that are known. REQUIRES: all rows are labeled.
+  int64_t NumKnown() const;
+
   /// One row of a kTargets, [width].
   const float* TargetRow(int64_t row) const {
     return targets.data() + row * width;
@@ -54,7 +68,8 @@ struct LabelsView {
 
   /// INVALID_ARGUMENT unless the arrays have the sizes that `num_rows` and
   /// `width` say, and every row is labeled: a class below `width`, no bit
-  /// beyond the one that says so, targets that are finite.
+  /// beyond the one that says so, at least one known label, targets that are
+  /// finite.
   absl::Status ValidateLabeled() const;
 };
 
@@ -67,7 +82,7 @@ class Labels {
   /// REQUIRES: arrays of the sizes above.
   static Labels Classes(std::vector<int32_t> classes, int64_t num_classes);
   static Labels MultiLabel(std::vector<uint8_t> bits, int64_t num_rows,
-                           int64_t width);
+                           int64_t width, bool partial = false);
   static Labels Targets(std::vector<float> targets, int64_t num_rows,
                         int64_t width);
 
@@ -91,6 +106,7 @@ class Labels {
   LabelKind kind_ = LabelKind::kClasses;
   int64_t num_rows_ = 0;
   int64_t width_ = 0;
+  bool partial_ = false;
   NodeId first_node_ = 0;
   std::vector<int32_t> classes_;
   std::vector<uint8_t> bits_;

@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "gmock/gmock.h"
@@ -39,6 +40,38 @@ TEST(MultiLabelRowBytesTest, HasRoomForTheBitThatSaysLabeled) {
   EXPECT_EQ(MultiLabelRowBytes(15), 2);
   EXPECT_EQ(MultiLabelRowBytes(16), 3);
   EXPECT_EQ(MultiLabelRowBytes(121), 16);
+}
+
+TEST(MultiLabelRowBytesTest, PartialRowsHaveABitMoreForEachLabel) {
+  EXPECT_EQ(MultiLabelRowBytes(1, true), 2);
+  EXPECT_EQ(MultiLabelRowBytes(7, true), 2);
+  EXPECT_EQ(MultiLabelRowBytes(8, true), 3);
+  EXPECT_EQ(MultiLabelRowBytes(9, true), 4);
+}
+
+TEST(PartialLabelsTest, TellWhichLabelsAreKnown) {
+  // Of 9 labels, node 0 has 0 and 8 and knows all but 1; node 1 is unlabeled;
+  // node 2 knows the last one alone, which it lacks.
+  const Labels labels =
+      Labels::MultiLabel({1, 3, 0xFD, 1, 0, 0, 0, 0, 0, 2, 0, 1}, 3, 9, true);
+  EXPECT_TRUE(labels.IsLabeled(0));
+  EXPECT_FALSE(labels.IsLabeled(1));
+  EXPECT_TRUE(labels.IsLabeled(2));
+  const Labels gathered = labels.Gather({2, 0});
+  const LabelsView view = gathered.view();
+  EXPECT_TRUE(view.ValidateLabeled().ok()) << view.ValidateLabeled();
+  EXPECT_EQ(view.NumKnown(), 1 + 8);
+  EXPECT_FALSE(view.IsKnown(0, 0));
+  EXPECT_TRUE(view.IsKnown(0, 8));
+  EXPECT_FALSE(view.IsKnown(1, 1));
+  EXPECT_TRUE(view.IsKnown(1, 2));
+  EXPECT_TRUE(HasBit(view.BitRow(1), 8));
+}
+
+TEST(PartialLabelsTest, OthersKnowAll) {
+  const Labels labels = Labels::MultiLabel({0b1000, 0b1101}, 2, 3);
+  EXPECT_EQ(labels.view().NumKnown(), 6);
+  EXPECT_TRUE(labels.view().IsKnown(0, 1));
 }
 
 TEST(HasBitTest, CountsFromTheLeastSignificantOne) {
@@ -114,6 +147,11 @@ TEST(ValidateLabeledTest, RefusesWhatIsNoLabel) {
   ExpectRefused(Labels::MultiLabel({3}, 1, 2), "row 0");
   ExpectRefused(Labels::MultiLabel({8 | 4}, 1, 2), "bit 2 is not its last");
   ExpectRefused(Labels::MultiLabel({0xFF, 0}, 1, 8), "row 0");
+  for (const std::vector<uint8_t>& row : std::vector<std::vector<uint8_t>>{
+           {0b100, 0}, {0b101, 0b10}, {0b100, 0b101}}) {
+    // No label is known; one is there that is not; there is no third one.
+    ExpectRefused(Labels::MultiLabel(row, 1, 2, true), "has no known label");
+  }
   ExpectRefused(Labels::Targets({1, 2, kNaN, kNaN}, 2, 2),
                 "target 0 of row 1 is nan");
   ExpectRefused(

@@ -1,10 +1,13 @@
 #include "engine/store/manifest.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "engine/base/sha256.h"
 #include "engine/store/block_checksums.h"
+#include "engine/store/labels.h"
 #include "engine/store/manifest_text.h"
 #include "engine/store/sealed_json.h"
 #include "nlohmann/json.hpp"
@@ -77,6 +80,10 @@ ordered_json RequiredFeatures(const Manifest& manifest) {
     features.push_back(kLabelKindsFeature);
     break;
   }
+  if (std::any_of(manifest.node_types.begin(), manifest.node_types.end(),
+                  HasPartialLabels)) {
+    features.push_back(kPartialLabelsFeature);
+  }
   return features;
 }
 
@@ -115,6 +122,12 @@ void ForEachArray(AnyManifest& manifest, Visit visit) {
 }
 
 }  // namespace
+
+bool HasPartialLabels(const NodeTypeEntry& type) {
+  return type.label_kind == LabelKind::kMultiLabel &&
+         type.labels.shape.size() == 2 &&
+         type.labels.shape[1] != MultiLabelRowBytes(type.label_width);
+}
 
 std::string RelationOf(const EdgeTypeEntry& type) {
   absl::string_view relation = type.name;

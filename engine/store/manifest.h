@@ -69,6 +69,10 @@ struct EdgeTypeEntry {
   ArrayFile indices;
 };
 
+/// Whether the labels are of several a node, of which some are not known
+/// (labels.h).
+bool HasPartialLabels(const NodeTypeEntry& type);
+
 /// "cites" of an edge type "paper:cites:paper"; the name of any other.
 std::string RelationOf(const EdgeTypeEntry& type);
 
@@ -76,7 +80,7 @@ std::string RelationOf(const EdgeTypeEntry& type);
 struct Manifest {
   /// A newer major version is refused; a newer minor one is read.
   static constexpr int kMajorVersion = 1;
-  static constexpr int kMinorVersion = 2;
+  static constexpr int kMinorVersion = 3;
   static constexpr char kFileName[] = "manifest.json";
   /// Longer files are refused: there are about 4 KiB for each type.
   static constexpr uint64_t kMaxFileBytes = 16 << 20;

@@ -133,7 +133,12 @@ void CheckLabels(const NodeTypeEntry& type, JsonFields& fields) {
   std::vector<int64_t> shape = {type.num_nodes};
   if (type.label_kind == LabelKind::kMultiLabel) {
     dtype = DType::kUint8;
-    shape.push_back(MultiLabelRowBytes(type.label_width));
+    // Partial labels have longer rows.
+    const int64_t partial = MultiLabelRowBytes(type.label_width, true);
+    const bool is_partial =
+        type.labels.shape == std::vector<int64_t>{type.num_nodes, partial};
+    shape.push_back(is_partial ? partial
+                               : MultiLabelRowBytes(type.label_width));
   } else if (type.label_kind == LabelKind::kTargets) {
     dtype = DType::kFloat32;
     shape.push_back(type.label_width);
@@ -273,7 +278,9 @@ absl::Status CheckVersion(JsonFields& fields) {
                      "; this program reads up to ", Manifest::kMajorVersion));
   }
   for (const std::string& feature : required) {
-    if (feature == kLabelKindsFeature) continue;
+    if (feature == kLabelKindsFeature || feature == kPartialLabelsFeature) {
+      continue;
+    }
     return absl::FailedPreconditionError(
         absl::StrCat("needs \"", absl::CEscape(feature),
                      "\", which this program does not know"));

@@ -186,6 +186,21 @@ TEST(ManifestTest, ReadsBackEveryKindOfLabels) {
   EXPECT_EQ(classes["required_features"], json::array());
 }
 
+TEST(ManifestTest, PartialLabelsAreKnownByTheirRows) {
+  Manifest manifest = WithLabels(LabelKind::kMultiLabel);
+  EXPECT_FALSE(HasPartialLabels(manifest.node_types[0]));
+  EXPECT_FALSE(HasPartialLabels(manifest.node_types[1]));
+  manifest.node_types[0].labels = Array("l.npy", DType::kUint8, {2000, 4});
+  EXPECT_TRUE(HasPartialLabels(manifest.node_types[0]));
+  const std::string text = SerializeManifest(manifest);
+  const auto parsed = ParseManifest(text, "m");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_TRUE(HasPartialLabels(parsed->node_types[0]));
+  // A program of version 1.2 must not take it for damaged.
+  EXPECT_EQ(json::parse(text)["required_features"],
+            json({"label_kinds", "partial_labels"}));
+}
+
 TEST(ManifestTest, ReadsBackIds) {
   const std::string text = SerializeManifest(WithIds());
   const auto parsed = ParseManifest(text, "m");

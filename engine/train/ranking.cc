@@ -53,6 +53,7 @@ double MeanOverColumns(
     column.clear();
     int64_t positives = 0;
     for (size_t i = c; i < ranking.scores.size(); i += columns) {
+      if (!ranking.scores[i].is_known) continue;
       if (std::isnan(ranking.scores[i].score)) return kUndefined;
       column.push_back(ranking.scores[i]);
       positives += ranking.scores[i].is_positive;

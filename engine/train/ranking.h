@@ -10,6 +10,8 @@ namespace hearth::train {
 struct RankedScore {
   float score = 0;
   bool is_positive = false;
+  /// Whether that is known; what is not ranks nowhere.
+  bool is_known = true;
 };
 
 /// Scores of nodes, by which metrics rank them: a row for each node, a column

@@ -57,6 +57,14 @@ TEST(RankingTest, ExtremesAndConstantScores) {
       RocAuc(OneColumn({infinity, -infinity, 0, -infinity, -1}, positive)), 1);
 }
 
+TEST(RankingTest, WhatIsNotKnownRanksNowhere) {
+  Ranking ranking = OneColumn({0.1f, 0.9f, 0.4f, 0.35f, kNaN, 0.8f},
+                              {false, false, false, true, false, true});
+  ranking.scores[1].is_known = ranking.scores[4].is_known = false;
+  EXPECT_DOUBLE_EQ(RocAuc(ranking), 0.75);
+  EXPECT_DOUBLE_EQ(AveragePrecision(ranking), 0.5 * 1 + 0.5 * 2 / 3);
+}
+
 TEST(RankingTest, IsTheMeanOverColumnsWithBoth) {
   Ranking ranking{.columns = 3};
   // The first column is perfect, the second is the wrong way round, all of the

@@ -92,7 +92,7 @@ struct BatchResult {
   float loss = 0;
   int64_t num_seeds = 0;
   /// The seeds' weights in the mean, added up: num_seeds, but where classes
-  /// have weights.
+  /// have weights; of partial labels (store/labels.h), those that are known.
   double weight = 0;
   /// Counts that metrics are computed from: those that are for the labels'
   /// kind, and, of an evaluation whose metric ranks nodes, their scores. No

@@ -196,8 +196,17 @@ absl::StatusOr<NameClaims::Claim> Admission::CheckPossible(
       HEARTH_RETURN_IF_ERROR(CheckNewPath(spec.export_dataset().destination()));
       return claim;
     }
-    case v1::JobSpec::kTrain:
-      return ClaimDataset(spec.train().data().dataset());
+    case v1::JobSpec::kTrain: {
+      const v1::TrainJobSpec& train = spec.train();
+      HEARTH_ASSIGN_OR_RETURN(NameClaims::Claim claim,
+                              ClaimDataset(train.data().dataset()));
+      if (train.trains_size() == 1 && train.trains(0).patience() > 0) {
+        HEARTH_RETURN_IF_ERROR(CheckHasPart(
+            train.data().dataset(), &v1::NodeType::num_valid,
+            "validation nodes, by which patience would compare epochs"));
+      }
+      return claim;
+    }
     case v1::JobSpec::kPrepare:
       return ClaimDataset(spec.prepare().data().dataset());
     case v1::JobSpec::kExplain:
@@ -215,12 +224,27 @@ absl::StatusOr<NameClaims::Claim> Admission::CheckPossible(
           NameClaims::Claim dataset,
           ClaimDataset(spec.evaluate().train().data().dataset()));
       claim.Add(std::move(dataset));
+      HEARTH_RETURN_IF_ERROR(CheckHasPart(
+          spec.evaluate().train().data().dataset(), &v1::NodeType::num_test,
+          "test nodes, which a model would be evaluated on"));
       return claim;
     }
     case v1::JobSpec::KIND_NOT_SET:
       break;
   }
   return absl::InternalError("a job without a kind has passed validation");
+}
+
+absl::Status Admission::CheckHasPart(const std::string& name,
+                                     uint64_t (v1::NodeType::*num_nodes)()
+                                         const,
+                                     absl::string_view part) const {
+  HEARTH_ASSIGN_OR_RETURN(const v1::Dataset dataset, parts_.datasets.Get(name));
+  for (const v1::NodeType& type : dataset.node_types()) {
+    if ((type.*num_nodes)() > 0) return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("dataset \"", name, "\" has no ", part));
 }
 
 absl::Status Admission::CheckNewPath(const std::string& path) const {

@@ -12,6 +12,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/io/file_system.h"
 #include "engine/job/warm_strategies.h"
@@ -151,6 +152,11 @@ class Admission {
   absl::Status RemoveJob(const std::string& id);
   absl::Status RemoveDataset(const std::string& name);
   absl::Status RemovePlans(const std::string& fingerprint) const;
+  // FAILED_PRECONDITION if the dataset has none of those that `num_nodes`
+  // counts, and `part` names, with what they are for.
+  absl::Status CheckHasPart(const std::string& name,
+                            uint64_t (v1::NodeType::*num_nodes)() const,
+                            absl::string_view part) const;
   // ALREADY_EXISTS if there is something; INVALID_ARGUMENT if it is within the
   // data directory.
   absl::Status CheckNewPath(const std::string& path) const;

@@ -56,7 +56,14 @@ absl::Status NotASource(const std::string& path) {
 
 absl::Status CheckAnywhere(const std::string& path) {
   struct stat info {};
-  if (stat(path.c_str(), &info) != 0) return ErrnoStatus(errno, path, "stat");
+  if (stat(path.c_str(), &info) != 0) {
+    const int error = errno;
+    if (error == ENOENT && lstat(path.c_str(), &info) == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": is a link to nothing"));
+    }
+    return ErrnoStatus(error, path, "stat");
+  }
   if (S_ISDIR(info.st_mode) || S_ISREG(info.st_mode)) return absl::OkStatus();
   return NotASource(path);
 }

@@ -35,6 +35,14 @@ TEST_F(ImportSourceTest, WithoutRootsAnyFolderWill) {
   EXPECT_TRUE(absl::IsNotFound(CheckImportSource(base_ + "/missing", {})));
 }
 
+TEST_F(ImportSourceTest, ALinkToNothingIsToldFromNothing) {
+  fs::create_directory_symlink(base_ + "/gone", base_ + "/link");
+  const absl::Status status = CheckImportSource(base_ + "/link", {});
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("/link: is a link to nothing"));
+}
+
 TEST_F(ImportSourceTest, UnderARootIsAllowed) {
   EXPECT_TRUE(CheckImportSource(base_ + "/root/graph", roots_).ok());
   EXPECT_TRUE(CheckImportSource(base_ + "/root//graph/", roots_).ok());

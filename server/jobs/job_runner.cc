@@ -9,8 +9,10 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "engine/base/byte_size.h"
 #include "engine/base/process_memory.h"
 #include "engine/base/status_macros.h"
+#include "engine/ingest/import/import_options.h"
 #include "engine/io/atomic_file.h"
 #include "engine/job/explain_job.h"
 #include "engine/job/export_model.h"
@@ -82,17 +84,19 @@ class EngineJobRunner final : public JobRunner {
     }
     switch (job.spec().kind_case()) {
       case v1::JobSpec::kImport: {
+        v1::ImportSpec spec = job.spec().import();
         HEARTH_ASSIGN_OR_RETURN(
             const job::MemoryLedger::Reservation reservation,
-            ReserveMemory(job.spec().import().memory_limit_bytes()));
-        return Import(job, observer, std::move(stop));
+            ReserveLimit(spec, observer));
+        return Import(job.id(), std::move(spec), observer, std::move(stop));
       }
       case v1::JobSpec::kGenerate: {
+        v1::GenerateSpec spec = job.spec().generate();
         HEARTH_ASSIGN_OR_RETURN(
             const job::MemoryLedger::Reservation reservation,
-            ReserveMemory(job.spec().generate().memory_limit_bytes()));
-        return RunGenerate(DatasetParts(export_files()), job.id(),
-                           job.spec().generate(), observer, std::move(stop));
+            ReserveLimit(spec, observer));
+        return RunGenerate(DatasetParts(export_files()), job.id(), spec,
+                           observer, std::move(stop));
       }
       case v1::JobSpec::kVerify:
         return RunVerify(DatasetParts(files()), job.spec().verify(), observer,
@@ -171,6 +175,14 @@ class EngineJobRunner final : public JobRunner {
   // For a job that brings graphs in or out, within a memory limit of its own.
   absl::StatusOr<job::MemoryLedger::Reservation> ReserveMemory(
       uint64_t bytes) const {
+    const job::MemoryLedger& ledger = parts_.environment.memory;
+    if (ledger.RoomFor(bytes) == job::MemoryRoom::kNever) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "the job may take ", FormatByteSize(bytes),
+          " of memory (memory_limit_bytes), but all jobs together at most ",
+          FormatByteSize(ledger.most_bytes()),
+          " (the daemon's memory limit); a smaller --memory-limit fits"));
+    }
     strategy::MemoryEstimate estimate;
     estimate.Add("import", bytes);
     job::MemoryLedger::Reservation reservation;
@@ -179,17 +191,38 @@ class EngineJobRunner final : public JobRunner {
     return reservation;
   }
 
-  absl::StatusOr<v1::JobReport> Import(const v1::Job& job,
+  // For a job that makes a dataset: reserves its memory limit. The default is
+  // lowered to half of what jobs may take, since results do not depend on it.
+  template <typename Spec>
+  absl::StatusOr<job::MemoryLedger::Reservation> ReserveLimit(
+      Spec& spec, job::Observer& observer) const {
+    const uint64_t fitting = parts_.environment.memory.most_bytes() / 2;
+    const uint64_t asked = spec.memory_limit_bytes();
+    const bool lowered =
+        asked == ingest::ImportOptions().memory_limit_bytes && asked > fitting;
+    if (lowered) spec.set_memory_limit_bytes(fitting);
+    HEARTH_ASSIGN_OR_RETURN(job::MemoryLedger::Reservation reservation,
+                            ReserveMemory(spec.memory_limit_bytes()));
+    if (lowered) {
+      observer.OnLog(job::Severity::kInfo,
+                     absl::StrCat("memory limit: ", FormatByteSize(fitting),
+                                  ", half of what jobs may take; "
+                                  "--memory-limit sets another"));
+    }
+    return reservation;
+  }
+
+  absl::StatusOr<v1::JobReport> Import(const std::string& job_id,
+                                       v1::ImportSpec spec,
                                        job::Observer& observer,
                                        std::stop_token stop) {
-    v1::ImportSpec spec = job.spec().import();
     std::vector<std::string> roots = import_roots_;
     if (!spec.upload().empty()) {
       HEARTH_ASSIGN_OR_RETURN(*spec.mutable_path(),
                               parts_.upload_source(spec.upload()));
       roots.clear();
     }
-    return RunImport(DatasetParts(import_files()), job.id(), spec, roots,
+    return RunImport(DatasetParts(import_files()), job_id, spec, roots,
                      observer, std::move(stop));
   }
 

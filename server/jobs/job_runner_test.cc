@@ -24,7 +24,9 @@ using ::testing::HasSubstr;
 class NoEvents final : public JobEvents {
  public:
   void OnRunning() override { ++running; }
-  void Append(const v1::JobEvent&) override {}
+  void Append(const v1::JobEvent& event) override {
+    if (event.has_log()) logs.push_back(event.log().text());
+  }
   absl::Status OnEpoch(const v1::EpochReport&) override {
     return absl::OkStatus();
   }
@@ -33,6 +35,7 @@ class NoEvents final : public JobEvents {
   }
   void OnDurable() override {}
   int running = 0;
+  std::vector<std::string> logs;
 };
 
 class JobRunnerTest : public ::testing::Test {
@@ -56,6 +59,30 @@ class JobRunnerTest : public ::testing::Test {
             .store = *store_,
             .registry = *registry_,
             .retired_series = retired_};
+  }
+
+  // An import with a memory limit, where jobs may take 600 MiB.
+  absl::StatusOr<v1::JobReport> ImportWithin600MiB(uint64_t memory_limit) {
+    job::MemoryLedger memory(600 << 20);
+    const job::JobEnvironment environment = {
+        .files = files_,
+        .read_queues = *read_queues_,
+        .clock = Clock::Real(),
+        .running_jobs = running_jobs_,
+        .memory = memory,
+        .warm_strategies = warm_strategies_,
+        .batch_measurement = batch_measurement_,
+        .plans = plans_,
+        .new_train_step = environment_.new_train_step};
+    v1::Job job = ImportJob();
+    job.mutable_spec()->mutable_import()->set_memory_limit_bytes(memory_limit);
+    return NewJobRunner({.environment = environment,
+                         .data_dir = *data_dir_,
+                         .store = *store_,
+                         .registry = *registry_,
+                         .retired_series = retired_},
+                        {})
+        ->Run(job, events_, {});
   }
 
   v1::Job ImportJob() {
@@ -121,6 +148,19 @@ class JobRunnerTest : public ::testing::Test {
   std::unique_ptr<JobStore> store_;
   NoEvents events_;
 };
+
+TEST_F(JobRunnerTest, TheDefaultMemoryLimitOfAnImportFits) {
+  constexpr uint64_t kDefault = 1 << 30;
+  const absl::Status asked = ImportWithin600MiB(kDefault + 1).status();
+  EXPECT_EQ(asked.code(), absl::StatusCode::kResourceExhausted) << asked;
+  EXPECT_THAT(std::string(asked.message()),
+              HasSubstr("a smaller --memory-limit fits"));
+  const auto report = ImportWithin600MiB(kDefault);
+  ASSERT_TRUE(report.ok()) << report.status();
+  ASSERT_FALSE(events_.logs.empty());
+  EXPECT_THAT(events_.logs[0],
+              HasSubstr("memory limit: 300.0 MiB, half of what jobs may take"));
+}
 
 TEST_F(JobRunnerTest, AnImportKilledAfterItsEndSucceedsAgain) {
   const auto first = Run(ImportJob());

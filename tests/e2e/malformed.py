@@ -75,7 +75,6 @@ def _any_file(file: str) -> Iterator[Case]:
     array = getattr(GRAPH, file)
     big = array.astype(array.dtype.newbyteorder(">"))
     spoils = {
-        "missing": lambda folder: (folder / f"{file}.npy").unlink(),
         "no-bytes": with_bytes(file, lambda content: b""),
         "magic-only": with_bytes(file, lambda content: content[:6]),
         "cut-in-header": with_bytes(file, lambda content: content[:60]),
@@ -101,6 +100,8 @@ def _any_file(file: str) -> Iterator[Case]:
         "negative-shape": with_bytes(
             file, with_header("{'descr': '<i8', 'fortran_order': False, 'shape': (-1,)}")),
     }
+    if file not in ("valid_idx", "test_idx"):  # A graph may have no such nodes.
+        spoils["missing"] = lambda folder: (folder / f"{file}.npy").unlink()
     for what, spoil in spoils.items():
         yield Case(f"{file}-{what}", f"{file}.npy", spoil)
 
@@ -110,10 +111,13 @@ def _features() -> Iterator[Case]:
     features = GRAPH.node_feat
     yield Case("features-nan", "node_feat.npy", with_value(file, 17, np.nan))
     yield Case("features-infinite", "node_feat.npy", with_value(file, 239, -np.inf))
-    yield Case("features-of-integers", "node_feat.npy", replaced(file, features.astype(np.int64)))
+    yield Case("features-of-large-integers", "node_feat.npy",
+               replaced(file, (features * 1e9).astype(np.int64)))
+    yield Case("features-of-short-integers", "node_feat.npy",
+               replaced(file, features.astype(np.int16)))
     yield Case("features-without-columns", "node_feat.npy", replaced(file, features[:, :0]))
     yield Case("features-without-rows", "node_feat.npy", replaced(file, features[:0]))
-    yield Case("features-in-one-dimension", "node_feat.npy", replaced(file, features[:, 0]))
+    yield Case("features-of-one-node", "node_feat.npy", replaced(file, features[0]))
     wide = features.astype(np.float64)
     wide[5, 2] = 1e300
     yield Case("features-beyond-float32", "node_feat.npy", replaced(file, wide))
@@ -195,7 +199,8 @@ def _split(file: str) -> Iterator[Case]:
     nodes = getattr(GRAPH, file)
     named = f"{file}.npy"
     other = GRAPH.test_idx if file != "test_idx" else GRAPH.train_idx
-    yield Case(f"{file}-empty", named, replaced(file, nodes[:0]))
+    if file == "train_idx":  # The others may be.
+        yield Case(f"{file}-empty", named, replaced(file, nodes[:0]))
     yield Case(f"{file}-too-large", named, with_value(file, -1, NUM_NODES))
     yield Case(f"{file}-negative", named, with_value(file, 0, -1))
     yield Case(f"{file}-twice", named, replaced(file, np.append(nodes, nodes[0])))

@@ -25,6 +25,14 @@ def multi_label(graph):
 
 
 @pytest.fixture(scope="module")
+def partial(multi_label):
+    """The same, of which a quarter is not known."""
+    labels = multi_label.copy()
+    labels[np.random.default_rng(5).random(labels.shape) < 0.25] = np.nan
+    return labels
+
+
+@pytest.fixture(scope="module")
 def targets(graph):
     values = np.array([[-1, 0.5], [0, 3], [2, -0.25], [1, 1]], np.float32)[graph.node_label]
     values[::50] = np.nan
@@ -32,15 +40,17 @@ def targets(graph):
 
 
 @pytest.fixture(scope="module")
-def folders(graph, multi_label, targets, tmp_path_factory):
+def folders(graph, multi_label, partial, targets, tmp_path_factory):
     root = tmp_path_factory.mktemp("labels")
     return {name: graph._replace(node_label=labels).write(root / name)
-            for name, labels in {"multi": multi_label, "targets": targets}.items()}
+            for name, labels in {"multi": multi_label, "partial": partial,
+                                 "targets": targets}.items()}
 
 
 @pytest.fixture(scope="module", autouse=True)
 def datasets(daemon, folders):
     daemon.import_graph("multi", folders["multi"])
+    daemon.import_graph("partial", folders["partial"])
     daemon.import_graph("targets", folders["targets"], "--labels", "targets")
 
 
@@ -91,7 +101,7 @@ def test_the_metric_is_that_of_the_labels(daemon, name, metric, words):
     assert f'hearth_train_valid_metric{{job="{job["id"]}",metric="{metric}"' in daemon.metrics()
 
 
-@pytest.mark.parametrize("name", ["multi", "targets"])
+@pytest.mark.parametrize("name", ["multi", "partial", "targets"])
 def test_strategies_and_threads_change_nothing(daemon, name):
     reports = [daemon.json(*train(name, *options))["report"] for options in (
         ("--strategy", "memory"), ("--strategy", "mmap"),
@@ -109,20 +119,23 @@ def test_patience_takes_the_lowest_error(daemon):
 
 
 def f1(logits, labels):
-    predicted, has = logits > 0, labels > 0
+    known = ~np.isnan(labels)
+    predicted, has = logits[known] > 0, labels[known] > 0
     right = (predicted & has).sum()
     return 2 * right / (2 * right + (predicted ^ has).sum())
 
 
-def test_pyg_gets_the_same_metrics(daemon, graph, multi_label, targets, pyg_logits, tmp_path):
+def test_pyg_gets_the_same_metrics(daemon, graph, multi_label, partial, targets, pyg_logits,
+                                   tmp_path):
     for name, labels, task, metric in (
             ("multi", multi_label, "multi_label_classification", f1),
+            ("partial", partial, "multi_label_classification", f1),
             ("targets", targets, "regression", lambda logits, wanted: ((logits - wanted)**2).mean())):
         job = daemon.json(*train(name, *WHOLE))
         folder = tmp_path / name
         daemon.hearth("export", job["id"], "--to", str(folder))
         config = json.loads((folder / "config.json").read_text())
         assert (config["task"], config["out_channels"]) == (task, labels.shape[1])
-        nodes = graph.test_idx[~np.isnan(labels[graph.test_idx, 0])]
+        nodes = graph.test_idx[~np.isnan(labels[graph.test_idx]).all(1)]
         expected = metric(pyg_logits(folder, nodes).astype(np.float64), labels[nodes])
         assert job["report"]["test_metric"] == pytest.approx(expected, rel=1e-3)

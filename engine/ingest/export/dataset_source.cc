@@ -68,7 +68,8 @@ class ArrayOpener {
     HEARTH_ASSIGN_OR_RETURN(
         reader, ArrayReader::ReadRaw(
                     NewUnpackedLabels(std::move(bits), labels.data_offset,
-                                      entry.num_nodes, entry.label_width),
+                                      entry.num_nodes, entry.label_width,
+                                      store::HasPartialLabels(entry)),
                     std::move(header)));
     return absl::OkStatus();
   }

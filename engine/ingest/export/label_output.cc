@@ -12,15 +12,19 @@
 namespace hearth::ingest {
 namespace {
 
+/// Of several labels, one that is not known is NaN.
 bool IsLabel(float value, store::LabelKind kind) {
-  return kind == store::LabelKind::kMultiLabel ? value == 0 || value == 1
-                                               : std::isfinite(value);
+  return kind == store::LabelKind::kMultiLabel
+             ? value == 0 || value == 1 || std::isnan(value)
+             : std::isfinite(value);
 }
 
 absl::Status CheckRow(const LabelRows& labels, store::LabelKind kind,
                       int64_t row, const double* values) {
-  HEARTH_ASSIGN_OR_RETURN(const bool unlabeled,
-                          labels.IsUnlabeled(row, values));
+  bool unlabeled = false;
+  if (kind == store::LabelKind::kTargets) {
+    HEARTH_ASSIGN_OR_RETURN(unlabeled, labels.IsUnlabeled(row, values));
+  }
   for (int64_t column = 0; !unlabeled && column < labels.width(); ++column) {
     if (IsLabel(static_cast<float>(values[column]), kind)) continue;
     return labels.ErrorAt(row, column, ", no label");

@@ -58,6 +58,7 @@ absl::Status WriteNumpyFolder(ImportContext& context, SourceGraph& graph,
                               const std::string& destination) {
   NeededParts needed;
   needed.any_label_kind = true;
+  needed.whole_split = false;
   HEARTH_RETURN_IF_ERROR(CheckParts(graph, "numpy", needed));
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<OutputFolder> folder,
                           OutputFolder::Create(context.files(), destination));
@@ -65,6 +66,7 @@ absl::Status WriteNumpyFolder(ImportContext& context, SourceGraph& graph,
   context.Begin("labels", 0);
   HEARTH_RETURN_IF_ERROR(WriteLabels(context, nodes, *folder));
   for (size_t i = 0; i < kSplitFiles.size(); ++i) {
+    if (nodes.split[i] == nullptr) continue;
     HEARTH_RETURN_IF_ERROR(
         WriteIntegerNpy(context, *folder, *nodes.split[i], kSplitFiles[i]));
   }

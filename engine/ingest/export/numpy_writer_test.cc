@@ -88,6 +88,31 @@ TEST_F(NumpyWriterTest, RefusesAGraphWithoutLabels) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("has no labels"));
 }
 
+TEST_F(NumpyWriterTest, PartsOfTheSplitMayBeAbsent) {
+  ImportContext context(io::FileSystem::Posix(), 1 << 20,
+                        scratch_.Path("work/scratch"), progress_, {});
+  auto graph = OpenGenerated(context, Options(store::DType::kFloat32));
+  ASSERT_TRUE(graph.ok());
+  graph->nodes[0].split[1] = nullptr;
+  graph->nodes[0].split[2] = nullptr;
+  const std::string folder = scratch_.Path("folder");
+  ASSERT_TRUE(WriteNumpyFolder(context, *graph, folder).ok());
+  const auto back = Import(
+      [&](ImportContext& opening) {
+        return OpenFormat(opening, "numpy", folder);
+      },
+      scratch_.Path("back"));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_FALSE(back->manifest.node_types[0].train.path.empty());
+  EXPECT_EQ(back->manifest.node_types[0].valid.path, "");
+  EXPECT_EQ(back->manifest.node_types[0].test.path, "");
+  graph->nodes[0].split[0] = nullptr;
+  EXPECT_THAT(
+      std::string(
+          WriteNumpyFolder(context, *graph, scratch_.Path("other")).message()),
+      HasSubstr("has no training nodes"));
+}
+
 TEST_F(NumpyWriterTest, CancellationLeavesNothing) {
   stop_.request_stop();
   const std::string folder = scratch_.Path("folder");

@@ -40,7 +40,8 @@ absl::Status CheckNodeParts(const SourceNodes& nodes, absl::string_view format,
   };
   if (needed.features && nodes.features == nullptr) return missing("features");
   if (needed.labels && nodes.labels == nullptr) return missing("labels");
-  for (size_t i = 0; needed.split && i < kPartNames.size(); ++i) {
+  const size_t parts = needed.whole_split ? kPartNames.size() : 1;
+  for (size_t i = 0; needed.split && i < parts; ++i) {
     if (nodes.split[i] == nullptr) return missing(kPartNames[i]);
   }
   return absl::OkStatus();

@@ -15,6 +15,8 @@ struct NeededParts {
   bool split = true;
   /// Otherwise labels that are written must be classes.
   bool any_label_kind = false;
+  /// Of the split, all parts; otherwise the training nodes alone.
+  bool whole_split = true;
 };
 
 /// INVALID_ARGUMENT, naming the format and what the graph lacks; and as

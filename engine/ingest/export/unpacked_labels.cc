@@ -24,11 +24,12 @@ constexpr uint64_t kBlockBytes = 256 << 10;
 class UnpackedLabels final : public io::ReadableFile {
  public:
   UnpackedLabels(std::unique_ptr<io::ReadableFile> bits, uint64_t offset,
-                 int64_t num_rows, int64_t width)
+                 int64_t num_rows, int64_t width, bool partial)
       : bits_(std::move(bits)),
         offset_(offset),
         num_rows_(static_cast<uint64_t>(num_rows)),
-        width_(width) {}
+        width_(width),
+        partial_(partial) {}
 
   absl::Status Read(uint64_t offset, absl::Span<std::byte> out) override {
     const uint64_t size = num_rows_ * RowBytes();
@@ -67,7 +68,7 @@ class UnpackedLabels final : public io::ReadableFile {
     return static_cast<uint64_t>(width_) * sizeof(float);
   }
   uint64_t BitBytes() const {
-    return static_cast<uint64_t>(store::MultiLabelRowBytes(width_));
+    return static_cast<uint64_t>(store::MultiLabelRowBytes(width_, partial_));
   }
 
   /// The bytes of rows from byte `at` of the first of them on.
@@ -78,8 +79,11 @@ class UnpackedLabels final : public io::ReadableFile {
           bits.data() + at / RowBytes() * BitBytes());
       const auto column = static_cast<int64_t>(at % RowBytes() / sizeof(float));
       float value = store::HasBit(row, column) ? 1 : 0;
-      if (!store::HasBit(row, width_))
+      const uint8_t* known = row + store::MultiLabelRowBytes(width_);
+      if (!store::HasBit(row, width_) ||
+          (partial_ && !store::HasBit(known, column))) {
         value = std::numeric_limits<float>::quiet_NaN();
+      }
       const size_t skipped = at % sizeof(float);
       const size_t count = std::min(out.size(), sizeof(float) - skipped);
       std::memcpy(out.data(), reinterpret_cast<const char*>(&value) + skipped,
@@ -93,15 +97,16 @@ class UnpackedLabels final : public io::ReadableFile {
   const uint64_t offset_;
   const uint64_t num_rows_;
   const int64_t width_;
+  const bool partial_;
 };
 
 }  // namespace
 
 std::unique_ptr<io::ReadableFile> NewUnpackedLabels(
     std::unique_ptr<io::ReadableFile> bits, uint64_t offset, int64_t num_rows,
-    int64_t width) {
+    int64_t width, bool partial) {
   return std::make_unique<UnpackedLabels>(std::move(bits), offset, num_rows,
-                                          width);
+                                          width, partial);
 }
 
 }  // namespace hearth::ingest

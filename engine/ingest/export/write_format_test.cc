@@ -241,7 +241,8 @@ TEST_F(WriteFormatTest, NamesTheFormatThatCannotHoldTheGraph) {
   }
 }
 
-/// The graph with other labels: nodes 3, 13, 23 ... have none.
+/// The graph with other labels: nodes 3, 13, 23 ... have none, and of several
+/// labels some are not known.
 class ManyLabelsTest : public WriteFormatTest,
                        public testing::WithParamInterface<store::LabelKind> {
  protected:
@@ -252,8 +253,12 @@ class ManyLabelsTest : public WriteFormatTest,
       const float value = GetParam() == store::LabelKind::kTargets
                               ? static_cast<float>(i % 97) / 8 - 3
                               : static_cast<float>(i % 5 % 2);
-      labels_.push_back(i / kWidth % 10 == 3 ? NAN : value);
+      labels_.push_back(i / kWidth % 10 == 3 || IsUnknown(i) ? NAN : value);
     }
+  }
+
+  static bool IsUnknown(int64_t i) {
+    return GetParam() == store::LabelKind::kMultiLabel && i % 17 == 4;
   }
 
   absl::StatusOr<SourceGraph> Open(ImportContext& context) {

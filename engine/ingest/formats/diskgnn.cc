@@ -78,6 +78,9 @@ absl::StatusOr<SourceGraph> OpenDiskGnn(ImportContext& context,
   graph.nodes.push_back(std::move(nodes));
   HEARTH_ASSIGN_OR_RETURN(graph.edges, EdgesOf(context, std::move(csc)));
   HEARTH_RETURN_IF_ERROR(OpenTorchSplit(files, source, graph));
+  HEARTH_RETURN_IF_ERROR(WarnOfUnusedFiles(
+      files, source, {kFeaturesFile, kGraphFile, kLabelsFile, "split_idx.pth"},
+      graph.warnings));
   return graph;
 }
 

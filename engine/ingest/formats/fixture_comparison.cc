@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "engine/ingest/formats/import_dataset.h"
+#include "engine/ingest/inspect/statistics.h"
 #include "engine/ingest/source/array_reader.h"
 #include "engine/io/file_system.h"
 #include "engine/store/dataset.h"
@@ -150,6 +151,13 @@ absl::StatusOr<ImportResult> FixtureFolder::Import(const std::string& source,
   import.in_place = in_place;
   return ImportDataset(io::FileSystem::Posix(), {format, options}, import,
                        nullptr, {});
+}
+
+std::vector<std::string> FixtureFolder::Warnings() const {
+  const auto statistics =
+      LoadStatistics(io::FileSystem::Posix(), Destination());
+  EXPECT_TRUE(statistics.ok() && statistics->has_value());
+  return (*statistics)->warnings;
 }
 
 absl::Status FixtureFolder::ImportError(const std::string& source,

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/ingest/formats/formats.h"
@@ -34,6 +35,9 @@ class FixtureFolder {
                                       const std::string& format,
                                       const FormatOptions& options = {},
                                       bool in_place = false) const;
+
+  /// The warnings of the dataset at Destination().
+  std::vector<std::string> Warnings() const;
 
   /// The error of the import; expects that it leaves nothing behind.
   absl::Status ImportError(const std::string& source, const std::string& format,

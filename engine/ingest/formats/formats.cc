@@ -14,6 +14,7 @@
 #include "engine/ingest/formats/mag240m.h"
 #include "engine/ingest/formats/numpy.h"
 #include "engine/ingest/formats/ogb.h"
+#include "engine/ingest/source/array_reader.h"
 
 namespace hearth::ingest {
 namespace {
@@ -87,6 +88,11 @@ absl::StatusOr<RecognizedFormat> RecognizeFormat(io::FileSystem& files,
                                                  const std::string& source) {
   const absl::StatusOr<io::FileInfo> info = files.Stat(source);
   const bool is_file = info.ok() && !info->is_directory;
+  if (absl::IsNotFound(info.status())) {
+    HEARTH_RETURN_IF_ERROR(CheckIsNoLink(files, source));
+    return absl::InvalidArgumentError(
+        absl::StrCat(source, ": there is no such file or folder"));
+  }
   std::vector<RecognizedFormat> found;
   for (const Format& format : kFormats) {
     if (format.is_file != is_file) continue;

@@ -104,6 +104,12 @@ absl::StatusOr<SourceGraph> OpenGinex(ImportContext& context,
   SourceEdges edges;
   HEARTH_ASSIGN_OR_RETURN(edges.indptr, arrays.Open(kIndptrFile, "indptr"));
   HEARTH_ASSIGN_OR_RETURN(edges.indices, arrays.Open(kIndicesFile, "indices"));
+  // nc_score.pth is a cache's: made of the rest.
+  HEARTH_RETURN_IF_ERROR(WarnOfUnusedFiles(
+      files, source,
+      {absl::StrCat("features", suffix, ".dat"), "labels.dat", kIndptrFile,
+       kIndicesFile, "split_idx.pth", "nc_score.pth"},
+      graph.warnings));
   graph.nodes.push_back(std::move(nodes));
   graph.edges.push_back(std::move(edges));
   HEARTH_RETURN_IF_ERROR(OpenTorchSplit(files, source, graph));

@@ -95,8 +95,20 @@ class IgbFolder {
     SourceNodes nodes;
     nodes.type = type;
     HEARTH_ASSIGN_OR_RETURN(nodes.features, OpenFeatures(files_, path));
+    const std::vector<int64_t>& shape = nodes.features->header().shape;
+    if (!shape.empty() && shape[0] == 0) {
+      // A type without nodes has no features either.
+      nodes.features = nullptr;
+      graph_.nodes.push_back(std::move(nodes));
+      return absl::OkStatus();
+    }
     HEARTH_RETURN_IF_ERROR(CheckFeatureShape(*nodes.features));
-    nodes.num_nodes = nodes.features->header().shape[0];
+    nodes.num_nodes = shape[0];
+    HEARTH_RETURN_IF_ERROR(WarnOfUnusedFiles(
+        files_, folder,
+        {kFeaturesFile, "node_label_19.npy", "node_label_2K.npy",
+         absl::StrCat(type, "_id_index_mapping.npy")},
+        graph_.warnings));
     if (type == kPaper) {
       HEARTH_RETURN_IF_ERROR(
           OpenIgbLabels(files_, folder, options_, graph_, nodes));
@@ -125,6 +137,8 @@ class IgbFolder {
     HEARTH_ASSIGN_OR_RETURN(
         edges.edges,
         NewArrayEdgeSource(std::move(array), ends, EdgeShape::kPairs));
+    HEARTH_RETURN_IF_ERROR(WarnOfUnusedFiles(
+        files_, io::JoinPath(folder_, name), {kEdgesFile}, graph_.warnings));
     graph_.edges.push_back(std::move(edges));
     return absl::OkStatus();
   }

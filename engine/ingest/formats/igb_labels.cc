@@ -22,6 +22,10 @@ namespace hearth::ingest {
 namespace {
 
 constexpr int64_t kBlockElements = 64 << 10;
+// Fewer zeros at the end of labels are labels, however rare.
+constexpr int64_t kMinPadding = 16;
+// ln(1e-12).
+constexpr double kMaxLogChance = -27.6;
 constexpr std::array<const char*, 3> kParts = {"train", "valid", "test"};
 
 absl::StatusOr<const char*> LabelFile(const IgbOptions& options) {
@@ -53,28 +57,56 @@ absl::Status CheckLabels(const ArrayReader& labels, int64_t num_papers) {
       " papers it must be (", num_papers, ",) or shorter"));
 }
 
-/// The position after the last label; 0 if there is none.
-absl::StatusOr<int64_t> EndOfLabels(ArrayReader& labels) {
-  std::vector<double> floats;
-  std::vector<int64_t> ints;
-  int64_t end = labels.header().shape[0];
+/// Elements `first` .. `end` - 1.
+absl::Status ReadLabels(ArrayReader& labels, int64_t first, int64_t end,
+                        std::vector<double>& out) {
+  out.resize(static_cast<size_t>(end - first));
+  if (labels.header().type.IsFloat()) {
+    return labels.ReadFloats(first, absl::MakeSpan(out));
+  }
+  std::vector<int64_t> ints(out.size());
+  HEARTH_RETURN_IF_ERROR(labels.ReadInts(first, absl::MakeSpan(ints)));
+  std::copy(ints.begin(), ints.end(), out.begin());
+  return absl::OkStatus();
+}
+
+/// The position after the last of the first `end` elements that is `least` or
+/// more; 0 if there is none.
+absl::StatusOr<int64_t> EndOfLabels(ArrayReader& labels, int64_t end,
+                                    double least) {
+  std::vector<double> block;
   while (end > 0) {
     const int64_t first = std::max<int64_t>(0, end - kBlockElements);
-    floats.resize(static_cast<size_t>(end - first));
-    if (labels.header().type.IsFloat()) {
-      HEARTH_RETURN_IF_ERROR(labels.ReadFloats(first, absl::MakeSpan(floats)));
-    } else {
-      ints.resize(floats.size());
-      HEARTH_RETURN_IF_ERROR(labels.ReadInts(first, absl::MakeSpan(ints)));
-      std::copy(ints.begin(), ints.end(), floats.begin());
-    }
+    HEARTH_RETURN_IF_ERROR(ReadLabels(labels, first, end, block));
     // False for NaN.
-    const auto last = std::find_if(floats.rbegin(), floats.rend(),
-                                   [](double label) { return label >= 0; });
-    if (last != floats.rend()) return end - (last - floats.rbegin());
+    const auto last =
+        std::find_if(block.rbegin(), block.rend(),
+                     [&](double label) { return label >= least; });
+    if (last != block.rend()) return end - (last - block.rbegin());
     end = first;
   }
   return 0;
+}
+
+/// The position from which on the first `end` labels are padding: 0 throughout,
+/// and so many that labels would hardly be; `end` if there is none. The larger
+/// IGB datasets have files of full length, of which labels fill the beginning.
+absl::StatusOr<int64_t> BeginOfPadding(ArrayReader& labels, int64_t end) {
+  HEARTH_ASSIGN_OR_RETURN(const int64_t begin, EndOfLabels(labels, end, 1));
+  if (begin == 0 || end - begin < kMinPadding) return end;
+  int64_t zeros = 0;
+  std::vector<double> block;
+  for (int64_t first = 0; first < begin; first += kBlockElements) {
+    HEARTH_RETURN_IF_ERROR(ReadLabels(
+        labels, first, std::min(begin, first + kBlockElements), block));
+    zeros += std::count(block.begin(), block.end(), 0.0);
+  }
+  // The chance that labels of class 0, as often as among those before, are so
+  // many in a row.
+  const double share =
+      static_cast<double>(zeros + 1) / static_cast<double>(begin + 2);
+  const double log_chance = static_cast<double>(end - begin) * std::log(share);
+  return log_chance < kMaxLogChance ? begin : end;
 }
 
 absl::Status MakeSplit(const std::string& path, int64_t num_labeled,
@@ -110,10 +142,19 @@ absl::Status OpenIgbLabels(io::FileSystem& files, const std::string& folder,
   const std::string path = io::JoinPath(folder, name);
   HEARTH_ASSIGN_OR_RETURN(papers.labels, OpenLabels(files, path));
   HEARTH_RETURN_IF_ERROR(CheckLabels(*papers.labels, papers.num_nodes));
-  HEARTH_ASSIGN_OR_RETURN(const int64_t num_labeled,
-                          EndOfLabels(*papers.labels));
   store::ArrayHeader header = papers.labels->header();
-  const int64_t num_labels = header.shape[0];
+  int64_t num_labels = header.shape[0];
+  HEARTH_ASSIGN_OR_RETURN(int64_t num_labeled,
+                          EndOfLabels(*papers.labels, num_labels, 0));
+  HEARTH_ASSIGN_OR_RETURN(const int64_t padding,
+                          BeginOfPadding(*papers.labels, num_labeled));
+  if (padding < num_labeled) {
+    graph.warnings.push_back(absl::StrCat(
+        path, ": the labels from ", padding, " on, ", num_labeled - padding,
+        " in all, are 0, as no labels would be by chance: taken for padding, "
+        "their papers have no label"));
+    num_labels = num_labeled = padding;
+  }
   if (num_labels < papers.num_nodes) {
     const auto end = [&](int64_t count) {
       return header.data_offset +

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/ingest/formats/imported_graph.h"
+#include "engine/store/numpy_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -16,6 +17,7 @@ namespace {
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 ImportFolder::Choices With(int num_classes,
                            std::optional<uint64_t> split_seed = std::nullopt,
@@ -183,6 +185,46 @@ TEST_F(IgbFormatTest, LabelsOfTheFirstPapersAloneAreFine) {
   EXPECT_THAT(graph->manifest.transforms,
               Contains("node_label_2K.npy: papers from 5 on are without a "
                        "label"));
+}
+
+/// The header of an .npy file of float32 labels, and these.
+std::string LabelFile(const std::vector<float>& labels) {
+  const std::string shape = "(" + std::to_string(labels.size()) + ",)";
+  return store::ToBytes(
+      {.descr = "<f4", .shape = shape, .data = store::Raw(labels)});
+}
+
+/// As many papers as labels; where these begin with 40 of 19 classes, and are 0
+/// from there on.
+class PaddedLabelsTest : public IgbFormatTest {
+ protected:
+  absl::StatusOr<ImportedGraph> ImportWith(int zeros) {
+    std::vector<float> labels;
+    for (int i = 0; i < 40; ++i) labels.push_back(static_cast<float>(i % 19));
+    labels.resize(labels.size() + static_cast<size_t>(zeros));
+    const std::string rows(labels.size() * 1024 * sizeof(float), '\0');
+    folder_.Write("processed/paper/node_feat.npy", rows);
+    folder_.Write("processed/paper/node_label_19.npy", LabelFile(labels));
+    return folder_.Import(With(19));
+  }
+};
+
+TEST_F(PaddedLabelsTest, ManyZerosAtTheEndAreNoLabels) {
+  const auto graph = ImportWith(60);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const ImportedNodes& papers = graph->nodes.at("node");
+  EXPECT_EQ(EndOfLabels(papers.labels), 40);
+  ExpectSplit(papers);
+  EXPECT_EQ(papers.split[2].back(), 39);
+  EXPECT_THAT(graph->warnings,
+              Contains(HasSubstr("the labels from 40 on, 60 in all, are 0")));
+}
+
+TEST_F(PaddedLabelsTest, AFewZerosAreLabels) {
+  const auto graph = ImportWith(10);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(EndOfLabels(graph->nodes.at("node").labels), 50);
+  EXPECT_THAT(graph->warnings, Not(Contains(HasSubstr("padding"))));
 }
 
 TEST_F(IgbFormatTest, OtherNumbersOfClassesAreRefused) {

@@ -2,9 +2,12 @@
 
 #include <array>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "engine/base/status_macros.h"
 #include "engine/ingest/formats/source_folder.h"
 #include "engine/ingest/formats/torch_arrays.h"
@@ -96,6 +99,20 @@ absl::StatusOr<SourceEdges> OpenRelation(io::FileSystem& files,
   return edges;
 }
 
+/// Warns of what there is beside the graph, such as the papers' years.
+absl::Status WarnOfUnused(io::FileSystem& files, const std::string& folder,
+                          SourceGraph& graph) {
+  for (const char* type : kNodeTypes) {
+    HEARTH_RETURN_IF_ERROR(WarnOfUnusedFiles(
+        files, io::JoinPath(folder, absl::StrCat("processed/", type)),
+        type == absl::string_view(kPaper)
+            ? std::vector<std::string>{"node_feat.npy", "node_label.npy"}
+            : std::vector<std::string>(),
+        graph.warnings));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> RecognizeMag240m(io::FileSystem& files,
@@ -127,6 +144,7 @@ absl::StatusOr<SourceGraph> OpenMag240m(ImportContext& context,
                             OpenRelation(files, source, relation, graph));
     graph.edges.push_back(std::move(edges));
   }
+  HEARTH_RETURN_IF_ERROR(WarnOfUnused(files, source, graph));
   return graph;
 }
 

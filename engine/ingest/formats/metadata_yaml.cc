@@ -121,9 +121,9 @@ class MetadataParser {
   int64_t Count(const YAML::Node& map, const char* key) {
     const std::string text = Required(map, key);
     int64_t count = 0;
-    if (status_.ok() && (!absl::SimpleAtoi(text, &count) || count < 1)) {
+    if (status_.ok() && (!absl::SimpleAtoi(text, &count) || count < 0)) {
       Fail(Field(map, key), absl::StrCat(key, " is \"", absl::CEscape(text),
-                                         "\"; a number from 1 on is needed"));
+                                         "\"; a number from 0 on is needed"));
     }
     return count;
   }

@@ -11,8 +11,10 @@
 namespace hearth::ingest {
 
 /// A plain numpy folder: edge_index.npy of shape (2, E) or (E, 2) with sources
-/// first, or indptr.npy and indices.npy; node_feat.npy; node_label.npy; and
-/// train_idx.npy, valid_idx.npy, test_idx.npy. C or Fortran order.
+/// first, or indptr.npy and indices.npy; node_feat.npy; node_label.npy;
+/// train_idx.npy or train_mask.npy, of 0 and 1 or bool; and perhaps as much for
+/// "valid" or "val", and for "test". C or Fortran order. The graph's warnings
+/// name other arrays in the folder.
 
 /// Why `source` looks like one; empty if it does not.
 absl::StatusOr<std::string> RecognizeNumpyFolder(io::FileSystem& files,

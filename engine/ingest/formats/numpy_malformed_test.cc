@@ -1,6 +1,7 @@
 #include <sys/stat.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <ostream>
@@ -158,7 +159,6 @@ INSTANTIATE_TEST_SUITE_P(
     MissingFiles, MalformedTest,
     testing::Values(Missing("edge_index.npy"), Missing("node_feat.npy"),
                     Missing("node_label.npy"), Missing("train_idx.npy"),
-                    Missing("valid_idx.npy"), Missing("test_idx.npy"),
                     Malformed{[](store::NumpyFolder& folder) {
                                 folder.UseCsc();
                                 folder.Remove("indptr.npy");
@@ -317,10 +317,12 @@ INSTANTIATE_TEST_SUITE_P(
                "elements of type"),
         Header("{'descr': 'float32', 'fortran_order': False, 'shape': (6, 3)}",
                "elements of type"),
-        Header("{'descr': '<i4', 'fortran_order': False, 'shape': (6, 3)}",
-               "has int32 elements"),
-        Header("{'descr': '|u1', 'fortran_order': False, 'shape': (6, 12)}",
-               "has uint8 elements"),
+        Replaced("node_feat.npy",
+                 {.descr = "<i4",
+                  .shape = "(6, 1)",
+                  .data = store::Raw<int32_t>({0, 1, 1 << 24, -(1 << 24),
+                                               (1 << 24) + 1, 0})},
+                 "[4, 0] is 16777217, more than a float32 can hold exactly"),
         Header("{'descr': '<u2', 'fortran_order': False, 'shape': (6, 6)}",
                "has uint16 elements"),
         Replaced("edge_index.npy",
@@ -334,7 +336,19 @@ INSTANTIATE_TEST_SUITE_P(
                  "has bool elements"),
         Replaced("train_idx.npy",
                  {.descr = "|b1", .shape = "(6,)", .data = "\1\1\1\1\1\1"},
-                 "is a bool array"),
+                 "this is a mask, not a list of nodes; as a mask it is called "
+                 "train_mask.npy"),
+        Replaced("test_idx.npy",
+                 {.descr = "|u1",
+                  .shape = "(6,)",
+                  .data = std::string("\0\1\0\1\0\0", 6)},
+                 "this is a mask, not a list of nodes"),
+        // Two times a node, as a mask has, but also another one.
+        Replaced("test_idx.npy",
+                 {.descr = "|u1",
+                  .shape = "(6,)",
+                  .data = std::string("\1\3\1\1\1\1", 6)},
+                 "[2] is node 1, which is in the list already"),
         Replaced(
             "valid_idx.npy",
             {.descr = "<f4", .shape = "(1,)", .data = store::Raw<float>({2})},
@@ -350,8 +364,13 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Shapes, MalformedTest,
     testing::Values(
-        Header("{'descr': '<f4', 'fortran_order': False, 'shape': (18,)}",
-               "has shape (18,)"),
+        Malformed{[](store::NumpyFolder& folder) {
+                    folder.Write(
+                        "node_feat.npy",
+                        {.shape = "(18,)", .data = std::string(72, '\0')});
+                  },
+                  "node_label.npy",
+                  "has 6 rows, node_feat.npy has 18 rows; both need one"},
         Header("{'descr': '<f4', 'fortran_order': False, 'shape': (6, 3, 1)}",
                "has shape (6, 3, 1)"),
         Replaced("node_feat.npy",
@@ -364,8 +383,16 @@ INSTANTIATE_TEST_SUITE_P(
                         "node_feat.npy",
                         {.shape = "(5, 3)", .data = std::string(60, '\0')});
                   },
-                  "node_label.npy", "has shape (6,); with 5 nodes"},
-        Replaced("node_label.npy", Ints({0, 1, 2, 0, 1}), "has shape (5,)"),
+                  "node_feat.npy",
+                  "has 5 rows, all else 6 nodes: node_label.npy has 6 rows, "
+                  "edge_index.npy has node 5"},
+        ReplacedCsc("node_feat.npy",
+                    {.shape = "(4, 3)", .data = std::string(48, '\0')},
+                    "has 4 rows, all else 6 nodes: node_label.npy has 6 rows, "
+                    "indptr.npy has node 5, indices.npy has node 5, "
+                    "train_idx.npy has node 4"),
+        Replaced("node_label.npy", Ints({0, 1, 2, 0, 1}),
+                 "has 5 rows, all else 6 nodes: node_feat.npy has 6 rows"),
         Replaced("node_label.npy",
                  {.descr = "|i1", .shape = "(6, 2)", .data = "000000000000"},
                  "[0, 0] is 48; of several labels each is 0 or 1"),
@@ -520,8 +547,6 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Splits, MalformedTest,
     testing::Values(Replaced("train_idx.npy", Ints({}), "is empty"),
-                    Replaced("valid_idx.npy", Ints({}), "is empty"),
-                    Replaced("test_idx.npy", Ints({}), "is empty"),
                     Replaced("train_idx.npy", Ints({4, 6}),
                              "[1] is 6; node ids are 0 .. 5"),
                     Replaced("train_idx.npy", Ints({-1, 0}), "[0] is -1"),
@@ -534,9 +559,62 @@ INSTANTIATE_TEST_SUITE_P(
                     Replaced("test_idx.npy", Ints({1, 2}),
                              "[1] is node 2, which is in valid_idx.npy, too")));
 
+/// A mask of test nodes in place of their list.
+Malformed Mask(const store::NpyText& mask, const std::string& problem) {
+  return {[=](store::NumpyFolder& folder) {
+            folder.Remove("test_idx.npy");
+            folder.Write("test_mask.npy", mask);
+          },
+          "test_mask.npy", problem};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Masks, MalformedTest,
+    testing::Values(
+        Mask({.descr = "|b1", .shape = "(5,)", .data = "\1\1\1\1\1"},
+             "has shape (5,); with 6 nodes a mask must be (6,)"),
+        Mask({.descr = "|b1", .shape = "(6, 2)", .data = std::string(12, '\0')},
+             "each column is a split of its own"),
+        Mask({.shape = "(6,)", .data = std::string(24, '\0')},
+             "has float32 elements; a mask has bools or integers"),
+        Mask({.descr = "|i1", .shape = "(6,)", .data = {0, 1, 0, 2, 0, 0}},
+             "[3] is 2; a mask is 0 or 1"),
+        Mask({.descr = "|i1", .shape = "(6,)", .data = {0, 1, 1, 0, 0, 0}},
+             "[2] is node 2, which is in valid_idx.npy, too"),
+        Malformed{[](store::NumpyFolder& folder) {
+                    folder.Write("val_idx.npy", folder.Read("valid_idx.npy"));
+                  },
+                  "", "has valid_idx.npy and val_idx.npy; which of them is"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Links, MalformedTest,
+    testing::Values(Malformed{[](store::NumpyFolder& folder) {
+                                folder.Remove("node_feat.npy");
+                                std::filesystem::create_symlink(
+                                    "nowhere", folder.Path("node_feat.npy"));
+                              },
+                              "node_feat.npy", "is a link to nothing"},
+                    // Which would be a part of the split that may be absent.
+                    Malformed{[](store::NumpyFolder& folder) {
+                                folder.Remove("test_idx.npy");
+                                std::filesystem::create_symlink(
+                                    "nowhere", folder.Path("test_idx.npy"));
+                              },
+                              "test_idx.npy", "is a link to nothing"}));
+
 INSTANTIATE_TEST_SUITE_P(
     InPlace, MalformedTest,
     testing::Values(
+        Malformed{[](store::NumpyFolder& folder) {
+                    folder.Write("node_feat.npy",
+                                 {.descr = "|i1",
+                                  .shape = "(6, 3)",
+                                  .data = std::string(18, '\0')});
+                  },
+                  "node_feat.npy",
+                  "has int8 elements; only float32, float16 and bfloat16 can "
+                  "be used in place",
+                  true},
         Malformed{[](store::NumpyFolder& folder) {
                     folder.Write(
                         "node_feat.npy",

@@ -13,6 +13,7 @@
 
 #include "engine/base/random.h"
 #include "engine/ingest/formats/import_dataset.h"
+#include "engine/ingest/inspect/statistics.h"
 #include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
 #include "engine/store/dataset.h"
@@ -109,6 +110,13 @@ class NumpyFormatTest : public testing::Test {
     EXPECT_THAT(split.train, ElementsAre(0, 4));
     EXPECT_THAT(split.valid, ElementsAre(2));
     EXPECT_THAT(split.test, ElementsAre(1, 3));
+  }
+
+  /// Those of the dataset that was imported last.
+  std::vector<std::string> Warnings() {
+    const auto statistics = LoadStatistics(files_, folder_.Destination());
+    EXPECT_TRUE(statistics.ok() && statistics->has_value());
+    return (*statistics)->warnings;
   }
 
   bool NothingIsThere() {
@@ -271,6 +279,164 @@ TEST_F(NumpyFormatTest, Float16StaysAsItIs) {
     EXPECT_EQ(Rows<uint16_t>(*features), halves);
     ASSERT_TRUE(files_.RemoveTree(folder_.Destination()).ok());
   }
+}
+
+struct FeatureFile {
+  const char* descr;
+  const char* shape;
+  std::string data;
+  std::vector<float> values;
+};
+
+class FeatureTypeTest : public NumpyFormatTest,
+                        public testing::WithParamInterface<FeatureFile> {};
+
+TEST_P(FeatureTypeTest, BecomesFloat32) {
+  folder_.Write("node_feat.npy", {.descr = GetParam().descr,
+                                  .shape = GetParam().shape,
+                                  .data = GetParam().data});
+  const auto dataset = ImportAndOpen();
+  const auto features = *dataset->LoadFeatures(store::Residency::kMemory);
+  EXPECT_EQ(features->dtype(), store::DType::kFloat32);
+  EXPECT_EQ(features->num_rows(), 6);
+  EXPECT_EQ(Rows<float>(*features), GetParam().values);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Types, FeatureTypeTest,
+    testing::Values(FeatureFile{"|i1",
+                                "(6, 1)",
+                                store::Raw<int8_t>({-128, -1, 0, 1, 2, 127}),
+                                {-128, -1, 0, 1, 2, 127}},
+                    FeatureFile{"|u1",
+                                "(6,)",
+                                store::Raw<uint8_t>({0, 1, 2, 3, 128, 255}),
+                                {0, 1, 2, 3, 128, 255}},
+                    FeatureFile{"|b1",
+                                "(6, 2)",
+                                store::Raw<uint8_t>({0, 1, 1, 1, 0, 0, 1, 0, 0,
+                                                     0, 1, 1}),
+                                {0, 1, 1, 1, 0, 0, 1, 0, 0, 0, 1, 1}},
+                    FeatureFile{"<i8",
+                                "(6,)",
+                                store::Raw<int64_t>({0, -5, 1 << 24, 3, 4, 5}),
+                                {0, -5, 1 << 24, 3, 4, 5}},
+                    FeatureFile{"<f4",
+                                "(6,)",
+                                store::Raw<float>({0, 1, 2.5, 3, 4, 5}),
+                                {0, 1, 2.5, 3, 4, 5}},
+                    FeatureFile{"<f8",
+                                "(6,)",
+                                store::Raw<double>({0, 1, 2.5, 3, 4, 5}),
+                                {0, 1, 2.5, 3, 4, 5}}));
+
+TEST_F(NumpyFormatTest, BytesInFortranOrderWithinALittleMemory) {
+  // Blocks of 64 KiB, as int8 and as float32.
+  constexpr int64_t kColumns = 3000;
+  std::vector<int8_t> columns;
+  for (int64_t column = 0; column < kColumns; ++column) {
+    for (int64_t row = 0; row < 6; ++row) {
+      columns.push_back(static_cast<int8_t>((row * 31 + column) % 100 - 50));
+    }
+  }
+  folder_.Write("node_feat.npy", {.descr = "|i1",
+                                  .shape = "(6, 3000)",
+                                  .data = store::Raw(columns),
+                                  .fortran_order = true});
+  const auto dataset = ImportAndOpen({.memory_limit_bytes = 1 << 20});
+  const auto features = *dataset->LoadFeatures(store::Residency::kMemory);
+  const std::vector<float> rows = Rows<float>(*features);
+  for (int64_t row = 0; row < 6; ++row) {
+    for (int64_t column = 0; column < kColumns; ++column) {
+      ASSERT_EQ(rows[row * kColumns + column],
+                static_cast<float>((row * 31 + column) % 100 - 50));
+    }
+  }
+}
+
+TEST_F(NumpyFormatTest, AListOfFloatsIsUsedInPlace) {
+  folder_.Write(
+      "node_feat.npy",
+      {.shape = "(6,)", .data = store::Raw<float>({0, 1, 2, 3, 4, 5})});
+  const auto dataset = ImportAndOpen({.in_place = true});
+  const auto features = *dataset->LoadFeatures(store::Residency::kMapped);
+  EXPECT_EQ(features->dim(), 1);
+  EXPECT_EQ(Rows<float>(*features), (std::vector<float>{0, 1, 2, 3, 4, 5}));
+}
+
+// ---- Split
+
+TEST_F(NumpyFormatTest, MasksAreTheSplitThatTheyAre) {
+  folder_.Remove("train_idx.npy");
+  folder_.Remove("valid_idx.npy");
+  folder_.Remove("test_idx.npy");
+  const auto write = [&](const char* name, const char* descr,
+                         const std::string& mask) {
+    folder_.Write(name, {.descr = descr, .shape = "(6,)", .data = mask});
+  };
+  write("train_mask.npy", "|b1", {1, 0, 0, 0, 1, 0});
+  write("val_mask.npy", "|u1", {0, 0, 1, 0, 0, 0});
+  write("test_mask.npy", "|i1", {0, 1, 0, 1, 0, 0});
+  ExpectUsualGraph(*ImportAndOpen());
+}
+
+TEST_F(NumpyFormatTest, ValidationNodesMayBeCalledVal) {
+  folder_.Write("val_idx.npy", folder_.Read("valid_idx.npy"));
+  folder_.Remove("valid_idx.npy");
+  ExpectUsualGraph(*ImportAndOpen());
+}
+
+TEST_F(NumpyFormatTest, PartsMayBeAbsentOrEmpty) {
+  folder_.Remove("test_idx.npy");
+  // As of numpy.array([]).
+  folder_.Write("valid_idx.npy",
+                store::NpyText{.descr = "<f8", .shape = "(0,)"});
+  const auto dataset = ImportAndOpen();
+  const store::Split split = *dataset->LoadSplit();
+  EXPECT_THAT(split.train, ElementsAre(0, 4));
+  EXPECT_THAT(split.valid, testing::IsEmpty());
+  EXPECT_THAT(split.test, testing::IsEmpty());
+  EXPECT_THAT(dataset->manifest().transforms,
+              testing::Contains("valid_idx.npy: is empty"));
+  EXPECT_THAT(Warnings(),
+              testing::IsSupersetOf({HasSubstr("no validation nodes"),
+                                     HasSubstr("no test nodes")}));
+}
+
+// ---- Warnings
+
+TEST_F(NumpyFormatTest, ArraysThatAreNotUsedAreNamed) {
+  folder_.Write("edge_weight.npy", folder_.Read("node_feat.npy"));
+  folder_.Write("edge_attr.npy", folder_.Read("node_feat.npy"));
+  folder_.Write("README.md", "A graph.");
+  ImportAndOpen();
+  const std::vector<std::string> warnings = Warnings();
+  ASSERT_FALSE(warnings.empty());
+  EXPECT_EQ(warnings[0],
+            folder_.path() +
+                ": edge_attr.npy, edge_weight.npy are left out: the import "
+                "does not use them");
+}
+
+TEST_F(NumpyFormatTest, OneHotLabelsAreNoted) {
+  folder_.Write(
+      "node_label.npy",
+      {.shape = "(6, 2)",
+       .data = store::Raw<float>({1, 0, 0, 1, 1, 0, 0, 1, 1, 0, NAN, NAN})});
+  ImportAndOpen();
+  EXPECT_THAT(Warnings(), testing::Contains(HasSubstr("(one-hot)?")));
+}
+
+TEST_F(NumpyFormatTest, ClassesWithoutNodesAreCounted) {
+  folder_.Write("node_label.npy",
+                {.descr = "|u1",
+                 .shape = "(6,)",
+                 .data = store::Raw<uint8_t>({1, 2, 1, 255, 255, 2})});
+  ImportAndOpen();
+  EXPECT_THAT(Warnings(),
+              testing::Contains(HasSubstr(
+                  "253 of 256 classes have no nodes, the first of them class "
+                  "0: class 255, of 2 nodes, may stand for no label")));
 }
 
 struct LabelFile {

@@ -30,15 +30,11 @@ class ArrayArchive {
  public:
   static absl::StatusOr<ArrayArchive> Open(io::FileSystem& files,
                                            const std::string& path) {
-    absl::StatusOr<std::unique_ptr<io::ReadableFile>> file =
-        files.OpenForRead(path);
-    if (absl::IsNotFound(file.status())) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ": is missing"));
-    }
-    HEARTH_RETURN_IF_ERROR(file.status());
+    HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
+                            OpenSourceFile(files, path));
     ArrayArchive archive;
     archive.path_ = path;
-    HEARTH_ASSIGN_OR_RETURN(archive.zip_, ZipArchive::Open(*std::move(file)));
+    HEARTH_ASSIGN_OR_RETURN(archive.zip_, ZipArchive::Open(std::move(file)));
     return archive;
   }
 

@@ -53,7 +53,7 @@ absl::Status AddNodes(ImportContext& context, const std::string& raw,
     nodes.type = counts.names[i];
     HEARTH_RETURN_IF_ERROR(CheckIsName(path, nodes.type));
     if (!absl::SimpleAtoi(counts.values[i], &nodes.num_nodes) ||
-        nodes.num_nodes <= 0) {
+        nodes.num_nodes < 0) {
       return absl::InvalidArgumentError(absl::StrCat(
           path, ": line 2, field ", i + 1, ": is no number of nodes"));
     }
@@ -64,6 +64,7 @@ absl::Status AddNodes(ImportContext& context, const std::string& raw,
 
 absl::Status OpenFeatures(ImportContext& context, const std::string& raw,
                           SourceNodes& nodes) {
+  if (nodes.num_nodes == 0) return absl::OkStatus();
   const std::string folder =
       io::JoinPath(io::JoinPath(raw, "node-feat"), nodes.type);
   HEARTH_ASSIGN_OR_RETURN(const std::string path,
@@ -85,6 +86,7 @@ absl::Status OpenLabels(ImportContext& context, const std::string& raw,
   for (const std::string& type : types) {
     HEARTH_ASSIGN_OR_RETURN(SourceNodes* const nodes,
                             FindType(graph, marks, type));
+    if (nodes->num_nodes == 0) continue;
     HEARTH_ASSIGN_OR_RETURN(
         const std::string path,
         FindCsv(files, io::JoinPath(io::JoinPath(raw, "node-label"), type),
@@ -133,13 +135,38 @@ absl::StatusOr<SourceEdges> OpenRelation(ImportContext& context,
   HEARTH_ASSIGN_OR_RETURN(const std::string count,
                           FindCsv(files, folder, "num-edge-list"));
   HEARTH_ASSIGN_OR_RETURN(const int64_t num_edges,
-                          ReadTextCount(context, count));
+                          ReadTextCount(context, count, 0));
   HEARTH_ASSIGN_OR_RETURN(const std::string list,
                           FindCsv(files, folder, "edge"));
   HEARTH_ASSIGN_OR_RETURN(
       edges.edges,
       ReadTextEdges(context, list, graph.EndsOf(edges), num_edges));
   return edges;
+}
+
+/// Warns of what there is beside the graph: years of nodes, features of edges.
+absl::Status WarnOfUnused(io::FileSystem& files, const std::string& raw,
+                          const std::vector<Triplet>& triplets,
+                          SourceGraph& graph) {
+  for (const Triplet& triplet : triplets) {
+    // The number of a relation is its place in the list.
+    HEARTH_RETURN_IF_ERROR(WarnOfUnusedFiles(
+        files,
+        io::JoinPath(io::JoinPath(raw, "relations"),
+                     absl::StrJoin(triplet, "___")),
+        {"edge.csv", "edge.csv.gz", "num-edge-list.csv", "num-edge-list.csv.gz",
+         "edge_reltype.csv", "edge_reltype.csv.gz"},
+        graph.warnings));
+  }
+  for (const SourceNodes& nodes : graph.nodes) {
+    for (const char* what : {"node-feat", "node-label"}) {
+      HEARTH_RETURN_IF_ERROR(WarnOfUnusedFiles(
+          files, io::JoinPath(io::JoinPath(raw, what), nodes.type),
+          {absl::StrCat(what, ".csv"), absl::StrCat(what, ".csv.gz")},
+          graph.warnings));
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -164,6 +191,7 @@ absl::StatusOr<SourceGraph> OpenOgbHeterogeneous(ImportContext& context,
   for (SourceNodes& nodes : graph.nodes) {
     HEARTH_RETURN_IF_ERROR(OpenFeatures(context, raw, nodes));
   }
+  HEARTH_RETURN_IF_ERROR(WarnOfUnused(context.files(), raw, triplets, graph));
   return graph;
 }
 

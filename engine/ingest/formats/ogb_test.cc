@@ -118,6 +118,48 @@ TEST(OgbFormatTest, LabelsThatAreNoIntegers) {
   ASSERT_TRUE(result.ok()) << result.status();
 }
 
+/// Adds a type of nodes to ogb_mag that it has none of, and `edges` edges that
+/// lead there.
+void AddBooks(const FixtureFolder& folder, int edges) {
+  const std::string raw = "ogbn_mag/raw/";
+  folder.Write(raw + "num-node-dict.csv.gz",
+               Gzip("author,field_of_study,institution,paper,book\n"
+                    "14,9,4,26,0\n"));
+  folder.Write(raw + "triplet-type-list.csv.gz",
+               Gzip("author,affiliated_with,institution\n"
+                    "author,writes,paper\npaper,cites,paper\n"
+                    "paper,has_topic,field_of_study\npaper,in,book\n"));
+  const std::string relation = raw + "relations/paper___in___book/";
+  folder.Write(relation + "num-edge-list.csv", std::to_string(edges) + "\n");
+  folder.Write(relation + "edge.csv", edges > 0 ? "0,0\n" : "");
+}
+
+TEST(OgbFormatTest, ATypeWithoutNodesIsLeftOut) {
+  const FixtureFolder folder("ogb_mag");
+  AddBooks(folder, 0);
+  const auto result = folder.Import("ogbn_mag", "ogb");
+  ASSERT_TRUE(result.ok()) << result.status();
+  folder.ExpectAsExpected();
+  EXPECT_THAT(folder.Warnings(),
+              Contains("nodes \"book\": there are none; the type is left out, "
+                       "and so are the edges \"paper:in:book\""));
+}
+
+TEST(OgbFormatTest, EdgesToATypeWithoutNodesAreRefused) {
+  const FixtureFolder folder("ogb_mag");
+  AddBooks(folder, 1);
+  const absl::Status status = folder.ImportError("ogbn_mag", "ogb");
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("line 1: has id 0; node ids are 0 .. -1"));
+}
+
+TEST(OgbFormatTest, WhatIsNotImportedIsSaid) {
+  const FixtureFolder folder("ogb_mag");
+  ASSERT_TRUE(folder.Import("ogbn_mag", "ogb").ok());
+  EXPECT_THAT(folder.Warnings(),
+              Contains(HasSubstr("node_year.csv.gz is left out")));
+}
+
 // ---- What is refused
 
 struct Malformed {
@@ -172,11 +214,11 @@ INSTANTIATE_TEST_SUITE_P(
                   "[1] is 36; node ids are 0 .. 35"},
         Malformed{kArxiv, "ogbn_arxiv", "split/time/train.csv.gz", "1\n1\n",
                   "[1] is node 1, which is in the list already"},
-        Malformed{kArxiv, "ogbn_arxiv", "split/time/valid.csv.gz", "",
+        Malformed{kArxiv, "ogbn_arxiv", "split/time/train.csv.gz", "",
                   "is empty"},
         Malformed{kMag, "ogbn_mag", "raw/num-node-dict.csv.gz", "a,b\n1\n",
                   "line 2: has 1 values, 2 are named"},
-        Malformed{kMag, "ogbn_mag", "raw/num-node-dict.csv.gz", "a,b\n1,0\n",
+        Malformed{kMag, "ogbn_mag", "raw/num-node-dict.csv.gz", "a,b\n1,-1\n",
                   "line 2, field 2: is no number"},
         Malformed{kMag, "ogbn_mag", "raw/num-node-dict.csv.gz", "../a\n1\n",
                   "is no name"},

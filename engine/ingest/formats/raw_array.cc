@@ -35,16 +35,12 @@ constexpr std::array<store::ElementType, 13> kTypes = {{
 
 absl::StatusOr<bool> HasNpyHeader(io::FileSystem& files,
                                   const std::string& path) {
-  absl::StatusOr<std::unique_ptr<io::ReadableFile>> file =
-      files.OpenForRead(path);
-  if (absl::IsNotFound(file.status())) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": is missing"));
-  }
-  HEARTH_RETURN_IF_ERROR(file.status());
-  HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, (*file)->Info());
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
+                          OpenSourceFile(files, path));
+  HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file->Info());
   if (info.size_bytes < kNpyMagic.size()) return false;
   std::array<std::byte, kNpyMagic.size()> start;
-  HEARTH_RETURN_IF_ERROR((*file)->Read(0, absl::MakeSpan(start)));
+  HEARTH_RETURN_IF_ERROR(file->Read(0, absl::MakeSpan(start)));
   return std::memcmp(start.data(), kNpyMagic.data(), start.size()) == 0;
 }
 

@@ -88,13 +88,9 @@ class MatrixReader {
 
 absl::StatusOr<std::unique_ptr<TextLines>> OpenTextLines(
     ImportContext& context, const std::string& path, size_t max_line_bytes) {
-  absl::StatusOr<std::unique_ptr<io::ReadableFile>> file =
-      context.files().OpenForRead(path);
-  if (absl::IsNotFound(file.status())) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": is missing"));
-  }
-  HEARTH_RETURN_IF_ERROR(file.status());
-  return TextLines::Open(*std::move(file), max_line_bytes,
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
+                          OpenSourceFile(context.files(), path));
+  return TextLines::Open(std::move(file), max_line_bytes,
                          context.memory_limit_bytes() / 4);
 }
 
@@ -118,19 +114,19 @@ absl::Status ForEachLine(
 }
 
 absl::StatusOr<int64_t> ReadTextCount(ImportContext& context,
-                                      const std::string& path) {
-  int64_t count = 0;
+                                      const std::string& path, int64_t least) {
+  int64_t count = -1;
   HEARTH_RETURN_IF_ERROR(ForEachLine(context, path, [&](const TextLines& line) {
     if (line.number() > 1) {
       return line.Error("follows; a dataset of one graph has one line");
     }
     HEARTH_RETURN_IF_ERROR(
         ParseFields(line, Separator::kComma, absl::MakeSpan(&count, 1)));
-    return count > 0 ? absl::OkStatus()
-                     : line.Error(
-                           absl::StrCat("is ", count, "; 1 or more is needed"));
+    return count >= least ? absl::OkStatus()
+                          : line.Error(absl::StrCat("is ", count, "; ", least,
+                                                    " or more is needed"));
   }));
-  if (count == 0) return LineCountError(path, 0, 1);
+  if (count < 0) return LineCountError(path, 0, 1);
   return count;
 }
 

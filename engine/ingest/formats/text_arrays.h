@@ -33,9 +33,10 @@ absl::Status ForEachLine(
     ImportContext& context, const std::string& path,
     absl::FunctionRef<absl::Status(const TextLines& line)> visit);
 
-/// The only line of a file, a number of things from 1 on.
+/// The only line of a file, a number of things, `least` or more.
 absl::StatusOr<int64_t> ReadTextCount(ImportContext& context,
-                                      const std::string& path);
+                                      const std::string& path,
+                                      int64_t least = 1);
 
 /// float32 (num_rows, columns): as many numbers, with commas between them, in
 /// each line as in the first.

@@ -33,13 +33,9 @@ absl::StatusOr<std::unique_ptr<ArrayReader>> OpenNumpy(ImportContext& context,
 
 absl::StatusOr<std::unique_ptr<TorchFile>> OpenTorchFile(
     io::FileSystem& files, const std::string& path) {
-  absl::StatusOr<std::unique_ptr<io::ReadableFile>> file =
-      files.OpenForRead(path);
-  if (absl::IsNotFound(file.status())) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": is missing"));
-  }
-  HEARTH_RETURN_IF_ERROR(file.status());
-  return TorchFile::Open(*std::move(file));
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
+                          OpenSourceFile(files, path));
+  return TorchFile::Open(std::move(file));
 }
 
 absl::StatusOr<std::unique_ptr<ArrayReader>> OpenTorchArray(

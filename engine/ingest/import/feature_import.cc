@@ -20,6 +20,8 @@ namespace hearth::ingest {
 namespace {
 
 constexpr store::ElementType kUint16{store::ElementType::Kind::kUint, 2};
+// Every whole number up to it is a float32.
+constexpr double kMaxExactInt = 1 << 24;
 
 /// INVALID_ARGUMENT for the element at `index` of a row-major block.
 absl::Status ErrorInBlock(const ArrayReader& features, const RowBlock& block,
@@ -60,6 +62,50 @@ absl::Status Narrow(const ArrayReader& features, const RowBlock& block,
   return absl::OkStatus();
 }
 
+/// Converts a block of integers or bools; those beyond 2^24 would be rounded.
+template <typename Stored>
+absl::Status IntsToFloats(const ArrayReader& features, const RowBlock& block,
+                          absl::Span<std::byte> floats) {
+  const size_t count = block.bytes.size() / sizeof(Stored);
+  for (size_t i = 0; i < count; ++i) {
+    Stored value;
+    std::memcpy(&value, block.bytes.data() + i * sizeof(value), sizeof(value));
+    const auto number = static_cast<float>(value);
+    std::memcpy(floats.data() + i * sizeof(number), &number, sizeof(number));
+    if (std::abs(static_cast<double>(value)) > kMaxExactInt) {
+      return ErrorInBlock(
+          features, block, static_cast<int64_t>(i),
+          absl::StrCat("is ", value,
+                       ", more than a float32 can hold exactly; as float32 or "
+                       "float64 it would be rounded"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status IntsToFloats(const ArrayReader& features, const RowBlock& block,
+                          absl::Span<std::byte> floats) {
+  const store::ElementType type = features.header().type;
+  if (type.kind == store::ElementType::Kind::kInt) {
+    switch (type.item_bytes) {
+      case 1:
+        return IntsToFloats<int8_t>(features, block, floats);
+      case 4:
+        return IntsToFloats<int32_t>(features, block, floats);
+      default:
+        return IntsToFloats<int64_t>(features, block, floats);
+    }
+  }
+  switch (type.item_bytes) {
+    case 1:
+      return IntsToFloats<uint8_t>(features, block, floats);
+    case 4:
+      return IntsToFloats<uint32_t>(features, block, floats);
+    default:
+      return IntsToFloats<uint64_t>(features, block, floats);
+  }
+}
+
 void BeginFeatures(ImportContext& context, const ArrayReader& features) {
   const store::ArrayHeader& header = features.header();
   context.Begin("features", static_cast<uint64_t>(header.NumElements() *
@@ -76,8 +122,16 @@ class StoredRows {
   absl::StatusOr<uint64_t> Make(const RowBlock& block,
                                 absl::Span<std::byte> to) {
     const store::ElementType type = features_.header().type;
-    HEARTH_RETURN_IF_ERROR(CheckFinite(features_, choices_, block));
     RowBlock stored = block;
+    if (!type.IsFloat()) {
+      to = to.first(block.bytes.size() / static_cast<size_t>(type.item_bytes) *
+                    sizeof(float));
+      HEARTH_RETURN_IF_ERROR(IntsToFloats(features_, block, to));
+      stored.bytes = to;
+      HEARTH_RETURN_IF_ERROR(Observe(choices_, stored));
+      return to.size();
+    }
+    HEARTH_RETURN_IF_ERROR(CheckFinite(features_, choices_, block));
     if (type.item_bytes > 4) {
       HEARTH_RETURN_IF_ERROR(Narrow(features_, block, to));
       to = to.first(block.bytes.size() / 2);
@@ -107,12 +161,12 @@ class StoredRows {
 
 absl::Status CheckFeatureShape(const ArrayReader& features) {
   const store::ArrayHeader& header = features.header();
-  if (header.shape.size() != 2) {
+  if (header.shape.empty() || header.shape.size() > 2) {
     return features.Error(
         absl::StrCat("has shape ", store::FormatShape(header.shape),
                      "; (number of nodes, features of each) is needed"));
   }
-  if (header.shape[0] == 0 || header.shape[1] == 0) {
+  if (header.NumElements() == 0) {
     return features.Error(absl::StrCat("is empty: it has shape ",
                                        store::FormatShape(header.shape)));
   }
@@ -121,7 +175,8 @@ absl::Status CheckFeatureShape(const ArrayReader& features) {
 
 absl::Status CheckFeatureHeader(const ArrayReader& features, bool in_place) {
   const store::ArrayHeader& header = features.header();
-  if (!header.type.IsFloat()) {
+  if (!header.type.IsFloat() && header.type.item_bytes == 2) {
+    // They may be floats of 16 bits by another name.
     return features.Error(
         absl::StrCat("has ", Name(header.type),
                      " elements; float32, float16 or float64 is needed",
@@ -130,10 +185,11 @@ absl::Status CheckFeatureHeader(const ArrayReader& features, bool in_place) {
                          : ""));
   }
   HEARTH_RETURN_IF_ERROR(CheckFeatureShape(features));
-  if (in_place && header.type.item_bytes > 4) {
+  if (in_place && (!header.type.IsFloat() || header.type.item_bytes > 4)) {
     return features.Error(
-        "has float64 elements; only float32, float16 and bfloat16 can be used "
-        "in place");
+        absl::StrCat("has ", Name(header.type),
+                     " elements; only float32, float16 and bfloat16 can be "
+                     "used in place: import without --in-place copies them"));
   }
   if (in_place && !features.has_own_file()) {
     return features.Error(
@@ -149,8 +205,9 @@ absl::Status CheckFeatureHeader(const ArrayReader& features, bool in_place) {
 store::DType StoredType(const store::ArrayHeader& features) {
   if (features.type.kind == store::ElementType::Kind::kBFloat)
     return store::DType::kBFloat16;
-  return features.type.item_bytes == 2 ? store::DType::kFloat16
-                                       : store::DType::kFloat32;
+  return features.type.IsFloat() && features.type.item_bytes == 2
+             ? store::DType::kFloat16
+             : store::DType::kFloat32;
 }
 
 absl::StatusOr<ImportedFeatures> CopyFeatures(ImportContext& context,

@@ -16,15 +16,18 @@
 
 namespace hearth::ingest {
 
-/// OK if `features` has shape (N, D), neither of them 0.
+/// OK if `features` has shape (N, D), or (N,) for one column, neither of them
+/// 0.
 absl::Status CheckFeatureShape(const ArrayReader& features);
 
-/// OK if `features` is a float array of shape (N, D), neither of them 0; and,
-/// to be registered `in_place`, of 2 or 4 bytes each, in C order, in a file of
-/// their own.
+/// OK if `features` is an array of shape (N, D), neither of them 0, of numbers,
+/// but for integers of 2 bytes, which may be bfloat16; and, to be registered
+/// `in_place`, of floats of 2 or 4 bytes each, in C order, in a file of their
+/// own.
 absl::Status CheckFeatureHeader(const ArrayReader& features, bool in_place);
 
-/// The type that features are stored as: float64 becomes float32.
+/// The type that features are stored as: float64, integers and bools become
+/// float32.
 store::DType StoredType(const store::ArrayHeader& features);
 
 /// Called with all rows, block after block, as they are stored; perhaps on
@@ -46,8 +49,9 @@ struct ImportedFeatures {
 /// Writes features row by row, whatever their order in the source. Reading,
 /// checking and writing go on at the same time, past the page cache.
 /// INVALID_ARGUMENT naming the first NaN or infinity, if they are refused, or
-/// the first value that a float32 cannot hold; RESOURCE_EXHAUSTED if a row does
-/// not fit the memory limit. REQUIRES: CheckFeatureHeader.
+/// the first value that a float32 cannot hold, of integers one beyond 2^24;
+/// RESOURCE_EXHAUSTED if a row does not fit the memory limit. REQUIRES:
+/// CheckFeatureHeader.
 absl::StatusOr<ImportedFeatures> CopyFeatures(ImportContext& context,
                                               ArrayReader& features,
                                               const FeatureChoices& choices,

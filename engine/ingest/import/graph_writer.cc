@@ -19,6 +19,8 @@
 #include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/row_source.h"
 #include "engine/io/file_system.h"
+#include "engine/store/array_header.h"
+#include "engine/store/dtype.h"
 
 namespace hearth::ingest {
 namespace {
@@ -143,6 +145,12 @@ absl::Status GraphWriter::MakeLabels(SourceNodes& nodes, ImportPart& part) {
       ImportLabels(context_, *nodes.labels, nodes.label_kind, place_));
   part.label_kind = labels.kind;
   part.label_width = labels.width;
+  if (labels.num_unknown > 0) {
+    part.transforms.push_back(absl::StrCat(
+        BaseName(nodes.labels->path()), ": ", labels.num_unknown,
+        " labels that are NaN, of labeled nodes, count neither in the loss nor "
+        "in metrics"));
+  }
   AddArray(part, kLabels, std::move(labels.array));
   return absl::OkStatus();
 }
@@ -153,7 +161,13 @@ absl::Status GraphWriter::MakeSplit(SourceNodes& nodes, ImportPart& part) {
     if (nodes.split[i] == nullptr) continue;
     HEARTH_ASSIGN_OR_RETURN(
         SplitPart split,
-        ReadSplitPart(context_, *nodes.split[i], nodes.num_nodes, done));
+        ReadSplitPart(context_, *nodes.split[i], nodes.split_is_mask[i],
+                      nodes.num_nodes, done));
+    if (split.num_nodes == 0) {
+      if (i == 0) return nodes.split[i]->Error("is empty: nothing is trained");
+      part.transforms.push_back(absl::StrCat(split.name, ": is empty"));
+      continue;
+    }
     HEARTH_ASSIGN_OR_RETURN(store::FinishedArray array,
                             WriteSplitPart(context_, split, place_, kSplit[i]));
     AddArray(part, kSplit[i], std::move(array));
@@ -276,8 +290,10 @@ absl::Status GraphWriter::MakeFeatures(SourceNodes& nodes,
   if (features.header().fortran_order) {
     part.transforms.push_back(absl::StrCat(name, ": Fortran order to C order"));
   }
-  if (features.header().type.item_bytes > 4) {
-    part.transforms.push_back(absl::StrCat(name, ": float64 to float32"));
+  const std::string type = store::Name(features.header().type);
+  const std::string stored(store::Name(StoredType(features.header())));
+  if (type != stored) {
+    part.transforms.push_back(absl::StrCat(name, ": ", type, " to ", stored));
   }
   return absl::OkStatus();
 }

@@ -154,9 +154,11 @@ class GraphImport {
   absl::StatusOr<ImportResult> Import(OpenSource open) {
     HEARTH_ASSIGN_OR_RETURN(SourceGraph graph, OpenAndBind(open));
     HEARTH_RETURN_IF_ERROR(graph.CheckTypes(options_.source));
+    HEARTH_RETURN_IF_ERROR(graph.LeaveOutEmptyTypes(options_.source));
     for (SourceNodes& nodes : graph.nodes) {
       if (options_.label_kind) nodes.label_kind = options_.label_kind;
     }
+    graph.TakeFeaturesAsColumns();
     if (options_.bfloat16_features) graph.TakeFeaturesAsBFloat16();
     HEARTH_RETURN_IF_ERROR(CheckHeaders(graph, options_.in_place));
     HEARTH_RETURN_IF_ERROR(

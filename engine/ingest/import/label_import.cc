@@ -24,6 +24,11 @@ int64_t WidthOf(const store::ArrayHeader& header) {
   return header.shape.size() == 1 ? 1 : header.shape[1];
 }
 
+int64_t CountNaN(const double* values, int64_t width) {
+  return std::count_if(values, values + width,
+                       [](double value) { return std::isnan(value); });
+}
+
 /// One kind of labels: what is written of a row.
 class LabelColumns {
  public:
@@ -35,6 +40,7 @@ class LabelColumns {
   /// The converted rows, which are forgotten.
   virtual absl::Status Write(store::ArrayWriter& writer) = 0;
   virtual int64_t width() const = 0;
+  virtual int64_t num_unknown() const { return 0; }
 };
 
 class ClassColumn final : public LabelColumns {
@@ -90,8 +96,10 @@ class ClassColumn final : public LabelColumns {
 
 class BitColumns final : public LabelColumns {
  public:
-  explicit BitColumns(const LabelRows& rows)
-      : rows_(rows), row_bytes_(store::MultiLabelRowBytes(rows.width())) {}
+  BitColumns(const LabelRows& rows, bool partial)
+      : rows_(rows),
+        known_begin_(store::MultiLabelRowBytes(rows.width())),
+        row_bytes_(store::MultiLabelRowBytes(rows.width(), partial)) {}
 
   store::DType dtype() const override { return store::DType::kUint8; }
   std::vector<int64_t> shape(int64_t num_rows) const override {
@@ -99,24 +107,26 @@ class BitColumns final : public LabelColumns {
   }
 
   absl::StatusOr<bool> Convert(int64_t row, const double* values) override {
-    HEARTH_ASSIGN_OR_RETURN(const bool unlabeled,
-                            rows_.IsUnlabeled(row, values));
     const size_t begin = block_.size();
     block_.resize(begin + static_cast<size_t>(row_bytes_));
-    if (unlabeled) return false;
-    const auto set = [&](int64_t bit) {
-      block_[begin + static_cast<size_t>(bit / 8)] |=
-          static_cast<uint8_t>(1 << (bit % 8));
+    const int64_t unknown = CountNaN(values, rows_.width());
+    if (unknown == rows_.width()) return false;
+    num_unknown_ += unknown;
+    uint8_t* const bits = block_.data() + begin;
+    const auto set = [](uint8_t* plane, int64_t bit) {
+      plane[bit / 8] |= static_cast<uint8_t>(1 << (bit % 8));
     };
     for (int64_t i = 0; i < rows_.width(); ++i) {
+      if (std::isnan(values[i])) continue;
       if (values[i] != 0 && values[i] != 1) {
         return rows_.ErrorAt(row, i,
                              "; of several labels each is 0 or 1 (--labels "
                              "targets takes numbers to predict)");
       }
-      if (values[i] == 1) set(i);
+      if (values[i] == 1) set(bits, i);
+      if (row_bytes_ > known_begin_) set(bits + known_begin_, i);
     }
-    set(rows_.width());
+    set(bits, rows_.width());
     return true;
   }
 
@@ -128,10 +138,14 @@ class BitColumns final : public LabelColumns {
   }
 
   int64_t width() const override { return rows_.width(); }
+  int64_t num_unknown() const override { return num_unknown_; }
 
  private:
   const LabelRows& rows_;
+  /// Where the bits that tell which labels are known begin in a row.
+  const int64_t known_begin_;
   const int64_t row_bytes_;
+  int64_t num_unknown_ = 0;
   std::vector<uint8_t> block_;
 };
 
@@ -173,16 +187,33 @@ class TargetColumns final : public LabelColumns {
 };
 
 std::unique_ptr<LabelColumns> NewColumns(store::LabelKind kind,
-                                         const LabelRows& rows, bool is_float) {
+                                         const LabelRows& rows, bool is_float,
+                                         bool partial) {
   switch (kind) {
     case store::LabelKind::kClasses:
       break;
     case store::LabelKind::kMultiLabel:
-      return std::make_unique<BitColumns>(rows);
+      return std::make_unique<BitColumns>(rows, partial);
     case store::LabelKind::kTargets:
       return std::make_unique<TargetColumns>(rows);
   }
   return std::make_unique<ClassColumn>(rows, is_float);
+}
+
+/// Whether a row is NaN in part.
+absl::StatusOr<bool> ArePartial(ImportContext& context, LabelRows& rows) {
+  for (int64_t first = 0; first < rows.num_rows(); first += rows.block_rows()) {
+    const int64_t count = std::min(rows.block_rows(), rows.num_rows() - first);
+    HEARTH_ASSIGN_OR_RETURN(const absl::Span<const double> values,
+                            rows.Read(first, count));
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t unknown =
+          CountNaN(values.data() + i * rows.width(), rows.width());
+      if (unknown > 0 && unknown < rows.width()) return true;
+    }
+    HEARTH_RETURN_IF_ERROR(context.Advance(0));
+  }
+  return false;
 }
 
 /// Converts and writes all rows; whether any is labeled.
@@ -243,7 +274,8 @@ uint64_t ImportedLabelBytes(const store::ArrayHeader& header,
     case store::LabelKind::kClasses:
       return rows * sizeof(int32_t);
     case store::LabelKind::kMultiLabel:
-      return rows * static_cast<uint64_t>(store::MultiLabelRowBytes(width));
+      return rows * static_cast<uint64_t>(store::MultiLabelRowBytes(
+                        width, header.type.IsFloat()));
     case store::LabelKind::kTargets:
       return rows * static_cast<uint64_t>(width) * sizeof(float);
   }
@@ -256,8 +288,13 @@ absl::StatusOr<ImportedLabels> ImportLabels(
   HEARTH_ASSIGN_OR_RETURN(LabelRows rows, LabelRows::Open(context, labels));
   ImportedLabels imported;
   imported.kind = KindOfLabels(labels.header(), wanted);
+  const bool is_float = labels.header().type.IsFloat();
+  bool partial = false;
+  if (imported.kind == store::LabelKind::kMultiLabel && is_float) {
+    HEARTH_ASSIGN_OR_RETURN(partial, ArePartial(context, rows));
+  }
   const std::unique_ptr<LabelColumns> columns =
-      NewColumns(imported.kind, rows, labels.header().type.IsFloat());
+      NewColumns(imported.kind, rows, is_float, partial);
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<store::ArrayWriter> writer,
       store::ArrayWriter::Create(
@@ -267,6 +304,7 @@ absl::StatusOr<ImportedLabels> ImportLabels(
                           WriteRows(context, rows, *columns, *writer));
   if (!any_labeled) return labels.Error("labels no node at all");
   imported.width = columns->width();
+  imported.num_unknown = columns->num_unknown();
   HEARTH_ASSIGN_OR_RETURN(imported.array, writer->Finish());
   return imported;
 }

@@ -28,7 +28,8 @@ store::LabelKind KindOfLabels(const store::ArrayHeader& header,
 absl::Status CheckLabelHeader(const ArrayReader& labels, int64_t num_nodes,
                               std::optional<store::LabelKind> wanted);
 
-/// Bytes of the array that ImportLabels writes. REQUIRES: CheckLabelHeader.
+/// Bytes of the array that ImportLabels writes at most: of several labels,
+/// where they may be partial. REQUIRES: CheckLabelHeader.
 uint64_t ImportedLabelBytes(const store::ArrayHeader& header,
                             std::optional<store::LabelKind> wanted);
 
@@ -36,6 +37,8 @@ struct ImportedLabels {
   store::FinishedArray array;
   store::LabelKind kind = store::LabelKind::kClasses;
   int64_t width = 0;
+  /// Labels of labeled nodes that are not known.
+  int64_t num_unknown = 0;
 };
 
 /// Writes labels in the format of labels.h. INVALID_ARGUMENT, naming the first
@@ -43,7 +46,8 @@ struct ImportedLabels {
 ///
 /// * kClasses are whole numbers in 0 .. kMaxClasses - 1; -1 and NaN mean
 ///   unlabeled;
-/// * of kMultiLabel every element is 0 or 1; a row of NaN is unlabeled;
+/// * of kMultiLabel every element is 0 or 1, or NaN for a label that is not
+///   known; a row of NaN is unlabeled;
 /// * kTargets are finite as float32; a row of NaN is unlabeled.
 ///
 /// REQUIRES: CheckLabelHeader.

@@ -1,5 +1,6 @@
 #include "engine/ingest/import/row_blocks.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -72,7 +73,8 @@ class RowPipeline {
       : context_(context),
         source_(std::move(source)),
         read_memory_(source_.memory_bytes()),
-        converted_memory_(source_.block_bytes()) {}
+        converted_memory_(
+            std::max(source_.block_bytes(), source_.stored_block_bytes())) {}
 
   absl::Status Run(const ConvertRows& convert, VisitRows visit) {
     std::vector<pipeline::Stage> stages;

@@ -20,8 +20,8 @@ namespace hearth::ingest {
 using VisitRows = absl::FunctionRef<absl::Status(const RowBlock& rows)>;
 
 /// Makes of rows what is stored of them, in `to`, which is aligned to 4 KiB and
-/// as large as they are; returns how many bytes that took. Called on a thread
-/// of its own, for one block after the other.
+/// as large as they are, and as that; returns how many bytes that took. Called
+/// on a thread of its own, for one block after the other.
 using ConvertRows = std::function<absl::StatusOr<uint64_t>(
     const RowBlock& rows, absl::Span<std::byte> to)>;
 

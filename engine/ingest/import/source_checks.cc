@@ -36,9 +36,10 @@ absl::Status CheckNodeHeaders(const SourceNodes& nodes, bool in_place) {
     HEARTH_RETURN_IF_ERROR(
         CheckLabelHeader(*nodes.labels, nodes.num_nodes, nodes.label_kind));
   }
-  for (const std::unique_ptr<ArrayReader>& part : nodes.split) {
-    if (part == nullptr) continue;
-    HEARTH_RETURN_IF_ERROR(CheckSplitHeader(*part, nodes.num_nodes));
+  for (size_t i = 0; i < nodes.split.size(); ++i) {
+    if (nodes.split[i] == nullptr) continue;
+    HEARTH_RETURN_IF_ERROR(CheckSplitHeader(*nodes.split[i], nodes.num_nodes,
+                                            nodes.split_is_mask[i]));
   }
   if (nodes.ids != nullptr) {
     HEARTH_RETURN_IF_ERROR(CheckIdHeader(*nodes.ids, nodes.num_nodes));

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "engine/base/status_macros.h"
 #include "engine/store/dtype.h"
@@ -39,13 +41,70 @@ std::string ProblemWith(int64_t node, const SplitPart& part,
   return "";
 }
 
+absl::Status IsAMask(const ArrayReader& part) {
+  const std::string name = BaseName(part.path());
+  const absl::string_view stem = absl::StripSuffix(name, "_idx.npy");
+  return part.Error(absl::StrCat(
+      "this is a mask, not a list of nodes",
+      stem.size() == name.size()
+          ? ""
+          : absl::StrCat("; as a mask it is called ", stem, "_mask.npy")));
+}
+
+/// Calls `visit(position, value)` for each element, in order, until it fails.
+template <typename Visit>
+absl::Status ForEachInt(ArrayReader& array, const Visit& visit) {
+  std::vector<int64_t> block;
+  const int64_t count = array.header().NumElements();
+  for (int64_t first = 0; first < count; first += kBlockElements) {
+    block.resize(static_cast<size_t>(std::min(kBlockElements, count - first)));
+    HEARTH_RETURN_IF_ERROR(array.ReadInts(first, absl::MakeSpan(block)));
+    for (size_t i = 0; i < block.size(); ++i) {
+      HEARTH_RETURN_IF_ERROR(visit(first + static_cast<int64_t>(i), block[i]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// Whether a list has one element a node, each 0 or 1.
+bool LooksLikeMask(ArrayReader& part, int64_t num_nodes) {
+  if (part.header().NumElements() != num_nodes) return false;
+  return ForEachInt(part,
+                    [&](int64_t position, int64_t value) {
+                      return value == 0 || value == 1
+                                 ? absl::OkStatus()
+                                 : part.ErrorAt(position, "is more than 1");
+                    })
+      .ok();
+}
+
+absl::Status CheckMaskHeader(const ArrayReader& part, int64_t num_nodes) {
+  const store::ArrayHeader& header = part.header();
+  if (header.type.IsFloat()) {
+    return part.Error(absl::StrCat("has ", Name(header.type),
+                                   " elements; a mask has bools or integers"));
+  }
+  if (header.shape == std::vector<int64_t>{num_nodes} ||
+      header.shape == std::vector<int64_t>{num_nodes, 1}) {
+    return absl::OkStatus();
+  }
+  return part.Error(absl::StrCat(
+      "has shape ", store::FormatShape(header.shape), "; with ", num_nodes,
+      " nodes a mask must be (", num_nodes, ",)",
+      header.shape.size() == 2 && header.shape[0] == num_nodes
+          ? ": each column is a split of its own, of which one can be imported"
+          : ""));
+}
+
 }  // namespace
 
-absl::Status CheckSplitHeader(const ArrayReader& part, int64_t num_nodes) {
+absl::Status CheckSplitHeader(const ArrayReader& part, int64_t num_nodes,
+                              bool is_mask) {
+  if (is_mask) return CheckMaskHeader(part, num_nodes);
   const store::ArrayHeader& header = part.header();
-  if (header.type.kind == store::ElementType::Kind::kBool) {
-    return part.Error("is a bool array; a list of node ids is needed");
-  }
+  // Whatever the type: numpy.array([]) is float64.
+  if (header.shape == std::vector<int64_t>{0}) return absl::OkStatus();
+  if (header.type.kind == store::ElementType::Kind::kBool) return IsAMask(part);
   if (header.type.IsFloat()) {
     return part.Error(absl::StrCat("has ", Name(header.type),
                                    " elements; node ids are integers"));
@@ -55,7 +114,6 @@ absl::Status CheckSplitHeader(const ArrayReader& part, int64_t num_nodes) {
                                    store::FormatShape(header.shape),
                                    "; a list of node ids has one dimension"));
   }
-  if (header.shape[0] == 0) return part.Error("is empty");
   if (header.shape[0] > num_nodes) {
     return part.Error(
         absl::StrCat("lists ", header.shape[0], " nodes of ", num_nodes));
@@ -64,39 +122,49 @@ absl::Status CheckSplitHeader(const ArrayReader& part, int64_t num_nodes) {
 }
 
 absl::StatusOr<SplitPart> ReadSplitPart(ImportContext& context,
-                                        ArrayReader& part, int64_t num_nodes,
+                                        ArrayReader& part, bool is_mask,
+                                        int64_t num_nodes,
                                         const std::vector<SplitPart>& others) {
   SplitPart read;
   read.name = BaseName(part.path());
   read.nodes.resize(static_cast<size_t>(num_nodes));
-  const int64_t count = part.header().shape[0];
   int64_t previous = -1;
-  std::vector<int64_t> block;
-  for (int64_t first = 0; first < count; first += kBlockElements) {
-    block.resize(static_cast<size_t>(std::min(kBlockElements, count - first)));
-    HEARTH_RETURN_IF_ERROR(part.ReadInts(first, absl::MakeSpan(block)));
-    for (size_t i = 0; i < block.size(); ++i) {
-      const std::string problem = ProblemWith(block[i], read, others);
-      if (!problem.empty()) {
-        return part.ErrorAt(first + static_cast<int64_t>(i), problem);
-      }
-      read.nodes[static_cast<size_t>(block[i])] = true;
-      read.was_sorted = read.was_sorted && previous < block[i];
-      previous = block[i];
-    }
-    HEARTH_RETURN_IF_ERROR(context.Advance(block.size() * sizeof(int64_t)));
-  }
+  HEARTH_RETURN_IF_ERROR(
+      ForEachInt(part, [&](int64_t position, int64_t value) -> absl::Status {
+        if (is_mask && value != 0 && value != 1) {
+          return part.ErrorAt(position,
+                              absl::StrCat("is ", value, "; a mask is 0 or 1"));
+        }
+        if (!is_mask || value == 1) {
+          const int64_t node = is_mask ? position : value;
+          const std::string problem = ProblemWith(node, read, others);
+          if (!problem.empty()) {
+            return !is_mask && LooksLikeMask(part, num_nodes)
+                       ? IsAMask(part)
+                       : part.ErrorAt(position, problem);
+          }
+          read.nodes[static_cast<size_t>(node)] = true;
+          read.was_sorted = read.was_sorted && previous < node;
+          previous = node;
+          ++read.num_nodes;
+        }
+        const bool ends_block = (position + 1) % kBlockElements == 0;
+        return ends_block ? context.Advance(kBlockElements * sizeof(int64_t))
+                          : absl::OkStatus();
+      }));
+  const int64_t rest = part.header().NumElements() % kBlockElements;
+  HEARTH_RETURN_IF_ERROR(
+      context.Advance(static_cast<uint64_t>(rest) * sizeof(int64_t)));
   return read;
 }
 
 absl::StatusOr<store::FinishedArray> WriteSplitPart(
     ImportContext& context, const SplitPart& part,
     const store::ArrayPlace& place, absl::string_view what) {
-  const int64_t count = std::count(part.nodes.begin(), part.nodes.end(), true);
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<store::ArrayWriter> writer,
       store::ArrayWriter::Create(context.files(), place, what,
-                                 store::DType::kInt64, {count},
+                                 store::DType::kInt64, {part.num_nodes},
                                  store::kStreamAccess));
   std::vector<int64_t> block;
   for (size_t node = 0; node < part.nodes.size(); ++node) {

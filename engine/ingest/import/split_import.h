@@ -17,22 +17,26 @@ namespace hearth::ingest {
 /// A set of nodes, one bit each.
 using NodeSet = std::vector<bool>;
 
-/// OK if `part` is an integer array of shape (K,), 0 < K <= num_nodes.
-absl::Status CheckSplitHeader(const ArrayReader& part, int64_t num_nodes);
+/// OK if `part` is an integer array of shape (K,), K <= num_nodes, or empty; of
+/// a mask, one of integers or bools of shape (num_nodes,) or (num_nodes, 1).
+absl::Status CheckSplitHeader(const ArrayReader& part, int64_t num_nodes,
+                              bool is_mask = false);
 
 /// One part of a split, read before.
 struct SplitPart {
   /// "train_idx.npy".
   std::string name;
   NodeSet nodes;
+  int64_t num_nodes = 0;
   bool was_sorted = true;
 };
 
 /// Reads the ids of a part: in range, each once, and in none of the `others`;
-/// with or without labels. INVALID_ARGUMENT naming the first offending
-/// position.
+/// with or without labels; or its mask, of 0 and 1. INVALID_ARGUMENT naming the
+/// first offending position, or saying that ids are a mask.
 absl::StatusOr<SplitPart> ReadSplitPart(ImportContext& context,
-                                        ArrayReader& part, int64_t num_nodes,
+                                        ArrayReader& part, bool is_mask,
+                                        int64_t num_nodes,
                                         const std::vector<SplitPart>& others);
 
 /// Writes the part's nodes as ascending int64 to `what`, such as "train".

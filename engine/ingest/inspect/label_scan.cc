@@ -1,6 +1,7 @@
 #include "engine/ingest/inspect/label_scan.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -29,6 +30,7 @@ store::LabelsView ViewOf(const store::NodeTypeEntry& nodes, int64_t num_rows,
   view.kind = nodes.label_kind;
   view.num_rows = num_rows;
   view.width = nodes.label_width;
+  view.partial = store::HasPartialLabels(nodes);
   switch (nodes.label_kind) {
     case store::LabelKind::kClasses:
       view.classes = {reinterpret_cast<const int32_t*>(bytes.data()),
@@ -44,6 +46,19 @@ store::LabelsView ViewOf(const store::NodeTypeEntry& nodes, int64_t num_rows,
       break;
   }
   return view;
+}
+
+uint64_t Count(int64_t count) { return static_cast<uint64_t>(count); }
+
+/// Whether a labeled row of several labels has one of them.
+bool HasOneLabel(const store::LabelsView& labels, int64_t row) {
+  const uint8_t* bits = labels.BitRow(row);
+  int count = 0;
+  for (int64_t i = 0; i < store::MultiLabelRowBytes(labels.width); ++i) {
+    count += std::popcount(bits[i]);
+  }
+  // One more bit tells that it is labeled.
+  return count == 2;
 }
 
 class LabelScan {
@@ -97,18 +112,24 @@ class LabelScan {
         counts_.begin(),
         counts_.begin() + std::min(counts_.size(), kMaxListedStatistics));
     probes.num_train_unlabeled = num_train_unlabeled_;
+    probes.one_label_each =
+        nodes_.label_kind == store::LabelKind::kMultiLabel &&
+        nodes_.label_width > 1 && num_with_one_label_ > 0 &&
+        num_with_one_label_ + num_unlabeled_ == Count(nodes_.num_nodes);
     if (nodes_.label_kind != store::LabelKind::kClasses) return;
+    const bool counted_all = counts_.size() == Count(nodes_.label_width);
     for (size_t i = counts_.size(); i-- > 0;) {
+      if (counts_[i] == 0 && counted_all) {
+        ++probes.num_empty_classes;
+        probes.first_empty_class = static_cast<int64_t>(i);
+      }
       if (counts_[i] == 0 || trained_[i]) continue;
       ++probes.num_untrained_classes;
       probes.first_untrained_class = static_cast<int64_t>(i);
     }
     const auto labeled = static_cast<double>(nodes_.num_nodes) -
                          static_cast<double>(num_unlabeled_);
-    if (labeled == 0 ||
-        counts_.size() < static_cast<size_t>(nodes_.label_width)) {
-      return;
-    }
+    if (labeled == 0 || !counted_all) return;
     double chance = 0;
     for (const uint64_t count : counts_) {
       const double share = static_cast<double>(count) / labeled;
@@ -125,6 +146,7 @@ class LabelScan {
       const auto label = static_cast<size_t>(labels.classes[row]);
       if (label < counts_.size()) ++counts_[label];
     } else if (labels.kind == store::LabelKind::kMultiLabel) {
+      num_with_one_label_ += HasOneLabel(labels, row);
       const size_t listed = std::min(counts_.size(), kMaxListedStatistics);
       for (size_t i = 0; i < listed; ++i) {
         counts_[i] +=
@@ -148,6 +170,7 @@ class LabelScan {
   std::vector<uint64_t> counts_;
   std::vector<bool> trained_;
   uint64_t num_unlabeled_ = 0;
+  uint64_t num_with_one_label_ = 0;
   uint64_t num_train_unlabeled_ = 0;
 };
 

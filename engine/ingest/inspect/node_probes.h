@@ -23,6 +23,12 @@ struct NodeProbes {
   /// Classes of labeled nodes that no training node has, and the first of them.
   uint64_t num_untrained_classes = 0;
   int64_t first_untrained_class = 0;
+  /// Classes that no node has, and the first of them. 0 where the classes were
+  /// too many to count.
+  uint64_t num_empty_classes = 0;
+  int64_t first_empty_class = 0;
+  /// Whether each labeled node has exactly one of several labels.
+  bool one_label_each = false;
   /// Homophily of edges that join nodes at random: the sum of the squared
   /// shares of the classes. Absent without classes.
   std::optional<double> chance_homophily;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iterator>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -86,6 +87,12 @@ class NodeWarnings {
 
   void FindInLabels() {
     if (nodes_.labels.path.empty() || num_train_ == 0) return;
+    for (const auto& [part, file] : {std::pair("validation", &nodes_.valid),
+                                     std::pair("test", &nodes_.test)}) {
+      if (!file->path.empty()) continue;
+      Warn("there are no ", part, " nodes: jobs leave the ", part, " out");
+    }
+    FindInClasses();
     if (probes_.num_train_unlabeled > 0) {
       Warn(probes_.num_train_unlabeled, " of ", num_train_,
            " training nodes have no label; jobs leave them out");
@@ -96,6 +103,29 @@ class NodeWarnings {
            "first of them ",
            probes_.first_untrained_class, ": they cannot be learned");
     }
+  }
+
+  void FindInClasses() {
+    if (probes_.one_label_each) {
+      Warn("each has exactly one of ", nodes_.label_width,
+           " labels: are they classes (one-hot)? Given as one number a node, "
+           "they are trained as classes");
+    }
+    const uint64_t empty = probes_.num_empty_classes;
+    const int64_t first = probes_.first_empty_class;
+    if (empty == 0) return;
+    std::string cause = "the model has an output for each";
+    const auto last = static_cast<size_t>(nodes_.label_width - 1);
+    if (last == UINT8_MAX && last < statistics_.class_counts.size()) {
+      cause =
+          absl::StrCat("class ", last, ", of ", statistics_.class_counts[last],
+                       " nodes, may stand for no label, which is -1 or NaN");
+    } else if (empty == 1 && first == 0) {
+      cause = "do the labels begin at 1?";
+    }
+    Warn(empty, " of ", nodes_.label_width, " classes have no nodes",
+         empty == 1 ? ", class " : ", the first of them class ", first, ": ",
+         cause);
   }
 
   void FindInColumns(const FeatureStatistics& features) {

@@ -29,6 +29,9 @@ class WarningsTest : public testing::Test {
     nodes.labels.path = "paper.labels.npy";
     nodes.train.path = "paper.train.npy";
     nodes.train.shape = {100};
+    nodes.valid.path = "paper.valid.npy";
+    nodes.test.path = "paper.test.npy";
+    nodes.label_width = 4;
     manifest_.node_types = {nodes};
     store::EdgeTypeEntry edges;
     edges.name = "cites";
@@ -97,6 +100,38 @@ TEST_F(WarningsTest, ClassesWithoutATrainingNode) {
   // There are no training nodes.
   manifest_.node_types[0].train = {};
   ExpectNone();
+}
+
+TEST_F(WarningsTest, PartsOfTheSplitThatAreNotThere) {
+  manifest_.node_types[0].valid = {};
+  ExpectWarning("nodes \"paper\": there are no validation nodes");
+  manifest_.node_types[0].test = {};
+  EXPECT_THAT(Find(),
+              ElementsAre(HasSubstr("validation"), HasSubstr("test nodes")));
+  // Nothing is trained without training nodes.
+  manifest_.node_types[0].train = {};
+  ExpectNone();
+}
+
+TEST_F(WarningsTest, ClassesWithoutNodes) {
+  probes_.num_empty_classes = 1;
+  ExpectWarning(
+      "1 of 4 classes have no nodes, class 0: do the labels begin at 1?");
+  probes_.num_empty_classes = 2;
+  probes_.first_empty_class = 1;
+  ExpectWarning(
+      "2 of 4 classes have no nodes, the first of them class 1: the model has "
+      "an output for each");
+  manifest_.node_types[0].label_width = 256;
+  nodes().class_counts.assign(256, 0);
+  nodes().class_counts[255] = 40;
+  ExpectWarning("class 255, of 40 nodes, may stand for no label");
+}
+
+TEST_F(WarningsTest, OneLabelEach) {
+  probes_.one_label_each = true;
+  ExpectWarning(
+      "each has exactly one of 4 labels: are they classes (one-hot)?");
 }
 
 TEST_F(WarningsTest, LabelsAmongTheFeatures) {

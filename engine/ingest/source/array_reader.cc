@@ -57,22 +57,35 @@ std::string Describe(const store::ArrayHeader& header) {
                       store::FormatShape(header.shape));
 }
 
-absl::StatusOr<std::unique_ptr<io::ReadableFile>> OpenSource(
+}  // namespace
+
+absl::Status CheckIsNoLink(io::FileSystem& files, const std::string& path) {
+  // An entry of its folder that leads to nothing is a link.
+  const size_t slash = path.find_last_of('/');
+  if (slash == std::string::npos) return absl::OkStatus();
+  const absl::StatusOr<std::vector<std::string>> names =
+      files.List(slash == 0 ? "/" : path.substr(0, slash));
+  if (!names.ok() || std::find(names->begin(), names->end(),
+                               path.substr(slash + 1)) == names->end()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": is a link to nothing"));
+}
+
+absl::StatusOr<std::unique_ptr<io::ReadableFile>> OpenSourceFile(
     io::FileSystem& files, const std::string& path) {
   absl::StatusOr<std::unique_ptr<io::ReadableFile>> file =
       files.OpenForRead(path);
-  if (absl::IsNotFound(file.status())) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": is missing"));
-  }
-  return file;
+  if (!absl::IsNotFound(file.status())) return file;
+  HEARTH_RETURN_IF_ERROR(CheckIsNoLink(files, path));
+  return absl::InvalidArgumentError(absl::StrCat(path, ": is missing"));
 }
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<ArrayReader>> ArrayReader::OpenNpy(
     io::FileSystem& files, const std::string& path) {
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
-                          OpenSource(files, path));
+                          OpenSourceFile(files, path));
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<ArrayReader> reader,
                           ReadNpy(std::move(file)));
   reader->has_own_file_ = true;
@@ -82,7 +95,7 @@ absl::StatusOr<std::unique_ptr<ArrayReader>> ArrayReader::OpenNpy(
 absl::StatusOr<std::unique_ptr<ArrayReader>> ArrayReader::OpenRaw(
     io::FileSystem& files, const std::string& path, store::ArrayHeader header) {
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
-                          OpenSource(files, path));
+                          OpenSourceFile(files, path));
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<ArrayReader> reader,
                           ReadRaw(std::move(file), std::move(header)));
   const uint64_t size = reader->info_.size_bytes;

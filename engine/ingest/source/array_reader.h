@@ -16,6 +16,14 @@
 
 namespace hearth::ingest {
 
+/// Opens a file of a source. INVALID_ARGUMENT, saying so, if it is missing or a
+/// link to nothing; else as io::FileSystem::OpenForRead.
+absl::StatusOr<std::unique_ptr<io::ReadableFile>> OpenSourceFile(
+    io::FileSystem& files, const std::string& path);
+
+/// INVALID_ARGUMENT if `path`, which leads to nothing, is a link.
+absl::Status CheckIsNoLink(io::FileSystem& files, const std::string& path);
+
 /// Reads a foreign array block by block, whatever its element type and file:
 /// .npy, raw, or a part of an archive. Positions count elements in the order of
 /// the file. Thread-compatible.
@@ -55,6 +63,10 @@ class ArrayReader {
   void TakeAsBFloat16() {
     header_.type.kind = store::ElementType::Kind::kBFloat;
   }
+
+  /// Takes a list of numbers as a matrix of one column. REQUIRES: one
+  /// dimension.
+  void TakeAsColumn() { header_.shape.push_back(1); }
 
   /// Raw bytes, from element `first` on.
   absl::Status ReadBytes(int64_t first, absl::Span<std::byte> out);

@@ -31,6 +31,9 @@ void ScatterColumn(const std::vector<std::byte>& column, int64_t item_bytes,
                    int64_t num_columns, int64_t index, std::byte* block) {
   const int64_t num_rows = static_cast<int64_t>(column.size()) / item_bytes;
   switch (item_bytes) {
+    case 1:
+      return Scatter<uint8_t>(column.data(), num_rows, num_columns, index,
+                              block);
     case 2:
       return Scatter<uint16_t>(column.data(), num_rows, num_columns, index,
                                block);
@@ -72,12 +75,13 @@ int64_t BlockRows(uint64_t row_bytes, uint64_t stored_row_bytes,
 
 RowSource::RowSource(ArrayReader& matrix,
                      std::unique_ptr<io::ReadableFile> scanned,
-                     int64_t block_rows)
+                     int64_t block_rows, int64_t stored_item_bytes)
     : matrix_(matrix),
       scanned_(std::move(scanned)),
       num_rows_(matrix.header().shape[0]),
       num_columns_(matrix.header().shape[1]),
       item_bytes_(matrix.header().type.item_bytes),
+      stored_item_bytes_(stored_item_bytes),
       row_bytes_(static_cast<uint64_t>(num_columns_ * item_bytes_)),
       block_rows_(block_rows) {}
 
@@ -87,8 +91,11 @@ absl::StatusOr<RowSource> RowSource::Open(io::FileSystem& files,
                                           uint64_t block_limit_bytes) {
   const store::ArrayHeader& header = matrix.header();
   const auto columns = static_cast<uint64_t>(header.shape[1]);
+  const uint64_t stored_row_bytes =
+      columns * static_cast<uint64_t>(stored_item_bytes);
   const uint64_t row_bytes =
-      columns * static_cast<uint64_t>(header.type.item_bytes);
+      std::max(columns * static_cast<uint64_t>(header.type.item_bytes),
+               stored_row_bytes);
   if (row_bytes > block_limit_bytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat(matrix.path(), ": a row has ", FormatByteSize(row_bytes),
@@ -99,8 +106,7 @@ absl::StatusOr<RowSource> RowSource::Open(io::FileSystem& files,
       header.fortran_order ? block_limit_bytes
                            : std::min(block_limit_bytes, kMaxSequentialBytes);
   const int64_t block_rows =
-      BlockRows(row_bytes, columns * static_cast<uint64_t>(stored_item_bytes),
-                wanted_bytes, block_limit_bytes);
+      BlockRows(row_bytes, stored_row_bytes, wanted_bytes, block_limit_bytes);
   std::unique_ptr<io::ReadableFile> scanned;
   const bool aligned =
       header.data_offset % static_cast<uint64_t>(header.type.item_bytes) == 0;
@@ -108,7 +114,7 @@ absl::StatusOr<RowSource> RowSource::Open(io::FileSystem& files,
     HEARTH_ASSIGN_OR_RETURN(scanned, OpenScanned(files, matrix));
   }
   return RowSource(matrix, std::move(scanned),
-                   std::min(block_rows, header.shape[0]));
+                   std::min(block_rows, header.shape[0]), stored_item_bytes);
 }
 
 uint64_t RowSource::memory_bytes() const {

@@ -28,9 +28,10 @@ struct RowBlock {
 /// blocks are as large as the limit allows. Single-owner.
 class RowSource {
  public:
-  /// Blocks of at most `block_limit_bytes`; RESOURCE_EXHAUSTED if a row does
-  /// not fit. As they are stored their rows have `stored_item_bytes` each: all
-  /// blocks but the last have a multiple of 4 KiB of these, where that fits.
+  /// Blocks of at most `block_limit_bytes`, as they are and as they are stored,
+  /// their items then of `stored_item_bytes` each; RESOURCE_EXHAUSTED if a row
+  /// does not fit. All blocks but the last are stored as a multiple of 4 KiB,
+  /// where that fits.
   /// FAILED_PRECONDITION if the file changed since it was opened.
   static absl::StatusOr<RowSource> Open(io::FileSystem& files,
                                         ArrayReader& matrix,
@@ -41,9 +42,13 @@ class RowSource {
     return (num_rows_ + block_rows_ - 1) / block_rows_;
   }
 
-  /// Bytes of a block's rows at most.
+  /// Bytes of a block's rows at most, as they are and as they are stored.
   uint64_t block_bytes() const {
     return static_cast<uint64_t>(block_rows_) * row_bytes_;
+  }
+  uint64_t stored_block_bytes() const {
+    return static_cast<uint64_t>(block_rows_ * num_columns_ *
+                                 stored_item_bytes_);
   }
 
   /// Memory that Read needs.
@@ -55,7 +60,7 @@ class RowSource {
 
  private:
   RowSource(ArrayReader& matrix, std::unique_ptr<io::ReadableFile> scanned,
-            int64_t block_rows);
+            int64_t block_rows, int64_t stored_item_bytes);
 
   absl::Status ReadRows(const RowBlock& block, absl::Span<std::byte> rows);
 
@@ -65,6 +70,7 @@ class RowSource {
   int64_t num_rows_;
   int64_t num_columns_;
   int64_t item_bytes_;
+  int64_t stored_item_bytes_;
   uint64_t row_bytes_;
   int64_t block_rows_;
   /// One column of a block of a matrix in Fortran order.

@@ -10,6 +10,10 @@
 namespace hearth::ingest {
 namespace {
 
+std::string BaseName(const std::string& path) {
+  return path.substr(path.find_last_of('/') + 1);
+}
+
 /// INVALID_ARGUMENT if the name is empty or among `seen`, where it is added.
 absl::Status CheckNewName(const std::string& source, const char* what,
                           const std::string& name,
@@ -42,9 +46,6 @@ absl::Status SourceGraph::CheckTypes(const std::string& source) const {
   std::set<std::string> names;
   for (const SourceNodes& some : nodes) {
     HEARTH_RETURN_IF_ERROR(CheckNewName(source, "node", some.type, names));
-    if (some.num_nodes > 0) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(source, ": has no nodes of type \"", some.type, "\""));
   }
   names.clear();
   for (const SourceEdges& some : edges) {
@@ -62,6 +63,53 @@ absl::Status SourceGraph::CheckTypes(const std::string& source) const {
       absl::StrCat(source, ": has no ", nodes.empty() ? "nodes" : "edges"));
 }
 
+absl::Status SourceGraph::LeaveOutEmptyTypes(const std::string& source) {
+  for (const SourceNodes& empty : nodes) {
+    if (empty.num_nodes > 0) continue;
+    std::string left_out;
+    for (const SourceEdges& some : edges) {
+      if (some.source_type != empty.type &&
+          some.destination_type != empty.type) {
+        continue;
+      }
+      const int64_t count = some.edges != nullptr
+                                ? some.edges->num_edges()
+                                : some.indices->header().NumElements();
+      if (count > 0) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            source, ": has ", count, " edges of type \"",
+            absl::Utf8SafeCEscape(some.type), "\", but no nodes of type \"",
+            absl::Utf8SafeCEscape(empty.type), "\""));
+      }
+      absl::StrAppend(&left_out, ", and so are the edges \"", some.type, "\"");
+    }
+    warnings.push_back(absl::StrCat("nodes \"", empty.type,
+                                    "\": there are none; the type is left out",
+                                    left_out));
+    std::erase_if(edges, [&](const SourceEdges& some) {
+      return some.source_type == empty.type ||
+             some.destination_type == empty.type;
+    });
+  }
+  std::erase_if(nodes,
+                [](const SourceNodes& some) { return some.num_nodes == 0; });
+  if (!nodes.empty() && !edges.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      source, ": has no ", nodes.empty() ? "nodes" : "edges among its nodes"));
+}
+
+void SourceGraph::TakeFeaturesAsColumns() {
+  for (SourceNodes& some : nodes) {
+    if (some.features == nullptr || some.features->header().shape.size() != 1) {
+      continue;
+    }
+    some.features->TakeAsColumn();
+    transforms.push_back(
+        absl::StrCat(BaseName(some.features->path()),
+                     ": a list of numbers taken as a matrix of one column"));
+  }
+}
+
 void SourceGraph::TakeFeaturesAsBFloat16() {
   for (SourceNodes& some : nodes) {
     if (some.features == nullptr ||
@@ -70,8 +118,7 @@ void SourceGraph::TakeFeaturesAsBFloat16() {
       continue;
     }
     some.features->TakeAsBFloat16();
-    const std::string& path = some.features->path();
-    transforms.push_back(absl::StrCat(path.substr(path.find_last_of('/') + 1),
+    transforms.push_back(absl::StrCat(BaseName(some.features->path()),
                                       ": uint16 taken as bfloat16"));
   }
 }

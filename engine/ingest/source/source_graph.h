@@ -29,6 +29,8 @@ struct SourceNodes {
   std::optional<store::LabelKind> label_kind = std::nullopt;
   /// [number of nodes in the part] ids: train, valid, test.
   std::array<std::unique_ptr<ArrayReader>, 3> split;
+  /// Parts that are [num_nodes] masks instead: 1 or true for each node in it.
+  std::array<bool, 3> split_is_mask = {};
   /// [num_nodes] int64: what the source calls the nodes; or else text, uint8
   /// [bytes]: the ids with "\n" between them.
   std::unique_ptr<ArrayReader> ids;
@@ -72,8 +74,17 @@ struct SourceGraph {
   EdgeEnds EndsOf(const SourceEdges& edges) const;
 
   /// INVALID_ARGUMENT for types that are named twice, nameless or not there,
-  /// and for a graph without nodes or edge types; `source` is for messages.
+  /// and for a graph without node or edge types; `source` is for messages.
   absl::Status CheckTypes(const std::string& source) const;
+
+  /// Leaves out node types without nodes, with the edge types that they are an
+  /// end of, and tells so in `warnings`. INVALID_ARGUMENT if such an edge type
+  /// has edges, or nothing is left. REQUIRES: CheckTypes.
+  absl::Status LeaveOutEmptyTypes(const std::string& source);
+
+  /// Takes features of one dimension as matrices of one column, and says so in
+  /// `transforms`.
+  void TakeFeaturesAsColumns();
 
   /// Takes features that are uint16 as bfloat16, and says so in `transforms`.
   void TakeFeaturesAsBFloat16();
