@@ -1,6 +1,7 @@
 #include "engine/job/batch_measurement.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -27,7 +28,7 @@ using strategy::BatchBound;
 using strategy::Pass;
 
 // The version of the file and of its meaning.
-constexpr int kFormat = 2;
+constexpr int kFormat = 3;
 constexpr uint64_t kMaxFileBytes = 1 << 20;
 
 // All that the result depends on.
@@ -59,8 +60,14 @@ ordered_json KeyOf(const MeasuredPasses& of) {
 }
 
 ordered_json ToJson(const BatchShape& shape) {
+  ordered_json relations = ordered_json::array();
+  for (const sample::RelationEnds& ends : shape.relations) {
+    relations.push_back({ends.sources, ends.destinations, ends.larger_ends,
+                         ends.most_sources, ends.most_destinations});
+  }
   return {{"nodes", shape.nodes},
           {"edges", shape.edges},
+          {"relations", relations},
           {"listed_edges", shape.listed_edges},
           {"types_per_node", shape.types_per_node}};
 }
@@ -75,8 +82,18 @@ std::string Serialize(const ordered_json& key, const BatchBound& measured) {
 
 // Sealed, so as it was written.
 BatchShape FromJson(const nlohmann::json& json) {
+  std::vector<sample::RelationEnds> relations;
+  for (const auto& ends :
+       json.value("relations", std::vector<std::array<int64_t, 5>>())) {
+    relations.push_back({.sources = ends[0],
+                         .destinations = ends[1],
+                         .larger_ends = ends[2],
+                         .most_sources = ends[3],
+                         .most_destinations = ends[4]});
+  }
   return {.nodes = json.value("nodes", std::vector<int64_t>()),
           .edges = json.value("edges", std::vector<int64_t>()),
+          .relations = std::move(relations),
           .listed_edges = json.value("listed_edges", int64_t{0}),
           .types_per_node = json.value("types_per_node", int64_t{0})};
 }
@@ -97,7 +114,8 @@ bool Parse(absl::string_view text, const ordered_json& key,
   BatchShape likely = FromJson((*json)["likely"]);
   for (const BatchShape* shape : {&largest, &likely}) {
     if (shape->edges.size() != num_layers ||
-        shape->nodes.size() != num_layers + 1) {
+        shape->nodes.size() != num_layers + 1 ||
+        shape->relations.size() != measured.bound.relations.size()) {
       return false;
     }
   }

@@ -7,9 +7,9 @@
 // generation and the one before are there. Writing one:
 //   1. write it to a temporary file, sync that;
 //   2. rename it over the generation before the last, sync the folder.
-// Reading: the metadata of both; then the tensors of the newer one, and of the
-// older one if those are damaged. A damaged file is left where it is: the
-// generation after the next replaces it.
+// Finding: the metadata of both; then the checksum over the tensors of the
+// newer one, and of the older one if that is damaged. A damaged file is left
+// where it is: the generation after the next replaces it.
 //
 // Version 3 had one file, the even one, without a number (it reads as
 // generation 0), without checksums, with all epochs' reports and all losses.
@@ -62,18 +62,31 @@ absl::Span<const std::byte> BytesOf(absl::string_view text) {
 
 std::string CrcText(uint32_t crc) { return absl::StrFormat("%08x", crc); }
 
-// Covers names, types and shapes, too.
-std::string CrcOf(const store::TensorMap& tensors) {
-  uint32_t crc = 0;
-  for (const auto& [name, tensor] : tensors) {
-    crc = Crc32c(BytesOf(name), crc);
-    crc = Crc32c(BytesOf(store::Name(tensor.dtype)), crc);
-    crc = Crc32c({reinterpret_cast<const std::byte*>(tensor.shape.data()),
-                  tensor.shape.size() * sizeof(tensor.shape[0])},
-                 crc);
-    crc = Crc32c(tensor.data, crc);
+// The checksum of tensors in the order of their names: covers names, types and
+// shapes, too.
+class TensorsCrc {
+ public:
+  void AddTensor(const std::string& name, const store::Tensor& tensor) {
+    AddData(BytesOf(name));
+    AddData(BytesOf(store::Name(tensor.dtype)));
+    AddData({reinterpret_cast<const std::byte*>(tensor.shape.data()),
+             tensor.shape.size() * sizeof(tensor.shape[0])});
   }
-  return CrcText(crc);
+  void AddData(absl::Span<const std::byte> data) { crc_ = Crc32c(data, crc_); }
+
+  std::string Text() const { return CrcText(crc_); }
+
+ private:
+  uint32_t crc_ = 0;
+};
+
+std::string CrcOf(const store::TensorMap& tensors) {
+  TensorsCrc crc;
+  for (const auto& [name, tensor] : tensors) {
+    crc.AddTensor(name, tensor);
+    crc.AddData(tensor.data);
+  }
+  return crc.Text();
 }
 
 // The least version whose programs know all that is in it.
@@ -179,7 +192,7 @@ absl::StatusOr<Checkpoint> FromMetadata(Metadata& metadata) {
 }
 
 // Moves the file's tensors to where they belong in `checkpoint`.
-absl::Status SortTensors(store::TensorMap tensors, Checkpoint& checkpoint) {
+void SortTensors(store::TensorMap tensors, Checkpoint& checkpoint) {
   for (auto& [name, tensor] : tensors) {
     if (absl::StartsWith(name, kStatePrefix)) {
       checkpoint.state[name.substr(sizeof(kStatePrefix) - 1)] =
@@ -190,33 +203,67 @@ absl::Status SortTensors(store::TensorMap tensors, Checkpoint& checkpoint) {
     } else if (absl::StartsWith(name, kHistoryPrefix)) {
       checkpoint.histories[name.substr(sizeof(kHistoryPrefix) - 1)] =
           std::move(tensor);
-    } else if (name == kLosses && checkpoint.generation == 0) {
-      checkpoint.losses.Update(tensor.data);
-    } else {
-      return absl::DataLossError(absl::StrCat("unknown tensor ", name));
     }
   }
-  return absl::OkStatus();
 }
 
-absl::StatusOr<Checkpoint> FromContents(store::SafeTensors contents) {
-  HEARTH_ASSIGN_OR_RETURN(Checkpoint checkpoint,
-                          FromMetadata(contents.metadata));
-  if (checkpoint.generation > 0 &&
-      contents.metadata[kTensorsCrc] != CrcOf(contents.tensors)) {
-    return absl::DataLossError("the checksum of its tensors does not match");
+bool HasPlace(const std::string& name) {
+  return absl::StartsWith(name, kStatePrefix) ||
+         absl::StartsWith(name, kBestPrefix) ||
+         absl::StartsWith(name, kHistoryPrefix);
+}
+
+// Looks at the tensors of a file and keeps none of them.
+class TensorCheck final : public store::SafeTensorsVisitor {
+ public:
+  void OnTensor(const std::string& name, const store::Tensor& tensor) override {
+    crc_.AddTensor(name, tensor);
+    is_losses_ = name == kLosses;
+    has_losses_ |= is_losses_;
+    if (!is_losses_ && !HasPlace(name) && unknown_.empty()) unknown_ = name;
   }
-  HEARTH_RETURN_IF_ERROR(SortTensors(std::move(contents.tensors), checkpoint));
+  void OnData(absl::Span<const std::byte> piece) override {
+    crc_.AddData(piece);
+    if (is_losses_) losses_.Update(piece);
+  }
+
+  // Completes the checkpoint that has these tensors, in a file of `crc`.
+  absl::Status Complete(const std::string& crc, Checkpoint& checkpoint) {
+    if (checkpoint.generation > 0 && crc != crc_.Text()) {
+      return absl::DataLossError("the checksum of its tensors does not match");
+    }
+    if (has_losses_ && checkpoint.generation > 0) unknown_ = kLosses;
+    if (!unknown_.empty()) {
+      return absl::DataLossError(absl::StrCat("unknown tensor ", unknown_));
+    }
+    if (has_losses_) checkpoint.losses = std::move(losses_);
+    return absl::OkStatus();
+  }
+
+ private:
+  TensorsCrc crc_;
+  Sha256 losses_;
+  bool is_losses_ = false;
+  bool has_losses_ = false;
+  std::string unknown_;
+};
+
+// The checkpoint in a file whose tensors are whole, without them.
+absl::StatusOr<Checkpoint> CheckWhole(io::FileSystem& files,
+                                      const std::string& path) {
+  TensorCheck tensors;
+  HEARTH_ASSIGN_OR_RETURN(Metadata metadata,
+                          store::ScanSafeTensors(files, path, tensors));
+  absl::StatusOr<Checkpoint> checkpoint = FromMetadata(metadata);
+  HEARTH_RETURN_IF_ERROR(Annotate(checkpoint.status(), path));
+  HEARTH_RETURN_IF_ERROR(
+      Annotate(tensors.Complete(metadata[kTensorsCrc], *checkpoint), path));
   return checkpoint;
 }
 
-absl::StatusOr<Checkpoint> ReadWhole(io::FileSystem& files,
-                                     const std::string& path) {
-  HEARTH_ASSIGN_OR_RETURN(store::SafeTensors contents,
-                          store::ReadSafeTensors(files, path));
-  absl::StatusOr<Checkpoint> checkpoint = FromContents(std::move(contents));
-  HEARTH_RETURN_IF_ERROR(Annotate(checkpoint.status(), path));
-  return checkpoint;
+std::string PathOf(const std::string& directory, const Checkpoint& checkpoint) {
+  return io::JoinPath(directory,
+                      kFileNames[checkpoint.generation % kFileNames.size()]);
 }
 
 // A file, with its checkpoint without tensors.
@@ -295,16 +342,13 @@ absl::Status WriteCheckpoint(io::FileSystem& files,
   contents.metadata = {{kProgress, progress},
                        {kProgressCrc, CrcText(Crc32c(BytesOf(progress)))},
                        {kTensorsCrc, CrcOf(contents.tensors)}};
-  absl::Status status = store::WriteSafeTensors(
-      files,
-      io::JoinPath(directory,
-                   kFileNames[checkpoint.generation % kFileNames.size()]),
-      contents);
+  absl::Status status =
+      store::WriteSafeTensors(files, PathOf(directory, checkpoint), contents);
   if (!status.ok()) checkpoint.generation = last;
   return status;
 }
 
-absl::StatusOr<FoundCheckpoint> ReadCheckpoint(io::FileSystem& files,
+absl::StatusOr<FoundCheckpoint> FindCheckpoint(io::FileSystem& files,
                                                const std::string& directory,
                                                const std::string& fingerprint) {
   FoundCheckpoint found;
@@ -312,7 +356,7 @@ absl::StatusOr<FoundCheckpoint> ReadCheckpoint(io::FileSystem& files,
       const std::vector<Candidate> candidates,
       FindCandidates(files, directory, fingerprint, found.damages));
   for (const Candidate& candidate : candidates) {
-    absl::StatusOr<Checkpoint> checkpoint = ReadWhole(files, candidate.path);
+    absl::StatusOr<Checkpoint> checkpoint = CheckWhole(files, candidate.path);
     if (checkpoint.ok()) {
       found.checkpoint = *std::move(checkpoint);
       return found;
@@ -321,6 +365,23 @@ absl::StatusOr<FoundCheckpoint> ReadCheckpoint(io::FileSystem& files,
     found.damages.emplace_back(checkpoint.status().message());
   }
   return found;
+}
+
+absl::Status ReadTensors(io::FileSystem& files, const std::string& directory,
+                         Checkpoint& checkpoint) {
+  const std::string path = PathOf(directory, checkpoint);
+  HEARTH_ASSIGN_OR_RETURN(store::SafeTensors contents,
+                          store::ReadSafeTensors(files, path));
+  absl::StatusOr<Checkpoint> now = FromMetadata(contents.metadata);
+  HEARTH_RETURN_IF_ERROR(Annotate(now.status(), path));
+  if (now->generation != checkpoint.generation ||
+      (now->generation > 0 &&
+       contents.metadata[kTensorsCrc] != CrcOf(contents.tensors))) {
+    return absl::DataLossError(
+        absl::StrCat(path, ": has changed since the job began"));
+  }
+  SortTensors(std::move(contents.tensors), checkpoint);
+  return absl::OkStatus();
 }
 
 absl::Status RemoveCheckpoints(io::FileSystem& files,

@@ -57,9 +57,10 @@ struct Checkpoint {
   uint32_t resumes = 0;
 };
 
-/// The result of ReadCheckpoint.
+/// The result of FindCheckpoint.
 struct FoundCheckpoint {
-  /// The newest one that is whole; nullopt if there is none.
+  /// The newest one that is whole, without its tensors; nullopt if there is
+  /// none.
   std::optional<Checkpoint> checkpoint;
   /// The faults of the others, each text naming its file.
   std::vector<std::string> damages;
@@ -72,18 +73,25 @@ absl::Status WriteCheckpoint(io::FileSystem& files,
                              const std::string& directory,
                              Checkpoint& checkpoint);
 
-/// Reads the newest generation in `directory` that is whole, for a job on the
-/// dataset of this fingerprint. FAILED_PRECONDITION, naming the file, if it is
-/// of a version that is not known here, or of another dataset.
-absl::StatusOr<FoundCheckpoint> ReadCheckpoint(io::FileSystem& files,
+/// Finds the newest generation in `directory` that is whole, for a job on the
+/// dataset of this fingerprint: reads all of it, holds 1 MiB of it at a time,
+/// and leaves the tensors to ReadTensors, for which memory has to be reserved.
+/// FAILED_PRECONDITION, naming the file, if it is of a version that is not
+/// known here, or of another dataset.
+absl::StatusOr<FoundCheckpoint> FindCheckpoint(io::FileSystem& files,
                                                const std::string& directory,
                                                const std::string& fingerprint);
+
+/// Adds the tensors of `checkpoint`, which FindCheckpoint has found in
+/// `directory`. DATA_LOSS, naming the file, if it has changed since then.
+absl::Status ReadTensors(io::FileSystem& files, const std::string& directory,
+                         Checkpoint& checkpoint);
 
 /// Removes all generations in `directory`.
 absl::Status RemoveCheckpoints(io::FileSystem& files,
                                const std::string& directory);
 
-/// Whether ReadCheckpoint would give FAILED_PRECONDITION. Reads no tensors.
+/// Whether FindCheckpoint would give FAILED_PRECONDITION. Reads no tensors.
 absl::Status CheckCheckpoint(io::FileSystem& files,
                              const std::string& directory,
                              const std::string& fingerprint);

@@ -107,7 +107,15 @@ class CheckpointTest : public ::testing::Test {
   }
 
   absl::StatusOr<FoundCheckpoint> Read() {
-    return ReadCheckpoint(files_, directory_, kFingerprint);
+    absl::StatusOr<FoundCheckpoint> found =
+        FindCheckpoint(files_, directory_, kFingerprint);
+    if (found.ok() && found->checkpoint.has_value()) {
+      EXPECT_TRUE(found->checkpoint->state.empty()) << "not read yet";
+      const absl::Status status =
+          ReadTensors(files_, directory_, *found->checkpoint);
+      EXPECT_TRUE(status.ok()) << status;
+    }
+    return found;
   }
 
   std::string Contents(const std::string& name) {
@@ -291,7 +299,21 @@ TEST_F(CheckpointTest, AReadThatFailsIsNoDamage) {
   io::FaultyFileSystem faulty(files_);
   faulty.Inject({.for_good = true, .only = io::Operation::kRead});
   EXPECT_TRUE(absl::IsUnavailable(
-      ReadCheckpoint(faulty, directory_, kFingerprint).status()));
+      FindCheckpoint(faulty, directory_, kFingerprint).status()));
+}
+
+// Memory for them may be reserved in between.
+TEST_F(CheckpointTest, TensorsThatChangeBeforeTheyAreReadAreRefused) {
+  Write(MakeCheckpoint());
+  auto found = FindCheckpoint(files_, directory_, kFingerprint);
+  ASSERT_TRUE(found.ok() && found->checkpoint.has_value());
+  Checkpoint other = MakeCheckpoint();
+  other.generation = 2;
+  Write(std::move(other));
+  const absl::Status status =
+      ReadTensors(files_, directory_, *found->checkpoint);
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(kOdd));
 }
 
 TEST_F(CheckpointTest, AFailedWriteLeavesBothAndTheNumber) {
@@ -395,7 +417,7 @@ TEST_F(CheckpointTest, AnotherDatasetIsRefused) {
   Write(MakeCheckpoint());
   EXPECT_TRUE(CheckCheckpoint(files_, directory_, kFingerprint).ok());
   for (const absl::Status& status :
-       {ReadCheckpoint(files_, directory_, "other").status(),
+       {FindCheckpoint(files_, directory_, "other").status(),
         CheckCheckpoint(files_, directory_, "other")}) {
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(std::string(status.message()), HasSubstr("has changed"));

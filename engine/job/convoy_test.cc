@@ -387,6 +387,24 @@ TEST_F(ConvoyTest, AModelThatFindsNoMemoryHarmsNoOther) {
       << b->report.status();
 }
 
+TEST_F(ConvoyTest, AModelThatNeverFitsIsRefusedAloneThoughItComesFirst) {
+  const auto a = NewJob("a", 0);
+  const auto b = NewJob("b", PacedStep::kLarge);
+  convoys_->Expect(BoardingOf(*a));
+  convoys_->Expect(BoardingOf(*b));
+  std::jthread first([&] { RunOne(*b); });
+  while (!absl::StrContains(registry_->Text(), "hearth_convoy_members 1")) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  RunOne(*a);
+  first.join();
+  ASSERT_TRUE(a->report.ok()) << a->report.status();
+  EXPECT_EQ(a->report->loss_digest, DigestAlone(*a));
+  EXPECT_TRUE(absl::IsResourceExhausted(b->report.status()))
+      << b->report.status();
+  EXPECT_EQ(b->observer.running, 0);
+}
+
 TEST_F(ConvoyTest, DamagedDataIsTheErrorOfAll) {
   const auto a = NewJob("a", 0);
   const auto b = NewJob("b", 1);

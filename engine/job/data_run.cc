@@ -25,6 +25,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/io/read_queues.h"
 #include "engine/job/preparation_listener.h"
+#include "engine/store/residency.h"
 #include "engine/strategy/kinds.h"
 #include "engine/train/train_step.h"
 
@@ -114,16 +115,17 @@ const store::Dataset& DataRun::dataset() const {
   return lease_.has_value() ? lease_->dataset() : *data_->dataset;
 }
 
-absl::Status DataRun::TakeStrategy(
-    absl::FunctionRef<uint64_t(const sample::BatchShape&)> model_bytes) {
+absl::Status DataRun::TakeStrategy(const ModelNeed& model) {
+  // From here on it is a part of what is reserved for all.
+  data_->memory = {};
   HEARTH_ASSIGN_OR_RETURN(
-      lease_, StrategyLease::Take(environment_, std::move(data_->dataset),
+      lease_, StrategyLease::Take(environment_, data_->dataset,
                                   {.data = data_->data,
                                    .pipeline = options_.pipeline,
                                    .labels = data_->labels,
                                    .passes = data_->passes.Kinds(),
                                    .embedding_width = options_.embedding_width,
-                                   .model_bytes = model_bytes,
+                                   .model = model,
                                    .partition = data_->PartitionOrNull()},
                                   observer_, stop_));
   data_->labels = {};
@@ -178,6 +180,18 @@ DataRun::FinishAhead() {
   observer_.OnLog(Severity::kWarning,
                   absl::StrCat("preparing ahead: ", report.status().message()));
   return std::nullopt;
+}
+
+absl::StatusOr<const store::SelfLoops*> DataRun::CountSelfLoops() {
+  if (dataset().manifest().is_typed()) return nullptr;
+  if (!self_loops_.has_value()) {
+    HEARTH_ASSIGN_OR_RETURN(
+        const std::unique_ptr<store::LoadedTopology> topology,
+        dataset().LoadTopology(store::Residency::kMapped, stop_));
+    HEARTH_ASSIGN_OR_RETURN(self_loops_,
+                            store::SelfLoops::Count(*topology, stop_));
+  }
+  return self_loops_->empty() ? nullptr : &*self_loops_;
 }
 
 void DataRun::LogAhead() {

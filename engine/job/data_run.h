@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/job/history_choice.h"
 #include "engine/job/job_data.h"
 #include "engine/job/job_environment.h"
 #include "engine/job/job_passes.h"
+#include "engine/job/job_sizes.h"
 #include "engine/job/observer.h"
 #include "engine/job/report.h"
 #include "engine/job/running_jobs.h"
@@ -22,6 +22,7 @@
 #include "engine/job/train_job_options.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/store/dataset.h"
+#include "engine/store/self_loops.h"
 #include "engine/strategy/budget.h"
 #include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/strategy.h"
@@ -76,11 +77,12 @@ class DataRun {
                                         : strategy::MemoryEstimate();
   }
 
-  /// Reserves memory for the strategy and for models that take `model_bytes`
-  /// for batches of a shape, and takes a warm strategy or makes one. To be
-  /// called once, before what follows. Errors as StrategyLease::Take.
-  absl::Status TakeStrategy(
-      absl::FunctionRef<uint64_t(const sample::BatchShape&)> model_bytes);
+  /// Reserves memory for the strategy and for `model`, and takes a warm
+  /// strategy or makes one. To be called before what follows, once, or again
+  /// for another model while memory is refused. Errors as StrategyLease::Take.
+  absl::Status TakeStrategy(const ModelNeed& model);
+  /// Whether TakeStrategy got as far as having the memory.
+  bool has_memory() const { return data_->dataset == nullptr; }
 
   /// Prepares the passes of a period of epochs (JobPasses::OfPeriod). Errors as
   /// Strategy::Prepare.
@@ -93,6 +95,11 @@ class DataRun {
   /// Gives the observer the log lines of the preparation on the other thread
   /// since the last call.
   void LogAhead();
+
+  /// The graph's self loops, counted at the first call: for which memory has to
+  /// be reserved (SelfLoopBytes). Null where there are none, and for a graph of
+  /// several types. Errors as store::SelfLoops::Count.
+  absl::StatusOr<const store::SelfLoops*> CountSelfLoops();
 
   /// Delivers all batches of `pass`, one of passes(), to `consumer`. Errors and
   /// `report` as of Strategy::Run; where the strategy does not know the bytes
@@ -162,6 +169,7 @@ class DataRun {
   // The dataset moves on to the lease, and labels go once it is there.
   std::optional<JobData> data_;
   std::optional<StrategyLease> lease_;
+  std::optional<store::SelfLoops> self_loops_;
   // The period that the strategy is prepared for; -1 = none yet.
   int64_t period_ = -1;
   std::vector<PeriodPreparation> preparations_;

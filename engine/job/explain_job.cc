@@ -74,6 +74,7 @@ class ExplainRun {
     dataset_ = std::move(data.dataset);
     labels_ = std::move(data.labels);
     partition_ = std::move(data.partition);
+    opening_ = std::move(data.memory);
     passes_ = std::move(data.passes);
     data_ = std::move(data.data);
     report_.history = std::move(data.history);
@@ -85,17 +86,21 @@ class ExplainRun {
   // The memory that the job would hold, and that of this one.
   absl::Status ReserveMemory() {
     const std::vector<strategy::Pass> kinds = passes_->Kinds();
-    const uint64_t ranking = RankingBytes(options_, *dataset_, *passes_);
+    const uint64_t besides = RankingBytes(options_, *dataset_, *passes_) +
+                             SelfLoopBytes(options_, *dataset_);
     const auto model_bytes = [&](const sample::BatchShape& shape) {
-      return step_->MemoryBytes(shape) + ranking;
+      return step_->MemoryBytes(shape) + besides;
     };
+    const ModelNeed model = {.bytes = model_bytes,
+                             .parameter_bytes = step_->ParameterBytes(),
+                             .kept_bytes = step_->KeptBytes() + besides};
     const StrategyUse use = {
         .data = data_,
         .pipeline = options_.pipeline,
         .labels = labels_,
         .passes = kinds,
         .embedding_width = train::HiddenWidth(options_.train.model),
-        .model_bytes = model_bytes,
+        .model = model,
         .partition = partition_.has_value() ? &*partition_ : nullptr};
     HEARTH_ASSIGN_OR_RETURN(const JobSizes sizes,
                             FindJobSizes(environment_, *dataset_, use, stop_));
@@ -116,6 +121,8 @@ class ExplainRun {
         strategy::EstimateForecastMemory(chosen_.strategy, basis);
     AddJobShares(use, sizes.batches, own);
     AddGpuShare(options_.train, *step_, largest, own);
+    HEARTH_RETURN_IF_ERROR(CheckFits(environment_, use, own));
+    opening_ = {};
     return environment_.memory.Reserve(own, reservation_);
   }
 
@@ -209,6 +216,8 @@ class ExplainRun {
   // Configuration that the job would have, so that it fits.
   strategy::StrategyConfiguration chosen_;
   std::unique_ptr<train::TrainStep> step_;
+  // For what is opened; then for all.
+  MemoryLedger::Reservation opening_;
   MemoryLedger::Reservation reservation_;
   ExplainReport report_;
 };

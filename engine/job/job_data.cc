@@ -19,7 +19,9 @@
 #include "engine/store/label_kind.h"
 #include "engine/store/manifest.h"
 #include "engine/store/row_format.h"
+#include "engine/store/self_loops.h"
 #include "engine/strategy/kinds.h"
+#include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/metric.h"
 #include "engine/train/ranking.h"
@@ -82,6 +84,19 @@ std::vector<int64_t> CountClasses(const store::Labels& labels,
   return counts;
 }
 
+// The labels, and the splits: as they are read, without unlabeled nodes, and in
+// the order of an epoch.
+strategy::MemoryEstimate OpeningMemory(const store::Dataset& dataset) {
+  const store::NodeTypeEntry& nodes =
+      dataset.manifest().node_types[dataset.target_type()];
+  strategy::MemoryEstimate estimate;
+  estimate.Add("labels", nodes.labels.file_size_bytes);
+  estimate.Add("seeds",
+               3 * (nodes.train.file_size_bytes + nodes.valid.file_size_bytes +
+                    nodes.test.file_size_bytes));
+  return estimate;
+}
+
 }  // namespace
 
 absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
@@ -99,6 +114,9 @@ absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
     HEARTH_RETURN_IF_ERROR(dataset->ChooseTarget(data.target));
   }
   HEARTH_RETURN_IF_ERROR(CheckTrainable(*dataset, data));
+  MemoryLedger::Reservation memory;
+  HEARTH_RETURN_IF_ERROR(
+      environment.memory.Reserve(OpeningMemory(*dataset), memory));
   HEARTH_ASSIGN_OR_RETURN(store::Labels labels, dataset->LoadLabels());
   HEARTH_ASSIGN_OR_RETURN(store::Split split, dataset->LoadSplit());
   if (options.training_only) {
@@ -135,7 +153,8 @@ absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
   JobPasses passes(data, std::move(training), std::move(nodes.valid),
                    std::move(nodes.test), std::move(fanouts_of));
   passes.SetClassCounts(std::move(class_counts));
-  JobData opened = {.dataset = std::move(dataset),
+  JobData opened = {.memory = std::move(memory),
+                    .dataset = std::move(dataset),
                     .labels = std::move(labels),
                     .partition = std::move(partition),
                     .passes = std::move(passes),
@@ -168,6 +187,16 @@ absl::StatusOr<std::unique_ptr<train::TrainStep>> NewModel(
     DescribeTypes(manifest, dataset.target_type(), shape);
   }
   return environment.new_train_step(options.train, shape);
+}
+
+uint64_t SelfLoopBytes(const TrainJobOptions& options,
+                       const store::Dataset& dataset) {
+  const store::Manifest& manifest = dataset.manifest();
+  if (!train::CountsSelfLoops(options.train.model) || manifest.is_typed()) {
+    return 0;
+  }
+  return store::SelfLoops::MemoryBytes(manifest.node_types[0].num_nodes,
+                                       manifest.edge_types[0].num_edges);
 }
 
 uint64_t RankingBytes(const TrainJobOptions& options,

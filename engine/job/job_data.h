@@ -12,6 +12,7 @@
 #include "engine/job/job_environment.h"
 #include "engine/job/job_partition.h"
 #include "engine/job/job_passes.h"
+#include "engine/job/memory_ledger.h"
 #include "engine/job/observer.h"
 #include "engine/job/train_job_options.h"
 #include "engine/store/dataset.h"
@@ -23,6 +24,9 @@ namespace hearth::job {
 
 /// The opened data of a job.
 struct JobData {
+  /// For what is opened here, labels and splits: to be given back when all of
+  /// the job's memory is reserved, with what the strategy then holds of them.
+  MemoryLedger::Reservation memory;
   std::unique_ptr<store::Dataset> dataset;
   store::Labels labels;
   /// The partition that orders the seeds, if one does.
@@ -54,7 +58,7 @@ struct JobDataOptions {
 /// Opens the dataset that the options name, finds or makes the partition that
 /// orders its seeds, and chooses what a history keeps; `observer` hears what is
 /// odd about its split. Errors as store::Dataset::Open, CheckTrainable,
-/// WithoutUnlabeled, OpenPartition and MakeHistory.
+/// MemoryLedger::Reserve, WithoutUnlabeled, OpenPartition and MakeHistory.
 absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
                                     const JobDataOptions& options,
                                     Observer& observer, std::stop_token stop);
@@ -64,6 +68,11 @@ absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
 absl::StatusOr<std::unique_ptr<train::TrainStep>> NewModel(
     const JobEnvironment& environment, const TrainJobOptions& options,
     const store::Dataset& dataset, const JobPasses& passes);
+
+/// The most that the dataset's self loops take in memory, for a model that
+/// counts them; 0 for others.
+uint64_t SelfLoopBytes(const TrainJobOptions& options,
+                       const store::Dataset& dataset);
 
 /// The bytes of the scores that the job's metric ranks at a time: those of the
 /// validation nodes or of the test nodes. 0 for metrics that rank nothing.

@@ -5,8 +5,11 @@
 #include <cstdint>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "engine/base/byte_size.h"
 #include "engine/base/status_macros.h"
 #include "engine/job/batch_measurement.h"
+#include "engine/job/model_memory.h"
 #include "engine/sample/history.h"
 #include "engine/store/row_checksums.h"
 #include "engine/strategy/kinds.h"
@@ -127,6 +130,22 @@ class SizeChoice {
 
 }  // namespace
 
+absl::Status CheckFits(const JobEnvironment& environment,
+                       const StrategyUse& use, const MemoryEstimate& estimate) {
+  const uint64_t bytes = estimate.TotalBytes();
+  const uint64_t most = environment.memory.most_bytes();
+  if (bytes <= most || use.data.strict_budgets) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the job needs at least ", FormatByteSize(bytes), " of memory (", bytes,
+      " bytes: ", strategy::FormatShares(estimate),
+      ") with every budget cut as far as it goes, but jobs may take ",
+      FormatByteSize(most), " (the daemon's memory limit); ",
+      use.model.kept_bytes > bytes / 2
+          ? DescribeModel(use.model.parameter_bytes, use.model.kept_bytes)
+          : "a smaller data.batch_size, fewer fan-outs or a smaller model need "
+            "less"));
+}
+
 strategy::MemoryBasis BasisOf(const JobEnvironment& environment,
                               const store::Dataset& dataset,
                               const StrategyUse& use,
@@ -169,7 +188,7 @@ void AddJobShares(const StrategyUse& use, const BatchBound& batches,
     estimate.Add("partition", use.partition->partition->memory_bytes(),
                  /*kept=*/true);
   }
-  estimate.Add("model", use.model_bytes(batches.WithMargin()));
+  estimate.Add("model", use.model.bytes(batches.WithMargin()));
   estimate.Add("runtime", kRuntimeBytes);
 }
 

@@ -24,6 +24,16 @@
 
 namespace hearth::job {
 
+/// The memory of a model that is yet to be made.
+struct ModelNeed {
+  /// All of it, for batches of a shape; the call that it is passed to alone
+  /// makes use of it.
+  absl::FunctionRef<uint64_t(const sample::BatchShape&)> bytes;
+  /// TrainStep::ParameterBytes and KeptBytes.
+  uint64_t parameter_bytes = 0;
+  uint64_t kept_bytes = 0;
+};
+
 /// The use that a job makes of a strategy.
 struct StrategyUse {
   const DataOptions& data;
@@ -34,8 +44,7 @@ struct StrategyUse {
   absl::Span<const strategy::Pass> passes;
   /// Width of the embeddings that a history keeps.
   int64_t embedding_width = 0;
-  /// The bytes that the model takes for batches of a shape.
-  absl::FunctionRef<uint64_t(const sample::BatchShape&)> model_bytes;
+  const ModelNeed& model;
   /// The partition that orders the seeds; null if none does.
   const JobPartition* partition = nullptr;
 };
@@ -71,6 +80,13 @@ absl::StatusOr<JobSizes> FindJobSizes(const JobEnvironment& environment,
                                       const store::Dataset& dataset,
                                       const StrategyUse& use,
                                       std::stop_token stop);
+
+/// RESOURCE_EXHAUSTED, with the numbers and with what needs less, where
+/// `estimate` is more than MemoryLedger::most_bytes, though budgets were cut.
+/// OK where they must not be cut: the ledger refuses those.
+absl::Status CheckFits(const JobEnvironment& environment,
+                       const StrategyUse& use,
+                       const strategy::MemoryEstimate& estimate);
 
 /// The figures that a strategy's memory follows from, with the threads that
 /// were asked for.

@@ -1,5 +1,7 @@
 // A member's life, step by step:
-//   1. Make: make the model; read the checkpoint, if there is one, and load it.
+//   1. Make: find the checkpoint, if there is one, and the place to go on from.
+//      Once memory is reserved, Begin: load the checkpoint's tensors; what it
+//      does not load, the first batch makes.
 //   2. For each epoch: TrainBatch for each batch from next_batch() on, with
 //      checkpoints between batches where they are due; EvaluateBatch for each
 //      batch of validation; EndEpoch writes a checkpoint.
@@ -78,15 +80,8 @@ absl::StatusOr<std::unique_ptr<Member>> Member::Make(
       .ranking_bytes = RankingBytes(parts.options, dataset, passes)};
   std::unique_ptr<Member> member(
       new Member(parts, judgement, passes, std::move(step)));
-  if (const sample::HistoryPolicy* history = passes.Training(0).history;
-      history != nullptr) {
-    HEARTH_ASSIGN_OR_RETURN(member->histories_,
-                            train::HistoryCache::Make(
-                                history->candidates, member->step_->TopWidth(),
-                                !parts.options.data.history->stop_gradients));
-    member->staleness_ = history->staleness;
-  }
-  HEARTH_RETURN_IF_ERROR(member->Resume(dataset.manifest().fingerprint));
+  member->self_loop_bytes_ = SelfLoopBytes(parts.options, dataset);
+  HEARTH_RETURN_IF_ERROR(member->FindPlace(dataset.manifest().fingerprint));
   return member;
 }
 
@@ -110,10 +105,10 @@ absl::Status Member::ReserveGpu(const sample::BatchShape& shape) {
   return parts_.environment.memory.Reserve(estimate, gpu_memory_);
 }
 
-absl::Status Member::Resume(const std::string& fingerprint) {
+absl::Status Member::FindPlace(const std::string& fingerprint) {
   HEARTH_ASSIGN_OR_RETURN(
       FoundCheckpoint found,
-      ReadCheckpoint(parts_.environment.files, parts_.options.directory,
+      FindCheckpoint(parts_.environment.files, parts_.options.directory,
                      fingerprint));
   found_checkpoint_ = found.checkpoint.has_value() || !found.damages.empty();
   for (const std::string& damage : found.damages) {
@@ -136,14 +131,9 @@ absl::Status Member::Resume(const std::string& fingerprint) {
     return absl::OkStatus();
   }
   state_ = *std::move(found.checkpoint);
+  goes_on_ = true;
   // Older checkpoints do not have it.
   state_.fingerprint = fingerprint;
-  HEARTH_RETURN_IF_ERROR(step_->Load(state_.state));
-  state_.state.clear();
-  if (histories_ != nullptr && !state_.histories.empty()) {
-    HEARTH_RETURN_IF_ERROR(histories_->Load(state_.histories));
-  }
-  state_.histories.clear();
   if (OnlyTests()) {
     state_.peak_memory_bytes = 0;
     if (Done()) return absl::OkStatus();
@@ -157,6 +147,28 @@ absl::Status Member::Resume(const std::string& fingerprint) {
   parts_.observer.OnLog(Severity::kInfo,
                         absl::StrFormat("going on from epoch %d, batch %d",
                                         state_.epoch + 1, state_.next_batch));
+  return absl::OkStatus();
+}
+
+absl::Status Member::Begin(const store::SelfLoops* self_loops) {
+  self_loops_ = self_loops;
+  if (const sample::HistoryPolicy* history = passes_.Training(0).history;
+      history != nullptr) {
+    HEARTH_ASSIGN_OR_RETURN(histories_,
+                            train::HistoryCache::Make(
+                                history->candidates, step_->TopWidth(),
+                                !parts_.options.data.history->stop_gradients));
+    staleness_ = history->staleness;
+  }
+  if (!goes_on_) return absl::OkStatus();
+  HEARTH_RETURN_IF_ERROR(
+      ReadTensors(parts_.environment.files, parts_.options.directory, state_));
+  HEARTH_RETURN_IF_ERROR(step_->Load(state_.state));
+  state_.state.clear();
+  if (histories_ != nullptr && !state_.histories.empty()) {
+    HEARTH_RETURN_IF_ERROR(histories_->Load(state_.histories));
+  }
+  state_.histories.clear();
   return absl::OkStatus();
 }
 
@@ -188,8 +200,8 @@ absl::Status Member::TrainBatch(absl::Span<const train::BatchView> shards) {
   const train::StepPosition position = {
       .epoch = static_cast<uint64_t>(state_.epoch),
       .batch = static_cast<uint64_t>(next_batch())};
-  HEARTH_ASSIGN_OR_RETURN(const std::vector<train::BatchView> views,
-                          WithHistories(shards));
+  std::vector<train::BatchView> views = WithSelfLoops(shards);
+  HEARTH_RETURN_IF_ERROR(AddHistories(views));
   HEARTH_ASSIGN_OR_RETURN(train::AwaitResult result,
                           step_->BeginTrain(views, position));
   KeepHistories(views);
@@ -225,13 +237,18 @@ std::vector<sample::LiveHistory> Member::LiveHistories() const {
   return histories_->Live(state_.next_batch, staleness_);
 }
 
-// The shards with the embeddings that they pull and the gradients of those that
-// they push, and with room for those that they push and the gradients of those
-// that they pull.
-absl::StatusOr<std::vector<train::BatchView>> Member::WithHistories(
-    absl::Span<const train::BatchView> shards) {
+std::vector<train::BatchView> Member::WithSelfLoops(
+    absl::Span<const train::BatchView> shards) const {
   std::vector<train::BatchView> views(shards.begin(), shards.end());
-  if (histories_ == nullptr) return views;
+  for (train::BatchView& view : views) view.self_loops = self_loops_;
+  return views;
+}
+
+// Adds to shards the embeddings that they pull and the gradients of those that
+// they push, and room for those that they push and the gradients of those that
+// they pull.
+absl::Status Member::AddHistories(std::vector<train::BatchView>& views) {
+  if (histories_ == nullptr) return absl::OkStatus();
   top_rows_.resize(views.size());
   const auto width = static_cast<size_t>(histories_->width());
   for (size_t i = 0; i < views.size(); ++i) {
@@ -250,7 +267,7 @@ absl::StatusOr<std::vector<train::BatchView>> Member::WithHistories(
     views[i].top_rows.pulled_gradients = rows.pulled_gradients.data();
     views[i].top_rows.pushed_gradients = rows.pushed_gradients.data();
   }
-  return views;
+  return absl::OkStatus();
 }
 
 void Member::KeepHistories(absl::Span<const train::BatchView> shards) {
@@ -308,7 +325,7 @@ void Member::StartEvaluation(const std::string& phase, int64_t nodes) {
 
 absl::Status Member::EvaluateBatch(absl::Span<const train::BatchView> shards) {
   HEARTH_ASSIGN_OR_RETURN(const train::BatchResult result,
-                          step_->Evaluate(shards));
+                          step_->Evaluate(WithSelfLoops(shards)));
   evaluation_->tally.Add(result.tally);
   ReportProgress(evaluation_->phase, ++evaluation_->done,
                  evaluation_->num_batches, std::nullopt);

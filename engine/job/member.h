@@ -24,6 +24,7 @@
 #include "engine/sample/batch_shape.h"
 #include "engine/sample/history.h"
 #include "engine/store/dataset.h"
+#include "engine/store/self_loops.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/history_cache.h"
 #include "engine/train/metric.h"
@@ -39,6 +40,7 @@ namespace hearth::job {
 /// the job's thread.
 ///
 /// States, with the calls that lead from one to the next:
+///   made --Begin--> between epochs
 ///   between epochs --TrainBatch...EndTraining--> trained
 ///   trained --[StartValidation, EvaluateBatch...]--EndEpoch--> between epochs
 ///   between epochs, Done() --KeepBest--[StartTest, EvaluateBatch...]--Finish
@@ -58,28 +60,40 @@ class Member {
     absl::Span<const ExactEpoch> exact = {};
   };
 
-  /// Makes the model for `dataset`, which is not needed afterwards, and goes on
-  /// from the checkpoint in options.directory if there is one that is whole;
-  /// the observer hears of those that are not. `passes` tell how many batches
-  /// there are. Errors as NewModel, ReadCheckpoint and TrainStep::Load;
-  /// FAILED_PRECONDITION if it has patience, but no validation nodes; if the
-  /// model is only to be tested, and there is no checkpoint of the end of its
-  /// training. All but `dataset` outlive this.
+  /// A member with a model for `dataset`, which is not needed afterwards, at
+  /// the place of the checkpoint in options.directory if there is one that is
+  /// whole; the observer hears of those that are not. `passes` tell how many
+  /// batches there are. It holds neither parameters nor embeddings before
+  /// Begin, so that memory can be reserved for them. Errors as NewModel and
+  /// FindCheckpoint; FAILED_PRECONDITION if it has patience, but no validation
+  /// nodes, and if the model is only to be tested, and there is no checkpoint
+  /// of the end of its training. All but `dataset` outlive this.
   static absl::StatusOr<std::unique_ptr<Member>> Make(
       const Parts& parts, const store::Dataset& dataset,
       const JobPasses& passes);
   Member(const Member&) = delete;
   Member& operator=(const Member&) = delete;
 
+  /// Takes the memory that is reserved: makes room for the history, and the
+  /// model as the checkpoint has it. To be called once, before what follows it
+  /// in the list of states. `self_loops` of the dataset outlive this; null:
+  /// no node has any, or the model does not ask. Errors as ReadTensors,
+  /// TrainStep::Load and train::HistoryCache::Load.
+  absl::Status Begin(const store::SelfLoops* self_loops);
+
   /// Memory that the model takes for batches of `shape`
-  /// (TrainStep::MemoryBytes), and the scores that its metric ranks.
+  /// (TrainStep::MemoryBytes), the scores that its metric ranks, and the self
+  /// loops that it asks for.
   uint64_t ModelBytes(const sample::BatchShape& shape) const {
-    return step_->MemoryBytes(shape) + judgement_.ranking_bytes;
+    return step_->MemoryBytes(shape) + judgement_.ranking_bytes +
+           self_loop_bytes_;
   }
   /// The part of it that stays between two batches (TrainStep::KeptBytes).
   uint64_t KeptBytes() const {
-    return step_->KeptBytes() + judgement_.ranking_bytes;
+    return step_->KeptBytes() + judgement_.ranking_bytes + self_loop_bytes_;
   }
+  /// Bytes of the model's parameters (TrainStep::ParameterBytes).
+  uint64_t ParameterBytes() const { return step_->ParameterBytes(); }
   /// Reserves the memory of the GPU that trains it, if one does, for batches of
   /// `shape`, for as long as the member lives. Errors as MemoryLedger::Reserve.
   absl::Status ReserveGpu(const sample::BatchShape& shape);
@@ -172,12 +186,13 @@ class Member {
   Member(const Parts& parts, const Judgement& judgement,
          const JobPasses& passes, std::unique_ptr<train::TrainStep> step);
 
-  absl::Status Resume(const std::string& fingerprint);
+  absl::Status FindPlace(const std::string& fingerprint);
   // Warns if the batches so far were trained with another arithmetic.
   void NoteArithmetic();
   bool OnlyTests() const { return parts_.options.part == TrainPart::kTest; }
-  absl::StatusOr<std::vector<train::BatchView>> WithHistories(
-      absl::Span<const train::BatchView> shards);
+  std::vector<train::BatchView> WithSelfLoops(
+      absl::Span<const train::BatchView> shards) const;
+  absl::Status AddHistories(std::vector<train::BatchView>& shards);
   void KeepHistories(absl::Span<const train::BatchView> shards);
   // Takes the results of steps that have begun, until `most` are left.
   absl::Status Settle(size_t most);
@@ -202,15 +217,21 @@ class Member {
   // Outlives the step, which holds the memory.
   MemoryLedger::Reservation gpu_memory_;
   const std::unique_ptr<train::TrainStep> step_;
+  // Whether there are checkpoints, whole or damaged, and whether Begin goes on
+  // from one.
   bool found_checkpoint_ = false;
+  bool goes_on_ = false;
   // All that must survive a kill.
   Checkpoint state_;
   std::optional<Evaluation> evaluation_;
   // The phases of which the log says that their metric is not defined.
   std::set<std::string> undefined_;
-  // Null without a history.
+  // Null without a history, and before Begin.
   std::unique_ptr<train::HistoryCache> histories_;
   int64_t staleness_ = 0;
+  // Null where there are none.
+  const store::SelfLoops* self_loops_ = nullptr;
+  uint64_t self_loop_bytes_ = 0;
   // The memory of train::LayerRows.
   struct TopRows {
     std::vector<float> pulled;

@@ -37,8 +37,12 @@ class MemberTest : public JobTest {
         observer_, {});
     ASSERT_TRUE(run.ok()) << run.status();
     data_ = *std::move(run);
-    ASSERT_TRUE(
-        data_->TakeStrategy([](const sample::BatchShape&) { return 0; }).ok());
+    ASSERT_TRUE(data_
+                    ->TakeStrategy({.bytes =
+                                        [](const sample::BatchShape&) {
+                                          return uint64_t{0};
+                                        }})
+                    .ok());
   }
 
   std::unique_ptr<Member> NewMember(const TrainJobOptions& options) {
@@ -50,6 +54,8 @@ class MemberTest : public JobTest {
                                 .memory = *memory_sampler_},
                                data_->dataset(), data_->passes());
     EXPECT_TRUE(member.ok()) << member.status();
+    const absl::Status begun = (*member)->Begin(/*self_loops=*/nullptr);
+    EXPECT_TRUE(begun.ok()) << begun;
     return *std::move(member);
   }
 

@@ -159,7 +159,7 @@ absl::Status MemoryLedger::CheckRoom(const MemoryEstimate& estimate,
     return WaitForMemoryError(message, estimate.TotalBytes());
   }
   return absl::ResourceExhaustedError(absl::StrCat(
-      message, "; smaller budgets, batches or fan-outs need less"));
+      message, "; smaller budgets, batches, fan-outs or models need less"));
 }
 
 absl::Status MemoryLedger::CheckGpuRoom(const MemoryEstimate& estimate,

@@ -5,10 +5,21 @@
 #include <functional>
 #include <utility>
 
-#include "engine/base/status_macros.h"
+#include "absl/strings/str_cat.h"
+#include "engine/base/byte_size.h"
+#include "engine/base/wait_cause.h"
 #include "engine/strategy/memory_estimate.h"
 
 namespace hearth::job {
+
+std::string DescribeModel(uint64_t parameter_bytes, uint64_t kept_bytes) {
+  return absl::StrCat(
+      "the model's parameters take ", FormatByteSize(parameter_bytes),
+      ", with gradients, optimizer state and copies for checkpoints ",
+      FormatByteSize(kept_bytes),
+      ": a smaller hidden width (--hidden), fewer layers (--fanouts) or fewer "
+      "trainers need less");
+}
 
 absl::Status ModelMemory::Add(const void* owner, const Model& model) {
   if (first_bytes_ == 0) first_bytes_ = model.bytes;
@@ -21,7 +32,11 @@ absl::Status ModelMemory::Add(const void* owner, const Model& model) {
   if (absl::Status status = ledger_.Reserve(estimate, reservation);
       !status.ok()) {
     models_.erase(owner);
-    return status;
+    if (WaitCauseOf(status) != WaitCause::kNone) return status;
+    return absl::Status(
+        status.code(),
+        absl::StrCat(status.message(), "; ",
+                     DescribeModel(model.parameter_bytes, model.kept_bytes)));
   }
   // The largest first: those go first that are not needed.
   const auto bytes = [](const MemoryLedger::Reservation& one) {

@@ -3,12 +3,17 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "engine/job/memory_ledger.h"
 
 namespace hearth::job {
+
+/// For an error about a model of these bytes (ModelMemory::Model): the numbers,
+/// and what needs less.
+std::string DescribeModel(uint64_t parameter_bytes, uint64_t kept_bytes);
 
 /// The memory of models that are trained on the same batches, of which only
 /// some make a step at a time: what each keeps between steps, and the largest
@@ -22,6 +27,8 @@ class ModelMemory {
     uint64_t bytes = 0;
     /// The part of these that stays between steps.
     uint64_t kept_bytes = 0;
+    /// The part of these that is one copy of the parameters.
+    uint64_t parameter_bytes = 0;
   };
 
   /// At most `max_steps` models make a step at a time. `ledger` outlives this.

@@ -39,7 +39,7 @@ absl::StatusOr<PrepareReport> RunPrepareJob(const JobEnvironment& environment,
     return report;
   }
   HEARTH_RETURN_IF_ERROR(data->TakeStrategy(
-      [](const sample::BatchShape&) -> uint64_t { return 0; }));
+      {.bytes = [](const sample::BatchShape&) { return uint64_t{0}; }}));
   observer.OnRunning();
   HEARTH_ASSIGN_OR_RETURN(report.preparation, data->PreparePeriod(0));
   report.peak_memory_bytes = memory->PeakBytes();

@@ -16,22 +16,6 @@
 namespace hearth::job {
 namespace {
 
-// Refuses what no cut makes fit. What was not to be cut is refused by the
-// ledger.
-absl::Status CheckFits(const JobEnvironment& environment,
-                       const StrategyUse& use, const JobSizes& sizes) {
-  const uint64_t bytes = sizes.estimate.TotalBytes();
-  const uint64_t most = environment.memory.most_bytes();
-  if (bytes <= most || use.data.strict_budgets) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "the job needs at least ", FormatByteSize(bytes), " of memory (", bytes,
-      " bytes: ", strategy::FormatShares(sizes.estimate),
-      ") with every budget cut as far as it goes, but jobs may take ",
-      FormatByteSize(most),
-      " (the daemon's memory limit); a smaller data.batch_size, fewer fan-outs "
-      "or a smaller model need less"));
-}
-
 // The checksums of the rows that the strategy will read; null if it reads no
 // single rows, or if all features were verified instead.
 absl::StatusOr<std::shared_ptr<const io::RowCheck>> VerifyRows(
@@ -60,7 +44,7 @@ absl::StatusOr<std::shared_ptr<const io::RowCheck>> VerifyRows(
 }  // namespace
 
 absl::StatusOr<StrategyLease> StrategyLease::Take(
-    const JobEnvironment& environment, std::unique_ptr<store::Dataset> dataset,
+    const JobEnvironment& environment, std::unique_ptr<store::Dataset>& dataset,
     const Use& use, Observer& observer, std::stop_token stop) {
   HEARTH_ASSIGN_OR_RETURN(JobSizes sizes,
                           FindJobSizes(environment, *dataset, use, stop));
@@ -77,7 +61,7 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
     HEARTH_ASSIGN_OR_RETURN(ScratchFolder scratch,
                             environment.warm_strategies.NewScratch());
     kept = WarmStrategy{.memory = {},
-                        .dataset = std::move(dataset),
+                        .dataset = nullptr,
                         .scratch = std::move(scratch),
                         .strategy = nullptr,
                         .checks_rows = false};
@@ -95,10 +79,12 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
                  absl::StrCat("memory: at most ",
                               FormatByteSize(sizes.estimate.TotalBytes()), " (",
                               strategy::FormatShares(sizes.estimate), ")"));
-  HEARTH_RETURN_IF_ERROR(CheckFits(environment, use, sizes));
+  HEARTH_RETURN_IF_ERROR(CheckFits(environment, use, sizes.estimate));
   HEARTH_RETURN_IF_ERROR(
       environment.memory.Reserve(sizes.estimate, work.memory));
+  std::unique_ptr<store::Dataset> opened = std::move(dataset);
   if (!warm) {
+    work.dataset = std::move(opened);
     HEARTH_ASSIGN_OR_RETURN(std::shared_ptr<const io::RowCheck> row_check,
                             VerifyRows(*work.dataset, sizes, observer, stop));
     work.checks_rows = row_check != nullptr;

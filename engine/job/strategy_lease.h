@@ -31,12 +31,13 @@ class StrategyLease {
   /// Finds out how large batches are and what has to be cut, reserves memory,
   /// and takes or makes the strategy. A strategy that reads single rows gets
   /// their checksums; where these cannot be had, all features are verified
-  /// first. Errors as FindJobSizes, MemoryLedger::Reserve,
+  /// first. Takes `dataset` once the memory is reserved; leaves it where that
+  /// is refused. Errors as FindJobSizes, CheckFits, MemoryLedger::Reserve,
   /// store::Dataset::LoadRowChecksums and strategy::NewStrategy. All parts of
   /// `environment` outlive it.
   static absl::StatusOr<StrategyLease> Take(
       const JobEnvironment& environment,
-      std::unique_ptr<store::Dataset> dataset, const Use& use,
+      std::unique_ptr<store::Dataset>& dataset, const Use& use,
       Observer& observer, std::stop_token stop);
 
   strategy::Strategy& strategy() { return *work_.strategy; }

@@ -715,6 +715,74 @@ TEST_F(TrainJobTest, WhatDoesNotFitIsRefusedWithTheNumbers) {
   EXPECT_THAT(std::string(refused.message()), HasSubstr("8.0 MiB"));
 }
 
+// A model of so many bytes, which counts the calls that make it, and those
+// before the bytes were reserved.
+class WideStep final : public LinearStep {
+ public:
+  struct Calls {
+    int all = 0;
+    int before_reserved = 0;
+  };
+
+  WideStep(const train::ModelShape& shape, uint64_t bytes,
+           const MemoryLedger& memory, Calls& calls)
+      : LinearStep(shape), bytes_(bytes), memory_(memory), calls_(calls) {}
+
+  absl::StatusOr<train::BatchResult> Train(
+      absl::Span<const train::BatchView> shards,
+      const train::StepPosition& position) override {
+    Count();
+    return LinearStep::Train(shards, position);
+  }
+  absl::Status Load(const store::TensorMap& state) override {
+    Count();
+    return LinearStep::Load(state);
+  }
+  uint64_t MemoryBytes(const sample::BatchShape& /*shape*/) const override {
+    return bytes_;
+  }
+  uint64_t KeptBytes() const override { return bytes_ / 4 * 3; }
+  uint64_t ParameterBytes() const override { return bytes_ / 16; }
+
+ private:
+  void Count() {
+    ++calls_.all;
+    if (memory_.reserved_bytes() < bytes_) ++calls_.before_reserved;
+  }
+
+  const uint64_t bytes_;
+  const MemoryLedger& memory_;
+  Calls& calls_;
+};
+
+TEST_F(TrainJobTest, AModelIsMadeOnceItsMemoryIsReserved) {
+  WideStep::Calls calls;
+  uint64_t bytes = uint64_t{1} << 20;
+  new_train_step_ = [&](const train::TrainOptions&,
+                        const train::ModelShape& shape)
+      -> absl::StatusOr<std::unique_ptr<train::TrainStep>> {
+    return std::make_unique<WideStep>(shape, bytes, *memory_, calls);
+  };
+  ASSERT_TRUE(Run(Options("a")).ok());
+  EXPECT_GT(calls.all, 0);
+  const int trained = calls.all;
+  // From the checkpoint of the end.
+  ASSERT_TRUE(Run(Options("a")).ok());
+  EXPECT_EQ(calls.all, trained + 1);
+  EXPECT_EQ(calls.before_reserved, 0);
+  bytes = uint64_t{1} << 45;
+  calls = {};
+  for (const std::string name : {"a", "b"}) {
+    const absl::Status refused = Run(Options(name)).status();
+    EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+    EXPECT_THAT(std::string(refused.message()),
+                HasSubstr("parameters take 2.0 TiB, with gradients, optimizer "
+                          "state and copies for checkpoints 24.0 TiB"));
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("--hidden"));
+  }
+  EXPECT_EQ(calls.all, 0);
+}
+
 TEST_F(TrainJobTest, TellsWhatItMayTakeAndWhenItBegan) {
   const auto report = Run(Options("a"));
   ASSERT_TRUE(report.ok()) << report.status();

@@ -17,12 +17,15 @@
 
 #include "absl/strings/str_format.h"
 #include "engine/base/status_macros.h"
+#include "engine/base/wait_cause.h"
 #include "engine/pipeline/pipeline.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/sample/history.h"
 #include "engine/store/manifest.h"
+#include "engine/store/self_loops.h"
 #include "engine/strategy/kinds.h"
 #include "engine/strategy/memory_estimate.h"
+#include "engine/train/model_options.h"
 #include "engine/train/train_step.h"
 
 namespace hearth::job {
@@ -85,16 +88,17 @@ absl::Status TrainRun::Run() {
 absl::Status TrainRun::RunAll() {
   while (true) {
     HEARTH_RETURN_IF_ERROR(EndEpochs());
-    const Riders more = parts_.host.Board(PickEpoch());
+    Riders more = parts_.host.Board(PickEpoch());
     if (riders_.empty() && more.empty()) return absl::OkStatus();
     if (!started_) {
-      const absl::Status status = Start(*more.front());
+      const absl::Status status = Start(more);
       if (!status.ok()) {
         for (Rider* rider : more) Leave(*rider, status);
         return status;
       }
+      if (!started_) continue;
     }
-    Welcome(more);
+    HEARTH_RETURN_IF_ERROR(Welcome(more));
     const std::optional<int64_t> epoch = PickEpoch();
     // One that comes from a checkpoint may have to end an epoch first.
     const bool all_train = std::none_of(
@@ -108,27 +112,45 @@ absl::Status TrainRun::RunAll() {
 }
 
 // The strategy and its memory are those that the first rider needs; others add
-// their models to it.
-absl::Status TrainRun::Start(Rider& first) {
-  started_ = true;
+// their models to it. A rider whose model can never fit leaves, and the next
+// one is the first.
+absl::Status TrainRun::Start(Riders& riders) {
+  while (!riders.empty()) {
+    const absl::Status status = StartWith(*riders.front());
+    started_ = status.ok();
+    const bool never_fits = absl::IsResourceExhausted(status) &&
+                            WaitCauseOf(status) == WaitCause::kNone &&
+                            !parts_.data.has_memory();
+    if (!never_fits) return status;
+    Leave(*riders.front(), status);
+    riders.erase(riders.begin());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TrainRun::StartWith(Rider& first) {
   HEARTH_RETURN_IF_ERROR(parts_.data.TakeStrategy(
-      [&](const sample::BatchShape& shape) -> uint64_t {
-        return first.member.ModelBytes(shape);
-      }));
+      {.bytes = [&](const sample::BatchShape& shape) -> uint64_t {
+         return first.member.ModelBytes(shape);
+       },
+       .parameter_bytes = first.member.ParameterBytes(),
+       .kept_bytes = first.member.KeptBytes()}));
   const DataOptions& data = first.options.data;
   // A job whose epochs are all trained is prepared for its test.
   return parts_.data.PrepareEpoch(
       data.EpochOfBatches(std::min(first.member.epoch(), data.epochs - 1)));
 }
 
-void TrainRun::Welcome(const Riders& riders) {
+absl::Status TrainRun::Welcome(const Riders& riders) {
   const sample::BatchShape shape = parts_.data.largest_batch();
   Riders welcome;
   for (Rider* rider : riders) {
     absl::Status status = rider->member.ReserveGpu(shape);
     if (status.ok()) {
-      status = models_.Add(rider, {.bytes = rider->member.ModelBytes(shape),
-                                   .kept_bytes = rider->member.KeptBytes()});
+      status = models_.Add(rider,
+                           {.bytes = rider->member.ModelBytes(shape),
+                            .kept_bytes = rider->member.KeptBytes(),
+                            .parameter_bytes = rider->member.ParameterBytes()});
     }
     if (status.ok()) {
       welcome.push_back(rider);
@@ -137,9 +159,16 @@ void TrainRun::Welcome(const Riders& riders) {
     }
   }
   riders_.insert(riders_.end(), welcome.begin(), welcome.end());
+  const store::SelfLoops* self_loops = nullptr;
+  if (std::any_of(welcome.begin(), welcome.end(), [](const Rider* rider) {
+        return train::CountsSelfLoops(rider->options.train.model);
+      })) {
+    HEARTH_ASSIGN_OR_RETURN(self_loops, parts_.data.CountSelfLoops());
+  }
   const store::Manifest& manifest = parts_.data.dataset().manifest();
   const JobPasses& passes = parts_.data.passes();
-  ForAll(welcome, [&](Rider& rider) {
+  ForAll(welcome, [&](Rider& rider) -> absl::Status {
+    HEARTH_RETURN_IF_ERROR(rider.member.Begin(self_loops));
     if (rider.options.part == TrainPart::kTest) rider.owes_report = false;
     if (!rider.is_running) rider.observer.OnRunning();
     rider.is_running = true;
@@ -163,6 +192,7 @@ void TrainRun::Welcome(const Riders& riders) {
     }
     return absl::OkStatus();
   });
+  return absl::OkStatus();
 }
 
 // The epoch that is next, whose riders are `in_epoch_` then; none without

@@ -125,8 +125,9 @@ class TrainRun {
   using Riders = std::vector<Rider*>;
 
   absl::Status RunAll();
-  absl::Status Start(Rider& first);
-  void Welcome(const Riders& riders);
+  absl::Status Start(Riders& riders);
+  absl::Status StartWith(Rider& first);
+  absl::Status Welcome(const Riders& riders);
   std::optional<int64_t> PickEpoch();
   absl::Status EndEpochs();
   void Report();

@@ -44,18 +44,20 @@ std::vector<float> MeanWeights(absl::Span<const int64_t> indptr) {
 }
 
 Adjacency SymmetricAdjacency(const sample::Block& block,
-                             absl::Span<const int64_t> in_degrees) {
+                             const SourceDegrees& degrees) {
   Adjacency result = WithoutEdges(block);
   result.weights.reserve(block.indices.size() + block.num_destinations);
   for (int64_t row = 0; row < block.num_destinations; ++row) {
     const int64_t first = block.indptr[row];
     const int64_t end = block.indptr[row + 1];
-    const double own = static_cast<double>(in_degrees[row]) + 1;
-    const auto degree = static_cast<double>(in_degrees[row]);
+    const double own = static_cast<double>(degrees.WithoutLoops(row)) + 1;
+    const auto degree = static_cast<double>(degrees.in_degrees[row]);
     const double equal = end > first ? degree / (end - first) : 0;
     for (int64_t edge = first; edge < end; ++edge) {
       const int32_t source = block.indices[edge];
-      const double other = static_cast<double>(in_degrees[source]) + 1;
+      if (source == row) continue;
+      const double other =
+          static_cast<double>(degrees.WithoutLoops(source)) + 1;
       const double scale =
           block.weights.empty() ? equal : degree * block.weights[edge];
       result.indices.push_back(source);

@@ -6,6 +6,8 @@
 
 #include "absl/types/span.h"
 #include "engine/sample/mini_batch.h"
+#include "engine/store/self_loops.h"
+#include "engine/store/topology.h"
 
 namespace hearth::model {
 
@@ -33,14 +35,30 @@ Adjacency MeanAdjacency(const sample::Block& block);
 /// one over the length of the list.
 std::vector<float> MeanWeights(absl::Span<const int64_t> indptr);
 
-/// Symmetric normalization with self loops over the whole graph (Kipf and
-/// Welling, 2017, equation 2): 1 / sqrt((d_u + 1) (d_v + 1)) with in-degrees
-/// d. Where k of D in-neighbors were sampled, their terms are scaled by D / k,
-/// so that the sum is an unbiased estimate; by D times its weight each where
-/// the block has weights. `in_degrees` are those of the block's sources, [>=
-/// num_sources].
+/// The edges of sources in the whole graph, for SymmetricAdjacency.
+struct SourceDegrees {
+  /// In-degree of each source, self loops included, [>= num_sources].
+  absl::Span<const int64_t> in_degrees;
+  /// The sources, [>= num_sources], and how many self loops nodes have; null:
+  /// none has any.
+  absl::Span<const store::NodeId> nodes = {};
+  const store::SelfLoops* self_loops = nullptr;
+
+  /// In-degree without self loops.
+  int64_t WithoutLoops(int64_t source) const {
+    return in_degrees[source] -
+           (self_loops == nullptr ? 0 : self_loops->Of(nodes[source]));
+  }
+};
+
+/// Symmetric normalization over the whole graph with one self loop at each node
+/// (Kipf and Welling, 2017, equation 2), in place of those that it has, as
+/// PyG's gcn_norm: 1 / sqrt((d_u + 1) (d_v + 1)) with in-degrees d without self
+/// loops. Where k of D in-neighbors were sampled, their terms are scaled by
+/// D / k, so that the sum is an unbiased estimate; by D times its weight each
+/// where the block has weights.
 Adjacency SymmetricAdjacency(const sample::Block& block,
-                             absl::Span<const int64_t> in_degrees);
+                             const SourceDegrees& degrees);
 
 /// The sum over sampled neighbors and, once more, the node itself: GIN.
 Adjacency SumAdjacency(const sample::Block& block);

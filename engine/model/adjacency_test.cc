@@ -1,7 +1,13 @@
 #include "engine/model/adjacency.h"
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "engine/store/dataset.h"
+#include "engine/store/self_loops.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -33,16 +39,61 @@ TEST(AdjacencyTest, MeanWeighsNeighborsEqually) {
 }
 
 TEST(AdjacencyTest, SymmetricScalesSampledNeighborsToAll) {
+  sample::Block block = SmallBlock();
+  block.indices = {2, 3, 0, 2};
   // Destination 0 has 6 neighbors, of which 2 were sampled.
-  const Adjacency symmetric = SymmetricAdjacency(SmallBlock(), {6, 2, 0, 9});
+  const Adjacency symmetric = SymmetricAdjacency(block, {{6, 2, 0, 9}});
   EXPECT_THAT(symmetric.indptr, ElementsAre(0, 3, 6, 7));
-  EXPECT_THAT(symmetric.indices, ElementsAre(2, 3, 0, 1, 2, 1, 2));
+  EXPECT_THAT(symmetric.indices, ElementsAre(2, 3, 0, 0, 2, 1, 2));
   EXPECT_THAT(
       symmetric.weights,
       ElementsAre(FloatEq(3 / std::sqrt(7.0f * 1)),
                   FloatEq(3 / std::sqrt(7.0f * 10)), FloatEq(1 / 7.0f),
-                  FloatEq(1 / std::sqrt(3.0f * 3)),
+                  FloatEq(1 / std::sqrt(3.0f * 7)),
                   FloatEq(1 / std::sqrt(3.0f * 1)), FloatEq(1 / 3.0f), 1.0f));
+}
+
+// A graph of 1,000 nodes, of which node 7 has one self loop, node 9 has 300,
+// and both have an edge from node 1.
+class LoopedGraph final : public store::SingleTopology {
+ public:
+  LoopedGraph() : indptr_(1001), indices_(303, 9) {
+    std::fill(indptr_.begin() + 8, indptr_.end(), 2);
+    std::fill(indptr_.begin() + 10, indptr_.end(), 303);
+    indices_[0] = 7;
+    indices_[1] = indices_.back() = 1;
+    SetView(
+        {.indptr = indptr_, .indices = absl::Span<const int32_t>(indices_)});
+  }
+
+  absl::Status status() const override { return absl::OkStatus(); }
+
+ private:
+  std::vector<int64_t> indptr_;
+  std::vector<int32_t> indices_;
+};
+
+TEST(AdjacencyTest, SymmetricTakesOneSelfLoopForThoseOfTheGraph) {
+  const auto loops = store::SelfLoops::Count(LoopedGraph(), {});
+  ASSERT_TRUE(loops.ok()) << loops.status();
+  EXPECT_FALSE(loops->empty());
+  EXPECT_EQ(loops->Of(1), 0);
+  EXPECT_EQ(loops->Of(7), 1);
+  EXPECT_EQ(loops->Of(9), 300);
+  // All neighbors of nodes 7 and 9.
+  sample::Block block = {.num_sources = 3, .num_destinations = 2};
+  block.indptr = {0, 2, 303};
+  block.indices.assign(303, 1);
+  block.indices[0] = 0;
+  block.indices[1] = block.indices.back() = 2;
+  const Adjacency symmetric = SymmetricAdjacency(
+      block,
+      {.in_degrees = {2, 301, 0}, .nodes = {7, 9, 1}, .self_loops = &*loops});
+  EXPECT_THAT(symmetric.indptr, ElementsAre(0, 2, 4));
+  EXPECT_THAT(symmetric.indices, ElementsAre(2, 0, 2, 1));
+  EXPECT_THAT(symmetric.weights,
+              ElementsAre(FloatEq(1 / std::sqrt(2.0f)), 0.5f,
+                          FloatEq(1 / std::sqrt(2.0f)), 0.5f));
 }
 
 TEST(AdjacencyTest, WeightsOfEdgesTakeThePlaceOfEqualOnes) {
@@ -53,7 +104,8 @@ TEST(AdjacencyTest, WeightsOfEdgesTakeThePlaceOfEqualOnes) {
                                .weights = {0.5, 0.5, 1}};
   sample::Block plain = equal;
   plain.weights.clear();
-  const std::vector<int64_t> degrees = {4, 3, 0, 5};
+  const std::vector<int64_t> in_degrees = {4, 3, 0, 5};
+  const SourceDegrees degrees = {in_degrees};
   EXPECT_EQ(MeanAdjacency(equal).weights, MeanAdjacency(plain).weights);
   EXPECT_EQ(SymmetricAdjacency(equal, degrees).weights,
             SymmetricAdjacency(plain, degrees).weights);

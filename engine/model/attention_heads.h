@@ -37,6 +37,13 @@ class AttentionHeads {
   bool averaged_;
 };
 
+/// Bytes of what HeadBlocks makes: with `vectors` of attention vectors, the
+/// blocks, and the ones that they are multiplied by.
+inline Bytes HeadBlockBytes(const AttentionHeads& heads, uint64_t vectors) {
+  return vectors * (MatrixBytes(static_cast<uint64_t>(heads.heads()),
+                                heads.width() + heads.heads()));
+}
+
 /// [heads, heads * channels]: attention vectors, [1, heads, channels], in
 /// blocks, so that one product gives the scores of all heads.
 inline at::Tensor HeadBlocks(const at::Tensor& attention) {

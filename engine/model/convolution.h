@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "engine/model/adjacency.h"
 #include "engine/model/named_tensor.h"
 #include "engine/model/relu_dropout.h"
 #include "engine/sample/mini_batch.h"
@@ -14,8 +15,8 @@ namespace hearth::model {
 
 /// Facts from the graph about the nodes that a layer reads.
 struct LayerNodes {
-  /// In the whole graph, of the layer's sources at least.
-  absl::Span<const int64_t> in_degrees;
+  /// Of the layer's sources at least.
+  SourceDegrees degrees;
   /// Likewise; empty: all are of type 0.
   absl::Span<const store::TypeId> types;
 };

@@ -72,21 +72,26 @@ class GatKind final : public ModelKind {
   LayerMemory Memory(const LayerPlace& place,
                      const BlockSize& block) const override {
     const AttentionHeads heads(place, options_.heads);
-    const uint64_t output = MatrixBytes(block.destinations, place.out);
-    const uint64_t sums = MatrixBytes(block.destinations, heads.width());
-    const uint64_t transformed = MatrixBytes(block.sources, heads.width());
-    const uint64_t scores = 2 * MatrixBytes(block.sources, heads.heads());
-    const uint64_t attention = EdgeScoreBytes(heads.heads(), block);
+    const Bytes output = MatrixBytes(block.destinations, place.out);
+    const Bytes sums = MatrixBytes(block.destinations, heads.width());
+    const Bytes transformed = MatrixBytes(block.sources, heads.width());
+    const Bytes scores = 2 * MatrixBytes(block.sources, heads.heads());
+    const Bytes attention = EdgeScoreBytes(heads.heads(), block);
+    const Bytes weight = MatrixBytes(place.in, heads.width());
+    const Bytes head_blocks = HeadBlockBytes(heads, 2);
     // Either all gradients of attention, or, once what was saved for them is
-    // gone, that of the layer's input.
-    return {.parameters =
-                MatrixBytes(static_cast<uint64_t>(place.in) + 4, heads.width()),
+    // gone, those of the layer's input and weight.
+    return {.parameters = weight + MatrixBytes(2, heads.width()) +
+                          MatrixBytes(1, place.out),
             .edges = EdgesBytes(block),
-            .saved = transformed + scores + attention + output,
-            .forward = sums + output,
+            .saved = transformed + scores + attention + output + head_blocks,
+            .forward = std::max(sums + output, ProductBytes(weight)) +
+                       ProductBytes(head_blocks),
             .backward = std::max(
-                output + sums + scores + attention + transformed,
-                place.first ? 0 : MatrixBytes(block.sources, place.in))};
+                output + sums + scores + attention + transformed +
+                    GradientBytes(head_blocks, block.sources),
+                (place.first ? 0 : MatrixBytes(block.sources, place.in)) +
+                    GradientBytes(weight, block.sources))};
   }
 
  private:

@@ -67,26 +67,28 @@ class Gatv2Kind final : public ModelKind {
   LayerMemory Memory(const LayerPlace& place,
                      const BlockSize& block) const override {
     const AttentionHeads heads(place, options_.heads);
-    const uint64_t output = MatrixBytes(block.destinations, place.out);
-    const uint64_t rows = MatrixBytes(block.destinations, heads.width());
-    const uint64_t transformed = MatrixBytes(block.sources, heads.width());
-    const uint64_t attention = EdgeScoreBytes(heads.heads(), block);
+    const Bytes output = MatrixBytes(block.destinations, place.out);
+    const Bytes rows = MatrixBytes(block.destinations, heads.width());
+    const Bytes transformed = MatrixBytes(block.sources, heads.width());
+    const Bytes attention = EdgeScoreBytes(heads.heads(), block);
     // The gradient of the input comes in parts, by sources and destinations,
     // before they are added up.
-    const uint64_t input_gradient =
+    const Bytes input_gradient =
         place.first ? 0
                     : 3 * MatrixBytes(block.sources, place.in) +
                           MatrixBytes(block.destinations, place.in);
     // Either all gradients of attention (those by the destinations' rows and by
     // `att` are as large as the rows), or, once what was saved for them is
-    // gone, that of the layer's input.
-    return {.parameters = 2 * MatrixBytes(static_cast<uint64_t>(place.in) + 3,
-                                          heads.width()),
+    // gone, those of the layer's input and weights.
+    const Bytes weight = LinearBytes(place.in, heads.width());
+    return {.parameters = 2 * weight + MatrixBytes(1, heads.width()) +
+                          MatrixBytes(1, place.out),
             .edges = EdgesBytes(block),
             .saved = transformed + rows + attention + output,
-            .forward = rows + output,
-            .backward = std::max(output + 3 * rows + attention + transformed,
-                                 input_gradient)};
+            .forward = std::max(rows + output, ProductBytes(weight)),
+            .backward = std::max(
+                output + 3 * rows + attention + transformed,
+                input_gradient + GradientBytes(weight, block.sources))};
   }
 
  private:

@@ -18,7 +18,7 @@ class GcnConvolution final : public Convolution {
       const std::optional<ReluActivation>& activation) const override {
     return PropagateLinear(
         x, weight_, bias_, /*root_weight=*/std::nullopt,
-        NewEdges(SymmetricAdjacency(block, nodes.in_degrees), x.device()),
+        NewEdges(SymmetricAdjacency(block, nodes.degrees), x.device()),
         activation);
   }
 
@@ -45,7 +45,7 @@ class GcnKind final : public ModelKind {
 
   LayerMemory Memory(const LayerPlace& place,
                      const BlockSize& block) const override {
-    return PropagationMemory(place, block);
+    return PropagationMemory(place, block, LinearBytes(place.in, place.out));
   }
 
  private:

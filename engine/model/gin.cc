@@ -59,14 +59,18 @@ class GinKind final : public ModelKind {
 
   LayerMemory Memory(const LayerPlace& place,
                      const BlockSize& block) const override {
-    const uint64_t rows = MatrixBytes(block.destinations, place.out);
-    LayerMemory memory = PropagationMemory(place, block);
-    memory.parameters += LinearBytes(place.out, place.out);
+    const Bytes rows = MatrixBytes(block.destinations, place.out);
+    const Bytes outer = LinearBytes(place.out, place.out);
+    LayerMemory memory =
+        PropagationMemory(place, block, LinearBytes(place.in, place.out));
+    memory.parameters += outer;
     // The second product's output.
     memory.saved += rows;
     // The gradients by that, by it before its activation, and by its input, of
     // which the last is the first product's.
-    memory.backward = std::max(memory.backward, 3 * rows);
+    memory.forward = std::max(memory.forward, ProductBytes(outer));
+    memory.backward = std::max(
+        memory.backward, 3 * rows + GradientBytes(outer, block.destinations));
     return memory;
   }
 

@@ -1,5 +1,6 @@
 #include "engine/model/hetero_kind.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace hearth::model {
@@ -17,14 +18,17 @@ std::unique_ptr<Convolution> HeteroKind::NewLayer(
 LayerMemory HeteroKind::Memory(const LayerPlace& place,
                                const BlockSize& block) const {
   LayerMemory parameters;
+  Bytes largest = 0;
   const std::vector<size_t> live = schema_.LiveRelations(place.layer);
   for (const size_t number : live) {
-    parameters.parameters += RelationParameterBytes(
+    const Bytes bytes = RelationParameterBytes(
         PlaceOf(schema_, schema_.relations[number], place));
+    parameters.parameters += bytes;
+    largest = std::max(largest, bytes);
   }
   const RelationRowCounts rows = CountRows(schema_, live, block);
-  return parameters + RelationTensors(place, rows, block) +
-         MoreMemory(place, rows, block);
+  return parameters + RelationTensors(place, rows, block, largest) +
+         MoreMemory(place, rows, block, live.size());
 }
 
 LayerMemory HeteroKind::EndsMemory(uint64_t /*num_inputs*/,

@@ -1,6 +1,7 @@
 #ifndef HEARTH_ENGINE_MODEL_HETERO_KIND_H_
 #define HEARTH_ENGINE_MODEL_HETERO_KIND_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -37,12 +38,14 @@ class HeteroKind : public ModelKind {
   virtual std::unique_ptr<RelationConvolution> NewRelation(
       const RelationPlace& place, Initializer& initializer) const = 0;
 
-  virtual uint64_t RelationParameterBytes(const RelationPlace& place) const = 0;
+  /// Bytes of the convolution's parameters, exactly.
+  virtual Bytes RelationParameterBytes(const RelationPlace& place) const = 0;
 
-  /// Memory that a layer takes beside RelationTensors.
+  /// Memory that a layer of so many relations takes beside RelationTensors.
   virtual LayerMemory MoreMemory(const LayerPlace& /*place*/,
                                  const RelationRowCounts& /*rows*/,
-                                 const BlockSize& /*block*/) const {
+                                 const BlockSize& /*block*/,
+                                 size_t /*num_relations*/) const {
     return {};
   }
 

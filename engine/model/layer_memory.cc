@@ -1,6 +1,7 @@
 #include "engine/model/layer_memory.h"
 
 #include "engine/model/graph_functions.h"
+#include "engine/model/matrix_product.h"
 
 namespace hearth::model {
 namespace {
@@ -39,11 +40,17 @@ Orders OrdersOf(const LayerPlace& place, const BlockSize& block) {
 
 }  // namespace
 
-uint64_t EdgesBytes(const BlockSize& block) {
-  return kEdgeBytes * EdgesWithLoops(block) + kNodeBytes * block.sources;
+Bytes GradientBytes(Bytes bytes, uint64_t rows) {
+  return bytes *
+         static_cast<uint64_t>(1 + NumPartialSums(static_cast<int64_t>(rows)));
 }
 
-uint64_t EdgeScoreBytes(int64_t heads, const BlockSize& block) {
+Bytes EdgesBytes(const BlockSize& block) {
+  return Bytes{kEdgeBytes} * EdgesWithLoops(block) +
+         Bytes{kNodeBytes} * block.sources;
+}
+
+Bytes EdgeScoreBytes(int64_t heads, const BlockSize& block) {
   return MatrixBytes(EdgesWithLoops(block), heads);
 }
 
@@ -53,28 +60,28 @@ uint64_t EdgeScoreBytes(int64_t heads, const BlockSize& block) {
 // gradient of the output is there twice where it has to be brought through an
 // activation; that of the input is [S, I], and [D, I] before it is spread over
 // the sources.
-LayerMemory PropagationMemory(const LayerPlace& place, const BlockSize& block) {
-  const uint64_t output = MatrixBytes(block.destinations, place.out);
-  const uint64_t sums = MatrixBytes(block.destinations, place.in);
-  const uint64_t products = MatrixBytes(block.sources, place.out);
-  const uint64_t input_gradient =
+LayerMemory PropagationMemory(const LayerPlace& place, const BlockSize& block,
+                              Bytes parameters) {
+  const Bytes output = MatrixBytes(block.destinations, place.out);
+  const Bytes sums = MatrixBytes(block.destinations, place.in);
+  const Bytes products = MatrixBytes(block.sources, place.out);
+  const Bytes input_gradient =
       place.first ? 0 : MatrixBytes(block.sources, place.in);
-  LayerMemory memory = {
-      // Two matrices, and vectors of the output's width.
-      .parameters =
-          2 * MatrixBytes(static_cast<uint64_t>(place.in) + 2, place.out),
-      .edges = EdgesBytes(block)};
+  LayerMemory memory = {.parameters = parameters, .edges = EdgesBytes(block)};
   const Orders orders = OrdersOf(place, block);
   if (orders.sums_first) {
     memory.saved = sums / sizeof(float) * block.factor_bytes;
     memory.backward = output;
     if (!place.first) memory.backward += output + sums + input_gradient;
+    memory.backward += GradientBytes(parameters, block.destinations);
   }
   if (orders.products_first) {
     memory.forward = products + output;
     memory.backward =
-        std::max(memory.backward, 2 * output + products + input_gradient);
+        std::max(memory.backward, 2 * output + products + input_gradient +
+                                      GradientBytes(parameters, block.sources));
   }
+  memory.forward += ProductBytes(parameters);
   memory.saved += output;
   return memory;
 }

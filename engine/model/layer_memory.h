@@ -3,8 +3,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
+
+#include "absl/numeric/int128.h"
 
 namespace hearth::model {
+
+/// A number of bytes that no model's options are large enough to overflow.
+using Bytes = absl::uint128;
 
 /// Where a layer stands in its model.
 struct LayerPlace {
@@ -19,6 +25,16 @@ struct LayerPlace {
   bool last = false;
 };
 
+/// The rows that a layer's relations read and write in all (as
+/// sample::RelationEnds).
+struct RelationRowCounts {
+  uint64_t sources = 0;
+  uint64_t destinations = 0;
+  uint64_t larger_ends = 0;
+  uint64_t most_sources = 0;
+  uint64_t most_destinations = 0;
+};
+
 /// Sizes of the block that a layer works on.
 struct BlockSize {
   uint64_t sources = 0;
@@ -28,23 +44,25 @@ struct BlockSize {
   /// Bytes of an element of rows that are made for products alone
   /// (matrix_product.h, FactorType).
   uint64_t factor_bytes = sizeof(float);
+  /// No more than so many; absent: unknown, or edges are of one type.
+  std::optional<RelationRowCounts> relations = {};
 };
 
 /// Bytes that a layer holds, forward and backward, for one block. Its input is
 /// another layer's output, or the batch's, and does not count; that of its
 /// output does.
 struct LayerMemory {
-  /// The parameters, once.
-  uint64_t parameters = 0;
+  /// One copy of the parameters, exactly.
+  Bytes parameters = 0;
   /// From its forward pass to the end of the step.
-  uint64_t edges = 0;
+  Bytes edges = 0;
   /// From its forward pass to the end of its backward pass.
-  uint64_t saved = 0;
+  Bytes saved = 0;
   /// The most that it holds besides in its forward pass.
-  uint64_t forward = 0;
+  Bytes forward = 0;
   /// The most that it holds besides in its backward pass, the gradients of its
   /// output and its input among them.
-  uint64_t backward = 0;
+  Bytes backward = 0;
 
   /// The memory of two parts of a layer, as if both held their most at once.
   friend LayerMemory operator+(const LayerMemory& a, const LayerMemory& b) {
@@ -57,26 +75,36 @@ struct LayerMemory {
 };
 
 /// Bytes of a float32 matrix.
-inline uint64_t MatrixBytes(uint64_t rows, int64_t columns) {
+inline Bytes MatrixBytes(Bytes rows, int64_t columns) {
   return sizeof(float) * rows * static_cast<uint64_t>(columns);
 }
 
 /// Bytes of a linear layer's parameters, its bias included.
-inline uint64_t LinearBytes(int64_t in, int64_t out) {
+inline Bytes LinearBytes(int64_t in, int64_t out) {
   return MatrixBytes(static_cast<uint64_t>(in) + 1, out);
 }
 
+/// The most that products with matrices of `bytes` take beside their results:
+/// the matrices transposed, and as kernels read them.
+inline Bytes ProductBytes(Bytes bytes) { return 2 * bytes; }
+
+/// The most that gradients of matrices of `bytes`, summed over `rows` rows, and
+/// products with these matrices take beside their results.
+Bytes GradientBytes(Bytes bytes, uint64_t rows);
+
 /// Bytes of a block's adjacency and its transposition.
-uint64_t EdgesBytes(const BlockSize& block);
+Bytes EdgesBytes(const BlockSize& block);
 
 /// The memory of a layer that sums rows along edges and multiplies them by a
 /// matrix, in either order (graph_functions.h, PropagateLinear), with a product
-/// of the destinations' own rows besides if it has one.
-LayerMemory PropagationMemory(const LayerPlace& place, const BlockSize& block);
+/// of the destinations' own rows besides if it has one. `parameters`: bytes of
+/// all matrices.
+LayerMemory PropagationMemory(const LayerPlace& place, const BlockSize& block,
+                              Bytes parameters);
 
 /// The bytes of scores or attention for all edges of a block, and a self loop
 /// at each destination.
-uint64_t EdgeScoreBytes(int64_t heads, const BlockSize& block);
+Bytes EdgeScoreBytes(int64_t heads, const BlockSize& block);
 
 }  // namespace hearth::model
 

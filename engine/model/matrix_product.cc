@@ -558,6 +558,13 @@ class PartGradients {
   at::Tensor right_;
 };
 
+// Rows of one part of a sum over `rows` of them.
+int64_t RowsPerPartialSum(int64_t rows) {
+  return std::max(
+      kRowsPerPart,
+      RoundUp((rows + kMaxPartialSums - 1) / kMaxPartialSums, kTile));
+}
+
 // Adds `parts` up in their order, in the first of them.
 at::Tensor SumOfParts(absl::Span<const at::Tensor> parts) {
   auto* const sum = parts.front().mutable_data_ptr<float>();
@@ -575,10 +582,9 @@ template <typename T>
 ParameterGradients Gradients(const RowGradient& g,
                              absl::Span<const at::Tensor> xs, bool bias) {
   const int64_t rows = g.gradient.size(0);
-  const int64_t size =
-      std::max(kRowsPerPart,
-               RoundUp((rows + kMaxPartialSums - 1) / kMaxPartialSums, kTile));
-  std::vector<ParameterGradients> parts((rows + size - 1) / size);
+  const int64_t size = RowsPerPartialSum(rows);
+  std::vector<ParameterGradients> parts(
+      static_cast<size_t>(NumPartialSums(rows)));
   ForParts(rows, size, [&](int64_t part, int64_t first, int64_t count) {
     parts[part] = PartGradients<T>(g, xs).Compute({first, count}, bias);
   });
@@ -611,6 +617,11 @@ ParameterGradients ZeroGradients(const at::Tensor& g,
 }
 
 }  // namespace
+
+int64_t NumPartialSums(int64_t rows) {
+  const int64_t size = RowsPerPartialSum(rows);
+  return (rows + size - 1) / size;
+}
 
 ProductPrecision::ProductPrecision(train::Precision precision)
     : before_(product_precision) {

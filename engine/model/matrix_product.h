@@ -45,6 +45,10 @@ train::Precision ResolvedPrecision(train::Precision precision);
 /// if products round their factors to it, which changes no result.
 at::ScalarType FactorType();
 
+/// The number of parts in which the gradients of parameters are summed over
+/// `rows` rows, all of which are there at once.
+int64_t NumPartialSums(int64_t rows);
+
 /// One term of a sum of products: x wᵀ for `x` [rows, in] of FactorType() or
 /// float32, whose rows are dense, and `w` [out, in], of any strides.
 struct Factors {

@@ -229,8 +229,12 @@ at::Tensor Network::Forward(
   for (size_t layer = 0; layer <= last; ++layer) {
     const bool of_top = layer == last && sample.top.has_value();
     const LayerNodes nodes =
-        of_top ? LayerNodes{sample.top->in_degrees, sample.top->node_types}
-               : LayerNodes{sample.in_degrees, sample.node_types};
+        of_top ? LayerNodes{{sample.top->in_degrees, sample.top->nodes,
+                             batch.self_loops},
+                            sample.top->node_types}
+               : LayerNodes{
+                     {sample.in_degrees, sample.input_nodes, batch.self_loops},
+                     sample.node_types};
     const bool to_top = layer + 1 == last && sample.top.has_value();
     std::optional<ReluActivation> activation;
     if (layer != last && !to_top && activation_ == Activation::kRelu) {

@@ -97,6 +97,8 @@ at::Tensor GcnLayer(const Parameters& p, const at::Tensor& x,
     const int64_t count = block.indptr[row + 1] - block.indptr[row];
     for (int64_t e = block.indptr[row]; e < block.indptr[row + 1]; ++e) {
       const int64_t source = block.indices[e];
+      // The graph has no self loops, as far as degrees tell.
+      if (source == row) continue;
       const double other = static_cast<double>(degrees[source]) + 1;
       sum[row] += x[source] / std::sqrt(own * other) *
                   (static_cast<double>(degrees[row]) / count);

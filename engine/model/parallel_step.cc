@@ -11,6 +11,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/base/team.h"
 #include "engine/model/gradient_sum.h"
+#include "engine/model/matrix_product.h"
 #include "engine/model/replica.h"
 #include "engine/model/step_memory.h"
 #include "engine/model/torch_boundary.h"
@@ -89,21 +90,14 @@ class ParallelStep final : public train::TrainStep {
   absl::Status Open() {
     HEARTH_ASSIGN_OR_RETURN(team_,
                             Team::Create(static_cast<int>(trainers_.size())));
-    HEARTH_RETURN_IF_ERROR(OnTeam([&](int rank) {
-      trainers_[rank] = std::make_unique<Trainer>(options_, shape_);
-    }));
-    for (const auto& trainer : trainers_) {
-      flats_.emplace_back(trainer->flat.mutable_data_ptr<float>(),
-                          static_cast<size_t>(trainer->flat.numel()));
-    }
     return absl::OkStatus();
   }
 
   absl::StatusOr<train::BatchResult> Train(
       absl::Span<const train::BatchView> shards,
       const train::StepPosition& position) override {
-    HEARTH_RETURN_IF_ERROR(update_);
     HEARTH_RETURN_IF_ERROR(train::ValidateBatch(shards, shape_));
+    HEARTH_RETURN_IF_ERROR(MakeTrainers());
     double total = 0;
     for (const train::BatchView& shard : shards) total += WeightOf(shard);
     HEARTH_RETURN_IF_ERROR(OnTeam([&](int rank) {
@@ -122,8 +116,8 @@ class ParallelStep final : public train::TrainStep {
 
   absl::StatusOr<train::BatchResult> Evaluate(
       absl::Span<const train::BatchView> shards) override {
-    HEARTH_RETURN_IF_ERROR(update_);
     HEARTH_RETURN_IF_ERROR(train::ValidateBatch(shards, shape_));
+    HEARTH_RETURN_IF_ERROR(MakeTrainers());
     HEARTH_RETURN_IF_ERROR(
         OnTeam([&](int rank) { trainers_[rank]->Evaluate(shards[rank]); }));
     EndTorchStep();
@@ -131,7 +125,7 @@ class ParallelStep final : public train::TrainStep {
   }
 
   absl::StatusOr<store::TensorMap> Save() override {
-    HEARTH_RETURN_IF_ERROR(update_);
+    HEARTH_RETURN_IF_ERROR(MakeTrainers());
     store::TensorMap state;
     HEARTH_RETURN_IF_ERROR(RunTorch(options_.train_threads, [&] {
       state = trainers_.front()->replica.Save();
@@ -142,6 +136,7 @@ class ParallelStep final : public train::TrainStep {
 
   // A state that does not fit one replica fits none, and changes none.
   absl::Status Load(const store::TensorMap& state) override {
+    HEARTH_RETURN_IF_ERROR(MakeTrainers());
     return team_->RunMembers([&](int rank) {
       return RunTorch(options_.train_threads,
                       [&] { return trainers_[rank]->replica.Load(state); });
@@ -158,16 +153,20 @@ class ParallelStep final : public train::TrainStep {
            KeptMemoryBytes(options_, shape_);
   }
 
+  uint64_t ParameterBytes() const override {
+    return model::ParameterBytes(options_, shape_);
+  }
+
   int64_t TopWidth() const override {
-    return trainers_.front()->replica.top_width();
+    return train::TopWidth(options_.model, shape_);
   }
 
   train::Precision precision() const override {
-    return trainers_.front()->replica.precision();
+    return ResolvedPrecision(options_.precision);
   }
 
   absl::StatusOr<store::SafeTensors> Export() override {
-    HEARTH_RETURN_IF_ERROR(update_);
+    HEARTH_RETURN_IF_ERROR(MakeTrainers());
     store::SafeTensors exported;
     HEARTH_RETURN_IF_ERROR(RunTorch(options_.train_threads, [&] {
       exported = trainers_.front()->replica.Export();
@@ -177,6 +176,20 @@ class ParallelStep final : public train::TrainStep {
   }
 
  private:
+  // The outcome of the last steps of the optimizers, once the trainers are
+  // there; the first call makes them.
+  absl::Status MakeTrainers() {
+    if (!flats_.empty()) return update_;
+    HEARTH_RETURN_IF_ERROR(OnTeam([&](int rank) {
+      trainers_[rank] = std::make_unique<Trainer>(options_, shape_);
+    }));
+    for (const auto& trainer : trainers_) {
+      flats_.emplace_back(trainer->flat.mutable_data_ptr<float>(),
+                          static_cast<size_t>(trainer->flat.numel()));
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status OnTeam(absl::FunctionRef<void(int rank)> part) {
     return team_->RunMembers([&](int rank) {
       return RunTorch(options_.train_threads, [&] {

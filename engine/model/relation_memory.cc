@@ -3,19 +3,23 @@
 #include <algorithm>
 
 // The tensors of one layer, with S sources and D destinations, of which the
-// relations together have S' and D', I input columns and O output columns:
+// relations together have S' and D', or E' of each relation's larger end, and
+// the largest relation s and d; I input columns and O output columns.
 //
-//   S' x I   rows as they are gathered, which stay where products come first
-//   D' x I   sums of the inputs, which stay where they come first
-//   S x O    products, or their gradient: of one relation at a time
-//   D x O    rows of one relation's destinations, or their gradient
-//   D x O    output, its gradient before and after the activation, and rows of
-//            one type, whose sum is the gradient of a bias
-//
+// Saved for the backward pass:
+//   E' x I   rows as they were gathered, or sums of the inputs: of each
+//   relation
+//            the one or the other
+//   D x O    output
+// Besides, forward, while one relation's sums come:
+//   d x I, s x O, d x O
+// Besides, backward:
+//   2 D x O  gradient of the output, before and after the activation, or rows
+//            of one type, whose sum is the gradient of a bias
+//   d x O, s x O, d x I    of one relation
 // and where the input needs a gradient, in all but the first layer
-//
-//   S' x I   gradients of what was gathered, all at once
-//   D' x I   gradient of the sums
+//   s x I    gradient of what a relation gathered: as it comes, what the
+//            relation saved goes
 //   S x I    gradient of the input
 
 namespace hearth::model {
@@ -42,27 +46,53 @@ RelationRowCounts CountRows(const RelationSchema& schema,
     ++as_source[schema.relations[number].source];
     ++as_destination[schema.relations[number].destination];
   }
-  return {.sources = std::min(block.edges, block.sources * Most(as_source)),
-          .destinations =
-              std::min(block.edges, block.destinations * Most(as_destination))};
+  const RelationRowCounts known = block.relations.value_or(
+      RelationRowCounts{.sources = block.edges,
+                        .destinations = block.edges,
+                        .larger_ends = block.edges,
+                        .most_sources = block.edges,
+                        .most_destinations = block.edges});
+  return {.sources = std::min(known.sources, block.sources * Most(as_source)),
+          .destinations = std::min(known.destinations,
+                                   block.destinations * Most(as_destination)),
+          .larger_ends = std::min(
+              known.larger_ends, block.sources * Most(as_source) +
+                                     block.destinations * Most(as_destination)),
+          .most_sources = std::min(known.most_sources, block.sources),
+          .most_destinations =
+              std::min(known.most_destinations, block.destinations)};
 }
 
 LayerMemory RelationTensors(const LayerPlace& place,
                             const RelationRowCounts& rows,
-                            const BlockSize& block) {
-  const uint64_t gathered = rows.sources + rows.destinations;
-  uint64_t bytes =
-      MatrixBytes(gathered, place.in) + MatrixBytes(gathered, place.out) +
-      4 * MatrixBytes(block.destinations, place.out) +
-      kEdgeBytes * block.edges + kNodeBytes * (block.sources + gathered);
-  if (!place.first) bytes += MatrixBytes(gathered + block.sources, place.in);
-  // As if all were there from the forward pass to the end.
-  return {.saved = bytes};
+                            const BlockSize& block, Bytes matrix) {
+  const Bytes output = MatrixBytes(block.destinations, place.out);
+  const Bytes sums = MatrixBytes(rows.most_destinations, place.in);
+  const Bytes of_relation =
+      MatrixBytes(rows.most_sources + rows.most_destinations, place.out);
+  LayerMemory memory = {
+      .edges = kEdgeBytes * Bytes{block.edges} +
+               kNodeBytes *
+                   (Bytes{block.sources} + rows.sources + rows.destinations),
+      .saved = MatrixBytes(rows.larger_ends, place.in) + output,
+      .forward = sums + of_relation + ProductBytes(matrix),
+      .backward = 2 * output + sums + of_relation +
+                  GradientBytes(matrix, std::max(rows.most_sources,
+                                                 rows.most_destinations))};
+  if (!place.first) {
+    memory.backward += MatrixBytes(rows.most_sources + block.sources, place.in);
+  }
+  return memory;
 }
 
 LayerMemory LinearMemory(int64_t in, int64_t out, uint64_t rows) {
-  return {.parameters = LinearBytes(in, out),
-          .saved = 2 * MatrixBytes(rows, in) + 4 * MatrixBytes(rows, out)};
+  const Bytes parameters = LinearBytes(in, out);
+  const Bytes output = MatrixBytes(rows, out);
+  return {.parameters = parameters,
+          .saved = MatrixBytes(rows, in) + output,
+          .forward = output + ProductBytes(parameters),
+          .backward = 2 * output + MatrixBytes(rows, in) +
+                      GradientBytes(parameters, rows)};
 }
 
 }  // namespace hearth::model

@@ -10,25 +10,21 @@
 
 namespace hearth::model {
 
-/// The rows that a layer's relations read and write in all.
-struct RelationRowCounts {
-  uint64_t sources = 0;
-  uint64_t destinations = 0;
-};
-
 /// An upper bound for any block of that size in a layer of `relations`, numbers
-/// of the schema's: a node is a source or a destination in no more relations
-/// than its type is, and all of them together in no more than there are edges.
+/// of the schema's: those of the block, if they are known; a node is a source
+/// or a destination in no more relations than its type is, and all of them
+/// together in no more than there are edges.
 RelationRowCounts CountRows(const RelationSchema& schema,
                             const std::vector<size_t>& relations,
                             const BlockSize& block);
 
-/// The tensors of a layer whose relations have `rows`: they gather sources,
-/// multiply them by a matrix and sum along edges, or sum first, and are added
-/// up. Without parameters.
+/// The tensors of a layer whose relations have `rows` and matrices of at most
+/// `matrix` bytes each: each relation gathers sources, multiplies them by its
+/// matrix and sums along edges, or sums first, and is added to the others.
+/// Without parameters.
 LayerMemory RelationTensors(const LayerPlace& place,
                             const RelationRowCounts& rows,
-                            const BlockSize& block);
+                            const BlockSize& block, Bytes matrix);
 
 /// Memory of a linear layer for `rows` rows, with a copy of its input.
 LayerMemory LinearMemory(int64_t in, int64_t out, uint64_t rows);

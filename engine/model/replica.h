@@ -48,10 +48,6 @@ class Replica {
 
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
 
-  int64_t top_width() const { return network_.top_width(); }
-
-  train::Precision precision() const { return precision_; }
-
   /// As train::TrainStep has them.
   store::TensorMap Save() const;
   absl::Status Load(const store::TensorMap& state);

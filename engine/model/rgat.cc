@@ -1,5 +1,7 @@
 #include "engine/model/rgat.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "engine/model/attention_heads.h"
@@ -84,23 +86,37 @@ class RgatKind final : public HeteroKind {
                                                   initializer);
   }
 
-  uint64_t RelationParameterBytes(const RelationPlace& place) const override {
-    // With the attention vectors in blocks and the folded product.
-    return MatrixBytes(static_cast<uint64_t>(place.source_columns) +
-                           static_cast<uint64_t>(place.destination_columns) +
-                           3 + 2 * static_cast<uint64_t>(options_.heads),
-                       place.out);
+  Bytes RelationParameterBytes(const RelationPlace& place) const override {
+    // Matrices, vectors of attention for both ends, and the bias.
+    const bool shared = place.source_columns == place.destination_columns;
+    return MatrixBytes(
+        static_cast<uint64_t>(place.source_columns) +
+            (shared ? 0 : static_cast<uint64_t>(place.destination_columns)) + 3,
+        place.out);
   }
 
   LayerMemory MoreMemory(const LayerPlace& place, const RelationRowCounts& rows,
-                         const BlockSize& block) const override {
-    // Products of all sources stay, and have gradients by their sums and by
-    // their scores; scores of both ends with gradients.
-    return {.saved = 6 * EdgeScoreBytes(options_.heads, block) +
-                     4 * MatrixBytes(block.sources, options_.heads) +
-                     3 * MatrixBytes(rows.sources, place.out) +
-                     4 * MatrixBytes(rows.sources + rows.destinations,
-                                     options_.heads)};
+                         const BlockSize& block,
+                         size_t num_relations) const override {
+    // Rows of both ends are gathered and stay, and so do products of all
+    // sources, scores of both ends and the attention along edges. One relation
+    // at a time has gradients: of its products by their sums and by their
+    // scores, and of the others.
+    const uint64_t both = rows.sources + rows.destinations;
+    const Bytes scores = MatrixBytes(both, options_.heads);
+    const Bytes attention = MatrixBytes(block.edges, options_.heads);
+    // Attention vectors in blocks, the ones that those are multiplied by, and
+    // the folded product.
+    const auto heads = static_cast<uint64_t>(options_.heads);
+    const Bytes blocks = 2 * MatrixBytes(heads, place.out + options_.heads) +
+                         MatrixBytes(heads, place.in);
+    return {.saved =
+                MatrixBytes(both - std::min(both, rows.larger_ends), place.in) +
+                MatrixBytes(rows.sources, place.out) + scores + 2 * attention +
+                num_relations * blocks,
+            .forward = scores + attention,
+            .backward = MatrixBytes(rows.most_sources, place.out) + scores +
+                        2 * attention + 2 * blocks};
   }
 
  private:

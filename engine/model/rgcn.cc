@@ -105,16 +105,22 @@ class RgcnKind final : public ModelKind {
                      const BlockSize& block) const override {
     const auto relations = static_cast<uint64_t>(num_relations());
     const auto in = static_cast<uint64_t>(place.in);
-    // Bases, and the matrices that they make up; the root.
-    const uint64_t matrices =
-        1 + relations + static_cast<uint64_t>(options_.bases);
+    const auto bases = static_cast<uint64_t>(options_.bases);
+    // The root and the bias; bases or the relations' own; what combines bases.
+    const uint64_t matrices = 1 + (bases > 0 ? bases : relations);
+    const Bytes of_relations = MatrixBytes(Bytes{relations} * in, place.out);
     const LayerMemory own = {
-        .parameters = MatrixBytes(matrices * in + 1, place.out) +
+        .parameters = MatrixBytes(Bytes{matrices} * in + 1, place.out) +
                       MatrixBytes(relations, options_.bases),
-        .saved = 2 * MatrixBytes(block.destinations, place.in)};
+        // The relations' matrices that bases make up, and those matrices'
+        // gradients: each, and as one array.
+        .saved = MatrixBytes(block.destinations, place.in) +
+                 (bases > 0 ? 3 : 1) * of_relations,
+        .backward = MatrixBytes(block.destinations, place.in) + of_relations};
     std::vector<size_t> all(schema_.relations.size());
     std::iota(all.begin(), all.end(), size_t{0});
-    return own + RelationTensors(place, CountRows(schema_, all, block), block);
+    return own + RelationTensors(place, CountRows(schema_, all, block), block,
+                                 MatrixBytes(in, place.out));
   }
 
   LayerMemory EndsMemory(uint64_t num_inputs,
@@ -125,8 +131,11 @@ class RgcnKind final : public ModelKind {
       memory.parameters +=
           LinearMemory(type.feature_dim, options_.hidden, 0).parameters;
     }
-    memory.saved =
-        LinearMemory(feature_dim_, options_.hidden, num_inputs).saved;
+    const LayerMemory all =
+        LinearMemory(feature_dim_, options_.hidden, num_inputs);
+    memory.saved = all.saved;
+    memory.forward = all.forward;
+    memory.backward = all.backward;
     return memory;
   }
 

@@ -43,9 +43,8 @@ class RsageKind final : public HeteroKind {
     return std::make_unique<MeanConvolution>(place, initializer);
   }
 
-  uint64_t RelationParameterBytes(const RelationPlace& place) const override {
-    return MatrixBytes(static_cast<uint64_t>(place.source_columns) + 1,
-                       place.out);
+  Bytes RelationParameterBytes(const RelationPlace& place) const override {
+    return LinearBytes(place.source_columns, place.out);
   }
 
  private:

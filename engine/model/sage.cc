@@ -46,7 +46,9 @@ class SageKind final : public ModelKind {
 
   LayerMemory Memory(const LayerPlace& place,
                      const BlockSize& block) const override {
-    return PropagationMemory(place, block);
+    return PropagationMemory(
+        place, block,
+        MatrixBytes(2 * static_cast<uint64_t>(place.in) + 1, place.out));
   }
 
  private:

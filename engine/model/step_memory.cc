@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <variant>
 #include <vector>
 
 #include "engine/model/layer_memory.h"
@@ -16,14 +18,6 @@ namespace {
 // LibTorch, oneDNN and their threads: several times what they were seen to
 // take.
 constexpr uint64_t kRuntimeBytes = uint64_t{24} << 20;
-// Bytes of the parameters: values, gradients, two moments.
-constexpr uint64_t kParameterCopies = 4;
-// Besides, in tensors that are not LibTorch's: values and moments as they are
-// saved, as the best epoch's, and the latter as they are written.
-constexpr uint64_t kSavedCopies = 9;
-// On a device: values, gradients, two moments, and gradients as they are
-// clipped.
-constexpr uint64_t kDeviceParameterCopies = 5;
 // cuBLAS's workspaces, and the blocks that LibTorch's allocator of device
 // memory rounds up to: a guess, not yet measured on a GPU.
 constexpr uint64_t kDeviceRuntimeBytes = uint64_t{192} << 20;
@@ -35,6 +29,33 @@ constexpr uint64_t kPinnedCopies = 2 * kDeviceCopies;
 // LibTorch's part for GPUs, and the driver's: a guess, too.
 constexpr uint64_t kDeviceHostBytes = uint64_t{512} << 20;
 
+// Arrays of an optimizer that are as large as the parameters.
+struct CountMoments {
+  uint64_t operator()(const train::AdamOptions&) const { return 2; }
+  uint64_t operator()(const train::AdamWOptions&) const { return 2; }
+  uint64_t operator()(const train::SgdOptions& sgd) const {
+    return sgd.momentum != 0 ? 1 : 0;
+  }
+};
+
+uint64_t NumMoments(const train::TrainOptions& options) {
+  return std::visit(CountMoments(), options.optimizer);
+}
+
+// LibTorch's arrays that are as large as the parameters: these, gradients,
+// gradients as they are clipped, gradients of all trainers, and moments.
+uint64_t NumCopies(const train::TrainOptions& options,
+                   const train::ModelShape& shape) {
+  return 2 + (options.clip_norm > 0 ? 1 : 0) + (shape.trainers > 1 ? 1 : 0) +
+         NumMoments(options);
+}
+
+// Others: values and moments as they are saved, as the best epoch's, and the
+// latter as they are written.
+uint64_t NumSavedCopies(const train::TrainOptions& options) {
+  return 3 * (1 + NumMoments(options));
+}
+
 // Bytes of an element of rows that are made for products alone.
 uint64_t FactorBytes(train::Precision precision) {
   return ResolvedPrecision(precision) == train::Precision::kBfloat16
@@ -44,17 +65,33 @@ uint64_t FactorBytes(train::Precision precision) {
 
 // Bytes that the pool takes for buffers of `bytes`: it may have a quarter more
 // than is in use at once (buffer_pool.h).
-uint64_t PooledBytes(uint64_t bytes) { return bytes + bytes / 4; }
+Bytes PooledBytes(Bytes bytes) { return bytes + bytes / 4; }
+
+uint64_t AtMost(Bytes bytes) {
+  return static_cast<uint64_t>(std::min(bytes, Bytes{kMostMemoryBytes}));
+}
 
 // The parts of a step's memory, in bytes.
 struct StepBytes {
   // One copy of the parameters.
-  uint64_t parameters = 0;
+  Bytes parameters = 0;
   // The lists of edges.
-  uint64_t edges = 0;
+  Bytes edges = 0;
   // The buffers, when they are most.
-  uint64_t most = 0;
+  Bytes most = 0;
 };
+
+std::optional<RelationRowCounts> RowCounts(const sample::BatchShape& batch,
+                                           size_t layer) {
+  if (batch.relations.empty()) return std::nullopt;
+  const sample::RelationEnds& ends = batch.relations[layer];
+  return RelationRowCounts{
+      .sources = static_cast<uint64_t>(ends.sources),
+      .destinations = static_cast<uint64_t>(ends.destinations),
+      .larger_ends = static_cast<uint64_t>(ends.larger_ends),
+      .most_sources = static_cast<uint64_t>(ends.most_sources),
+      .most_destinations = static_cast<uint64_t>(ends.most_destinations)};
+}
 
 StepBytes CountBytes(const train::TrainOptions& options,
                      const train::ModelShape& shape,
@@ -63,19 +100,20 @@ StepBytes CountBytes(const train::TrainOptions& options,
   const LayerMemory ends =
       kind->EndsMemory(static_cast<uint64_t>(batch.nodes.front()),
                        static_cast<uint64_t>(batch.nodes.back()));
-  uint64_t parameters = ends.parameters;
-  uint64_t edges = ends.edges;
-  uint64_t saved = ends.saved;
+  Bytes parameters = ends.parameters;
+  Bytes edges = ends.edges;
+  Bytes saved = ends.saved;
   // Layers go forward one after another, and backward from the last: then what
   // those behind them saved is gone.
-  uint64_t most = ends.forward + ends.backward;
+  Bytes most = saved + std::max(ends.forward, ends.backward);
   const std::vector<LayerPlace> places = LayerPlaces(*kind, shape);
   for (size_t i = 0; i < places.size(); ++i) {
     const LayerMemory layer = kind->Memory(
         places[i], {.sources = static_cast<uint64_t>(batch.nodes[i]),
                     .destinations = static_cast<uint64_t>(batch.nodes[i + 1]),
                     .edges = static_cast<uint64_t>(batch.edges[i]),
-                    .factor_bytes = FactorBytes(options.precision)});
+                    .factor_bytes = FactorBytes(options.precision),
+                    .relations = RowCounts(batch, i)});
     parameters += layer.parameters;
     edges += layer.edges;
     saved += layer.saved;
@@ -84,15 +122,26 @@ StepBytes CountBytes(const train::TrainOptions& options,
   return {.parameters = parameters, .edges = edges, .most = most};
 }
 
+Bytes CountParameters(const train::TrainOptions& options,
+                      const train::ModelShape& shape) {
+  const auto kind = NewModelKind(options.model, shape);
+  Bytes parameters = kind->EndsMemory(0, 0).parameters;
+  for (const LayerPlace& place : LayerPlaces(*kind, shape)) {
+    // They do not depend on the batch.
+    parameters += kind->Memory(place, BlockSize()).parameters;
+  }
+  return parameters;
+}
+
 }  // namespace
 
 uint64_t StepMemoryBytes(const train::TrainOptions& options,
                          const train::ModelShape& shape,
                          const sample::BatchShape& batch) {
   const auto [parameters, edges, most] = CountBytes(options, shape, batch);
-  return kRuntimeBytes + edges +
-         PooledBytes(kParameterCopies * parameters + most) +
-         kSavedCopies * parameters;
+  return AtMost(kRuntimeBytes + edges +
+                PooledBytes(NumCopies(options, shape) * parameters + most) +
+                NumSavedCopies(options) * parameters);
 }
 
 DeviceStepMemory DeviceStepBytes(const train::TrainOptions& options,
@@ -100,30 +149,30 @@ DeviceStepMemory DeviceStepBytes(const train::TrainOptions& options,
                                  const sample::BatchShape& batch) {
   const auto [parameters, edges, most] = CountBytes(options, shape, batch);
   const auto seeds = static_cast<uint64_t>(batch.nodes.back());
-  const uint64_t inputs = static_cast<uint64_t>(batch.nodes.front()) *
-                          static_cast<uint64_t>(shape.feature_dim) *
-                          sizeof(float);
+  const Bytes inputs = MatrixBytes(static_cast<uint64_t>(batch.nodes.front()),
+                                   shape.feature_dim);
   // Scores and labels, which are in both places.
-  const uint64_t ends =
-      2 * seeds * static_cast<uint64_t>(shape.label_width) * sizeof(double);
-  return {
-      .device_bytes = kDeviceRuntimeBytes +
-                      PooledBytes(kDeviceParameterCopies * parameters + most +
-                                  kDeviceCopies * (inputs + edges + ends)),
-      .host_bytes = kDeviceHostBytes + edges + ends +
-                    kPinnedCopies * (inputs + edges + ends) +
-                    kSavedCopies * parameters};
+  const Bytes ends = 2 * Bytes{seeds} *
+                     static_cast<uint64_t>(shape.label_width) * sizeof(double);
+  return {.device_bytes =
+              AtMost(kDeviceRuntimeBytes +
+                     PooledBytes(NumCopies(options, shape) * parameters + most +
+                                 kDeviceCopies * (inputs + edges + ends))),
+          .host_bytes = AtMost(kDeviceHostBytes + edges + ends +
+                               kPinnedCopies * (inputs + edges + ends) +
+                               NumSavedCopies(options) * parameters)};
 }
 
 uint64_t KeptMemoryBytes(const train::TrainOptions& options,
                          const train::ModelShape& shape) {
-  const auto kind = NewModelKind(options.model, shape);
-  uint64_t parameters = kind->EndsMemory(0, 0).parameters;
-  for (const LayerPlace& place : LayerPlaces(*kind, shape)) {
-    // Those do not depend on the batch.
-    parameters += kind->Memory(place, BlockSize()).parameters;
-  }
-  return PooledBytes(kParameterCopies * parameters) + kSavedCopies * parameters;
+  const Bytes parameters = CountParameters(options, shape);
+  return AtMost(PooledBytes(NumCopies(options, shape) * parameters) +
+                NumSavedCopies(options) * parameters);
+}
+
+uint64_t ParameterBytes(const train::TrainOptions& options,
+                        const train::ModelShape& shape) {
+  return AtMost(CountParameters(options, shape));
 }
 
 }  // namespace hearth::model

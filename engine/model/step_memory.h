@@ -8,9 +8,14 @@
 
 namespace hearth::model {
 
+/// The most that a function here returns: more than any machine has, and far
+/// from an overflow of sums and products of such numbers.
+inline constexpr uint64_t kMostMemoryBytes = uint64_t{1} << 56;
+
 /// The bytes that a model, its optimizer and a step on a batch of `batch` hold
 /// at most: an upper bound by counting the tensors of forward and backward, for
-/// admission. REQUIRES: valid options of a model, as many layers in all.
+/// admission. Makes no model. REQUIRES: valid options of a model, as many
+/// layers in all.
 uint64_t StepMemoryBytes(const train::TrainOptions& options,
                          const train::ModelShape& shape,
                          const sample::BatchShape& batch);
@@ -33,6 +38,10 @@ DeviceStepMemory DeviceStepBytes(const train::TrainOptions& options,
 /// optimizer's state and copies of both.
 uint64_t KeptMemoryBytes(const train::TrainOptions& options,
                          const train::ModelShape& shape);
+
+/// Bytes of one copy of the parameters, exactly as many as a Network has.
+uint64_t ParameterBytes(const train::TrainOptions& options,
+                        const train::ModelShape& shape);
 
 }  // namespace hearth::model
 

@@ -54,15 +54,13 @@ absl::Status CheckDeviceModel(const train::TrainOptions& options,
 
 class TorchStep final : public train::TrainStep {
  public:
-  // Allocates: to be called within RunTorch.
   TorchStep(const train::TrainOptions& options, const train::ModelShape& shape,
             const ModelDevice& device)
       : device_memory_{device.device},
         kernels_(device.kernels),
         options_(options),
         threads_(options.train_threads),
-        shape_(shape),
-        replica_(options, shape, device.device) {}
+        shape_(shape) {}
 
   absl::StatusOr<train::BatchResult> Train(
       absl::Span<const train::BatchView> shards,
@@ -80,8 +78,8 @@ class TorchStep final : public train::TrainStep {
     std::shared_ptr<const PendingScalar> loss;
     HEARTH_RETURN_IF_ERROR(RunTorch(threads_, [&] {
       const Replica::Derivative derivative =
-          replica_.Differentiate(shards.front(), position, /*weight=*/1);
-      replica_.Step(derivative.gradients);
+          replica().Differentiate(shards.front(), position, /*weight=*/1);
+      replica().Step(derivative.gradients);
       result = derivative.result;
       loss = std::make_shared<PendingScalar>(derivative.loss);
       return absl::OkStatus();
@@ -106,7 +104,7 @@ class TorchStep final : public train::TrainStep {
     HEARTH_RETURN_IF_ERROR(CheckBatch(shards));
     train::BatchResult result;
     HEARTH_RETURN_IF_ERROR(RunTorch(threads_, [&] {
-      result = replica_.Evaluate(shards.front());
+      result = replica().Evaluate(shards.front());
       return absl::OkStatus();
     }));
     EndTorchStep();
@@ -116,14 +114,14 @@ class TorchStep final : public train::TrainStep {
   absl::StatusOr<store::TensorMap> Save() override {
     store::TensorMap state;
     HEARTH_RETURN_IF_ERROR(RunTorch(threads_, [&] {
-      state = replica_.Save();
+      state = replica().Save();
       return absl::OkStatus();
     }));
     return state;
   }
 
   absl::Status Load(const store::TensorMap& state) override {
-    return RunTorch(threads_, [&] { return replica_.Load(state); });
+    return RunTorch(threads_, [&] { return replica().Load(state); });
   }
 
   uint64_t MemoryBytes(const sample::BatchShape& shape) const override {
@@ -140,16 +138,22 @@ class TorchStep final : public train::TrainStep {
     return KeptMemoryBytes(options_, shape_);
   }
 
-  int64_t TopWidth() const override {
-    return on_device() ? 0 : replica_.top_width();
+  uint64_t ParameterBytes() const override {
+    return model::ParameterBytes(options_, shape_);
   }
 
-  train::Precision precision() const override { return replica_.precision(); }
+  int64_t TopWidth() const override {
+    return on_device() ? 0 : train::TopWidth(options_.model, shape_);
+  }
+
+  train::Precision precision() const override {
+    return ResolvedPrecision(options_.precision);
+  }
 
   absl::StatusOr<store::SafeTensors> Export() override {
     store::SafeTensors exported;
     HEARTH_RETURN_IF_ERROR(RunTorch(threads_, [&] {
-      exported = replica_.Export();
+      exported = replica().Export();
       return absl::OkStatus();
     }));
     return exported;
@@ -157,6 +161,15 @@ class TorchStep final : public train::TrainStep {
 
  private:
   bool on_device() const { return kernels_ != nullptr; }
+
+  // Made by the first call, which is within RunTorch, as all are.
+  Replica& replica() {
+    if (replica_ == nullptr) {
+      replica_ =
+          std::make_unique<Replica>(options_, shape_, device_memory_.device);
+    }
+    return *replica_;
+  }
 
   absl::Status CheckBatch(absl::Span<const train::BatchView> shards) const {
     HEARTH_RETURN_IF_ERROR(train::ValidateBatch(shards, shape_));
@@ -174,19 +187,8 @@ class TorchStep final : public train::TrainStep {
   const train::TrainOptions options_;
   const int threads_;
   const train::ModelShape shape_;
-  Replica replica_;
+  std::unique_ptr<Replica> replica_;
 };
-
-absl::StatusOr<std::unique_ptr<train::TrainStep>> NewStep(
-    const train::TrainOptions& options, const train::ModelShape& shape,
-    const ModelDevice& device) {
-  std::unique_ptr<train::TrainStep> step;
-  HEARTH_RETURN_IF_ERROR(RunTorch(options.train_threads, [&] {
-    step = std::make_unique<TorchStep>(options, shape, device);
-    return absl::OkStatus();
-  }));
-  return step;
-}
 
 }  // namespace
 
@@ -205,7 +207,7 @@ absl::Status CheckModel(const train::TrainOptions& options,
 
 absl::StatusOr<std::unique_ptr<train::TrainStep>> NewTorchStep(
     const train::TrainOptions& options, const train::ModelShape& shape) {
-  return NewStep(options, shape, {});
+  return std::make_unique<TorchStep>(options, shape, ModelDevice());
 }
 
 absl::StatusOr<std::unique_ptr<train::TrainStep>> NewDeviceStep(
@@ -216,9 +218,10 @@ absl::StatusOr<std::unique_ptr<train::TrainStep>> NewDeviceStep(
   HEARTH_RETURN_IF_ERROR(CheckModel(options, shape));
   train::TrainOptions on_device = options;
   on_device.precision = train::Precision::kFloat32;
-  return NewStep(
+  return std::make_unique<TorchStep>(
       on_device, shape,
-      {.device = device, .kernels = DeviceKernels::Open(device, plugin)});
+      ModelDevice{.device = device,
+                  .kernels = DeviceKernels::Open(device, plugin)});
 }
 
 }  // namespace hearth::model

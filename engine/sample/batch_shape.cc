@@ -44,11 +44,55 @@ int32_t MostDrawn(const NeighborSamplerOptions& sampler, size_t hop,
   return static_cast<int32_t>(std::min<int64_t>(most, INT32_MAX));
 }
 
-void RaiseTo(const std::vector<int64_t>& other, std::vector<int64_t>& numbers) {
-  numbers.resize(std::max(numbers.size(), other.size()));
-  for (size_t i = 0; i < other.size(); ++i) {
-    numbers[i] = std::max(numbers[i], other[i]);
+// Counts the ends of a block's edges.
+RelationEnds CountEnds(const Block& block) {
+  std::vector<store::TypeId> types = block.edge_types;
+  types.resize(block.indices.size());
+  const size_t num_types =
+      types.empty() ? 0
+                    : size_t{1} + *std::max_element(types.begin(), types.end());
+  // Sources, by edge type: those of type t begin at `begins[t]`.
+  std::vector<size_t> begins(num_types + 1);
+  for (const store::TypeId type : types) ++begins[type + 1];
+  std::partial_sum(begins.begin(), begins.end(), begins.begin());
+  std::vector<int32_t> sources(block.indices.size());
+  std::vector<int64_t> destinations(num_types);
+  std::vector<size_t> next(begins.begin(), begins.end() - 1);
+  for (int64_t row = 0; row < block.num_destinations; ++row) {
+    for (int64_t edge = block.indptr[row]; edge < block.indptr[row + 1];
+         ++edge) {
+      const store::TypeId type = types[edge];
+      sources[next[type]++] = block.indices[edge];
+      const bool is_first =
+          edge == block.indptr[row] || types[edge - 1] != type;
+      destinations[type] += is_first ? 1 : 0;
+    }
   }
+  RelationEnds ends;
+  std::vector<size_t> last_type(static_cast<size_t>(block.num_sources),
+                                num_types);
+  for (size_t type = 0; type < num_types; ++type) {
+    int64_t distinct = 0;
+    for (size_t i = begins[type]; i < begins[type + 1]; ++i) {
+      size_t& last = last_type[static_cast<size_t>(sources[i])];
+      distinct += last != type ? 1 : 0;
+      last = type;
+    }
+    ends.sources += distinct;
+    ends.destinations += destinations[type];
+    ends.larger_ends += std::max(distinct, destinations[type]);
+    ends.most_sources = std::max(ends.most_sources, distinct);
+    ends.most_destinations =
+        std::max(ends.most_destinations, destinations[type]);
+  }
+  return ends;
+}
+
+bool HasTypes(const MiniBatch& batch) {
+  return !batch.node_types.empty() ||
+         std::any_of(
+             batch.blocks.begin(), batch.blocks.end(),
+             [](const Block& block) { return !block.edge_types.empty(); });
 }
 
 }  // namespace
@@ -88,6 +132,9 @@ BatchShape ShapeOf(const MiniBatch& batch) {
   for (const Block& block : batch.blocks) {
     shape.nodes.push_back(block.num_sources);
     shape.edges.push_back(static_cast<int64_t>(block.indices.size()));
+    if (HasTypes(batch)) {
+      shape.relations.push_back(CountEnds(block));
+    }
     if (block.weights.empty()) continue;
     const auto degrees = batch.in_degrees.begin();
     shape.listed_edges = std::max(
@@ -110,6 +157,7 @@ BatchShape ShapeBound(const NeighborSamplerOptions& sampler, int64_t num_seeds,
   }
   shape.nodes.resize(layers + 1);
   shape.edges.resize(layers);
+  if (!graph.edge_types_into.empty()) shape.relations.resize(layers);
   shape.nodes[layers] = std::min(num_seeds, num_nodes);
   for (size_t hop = 0; hop < layers; ++hop) {
     const size_t layer = layers - 1 - hop;
@@ -125,14 +173,36 @@ BatchShape ShapeBound(const NeighborSamplerOptions& sampler, int64_t num_seeds,
       shape.listed_edges = num_edges;
     }
     shape.nodes[layer] = destinations + more;
+    if (graph.edge_types_into.empty()) continue;
+    const int64_t edges = shape.edges[layer];
+    const int64_t into = shape.types_per_node;
+    shape.relations[layer] = {
+        .sources = edges,
+        .destinations = into > 0 && destinations > edges / into
+                            ? edges
+                            : destinations * into,
+        .larger_ends = edges,
+        .most_sources = std::min(edges, shape.nodes[layer]),
+        .most_destinations = std::min(edges, destinations)};
   }
   return shape;
 }
 
 void Enlarge(const BatchShape& other, BatchShape& shape) {
-  RaiseTo(other.nodes, shape.nodes);
-  RaiseTo(other.edges, shape.edges);
-  shape.listed_edges = std::max(shape.listed_edges, other.listed_edges);
+  shape.nodes.resize(std::max(shape.nodes.size(), other.nodes.size()));
+  shape.edges.resize(std::max(shape.edges.size(), other.edges.size()));
+  shape.relations.resize(
+      std::max(shape.relations.size(), other.relations.size()));
+  if (!other.nodes.empty()) {
+    BatchShape more = other;
+    more.relations.resize(shape.relations.size());
+    std::vector<int64_t> numbers;
+    ForEachNumber(more, [&](int64_t number) { numbers.push_back(number); });
+    size_t i = 0;
+    ForEachNumber(shape, [&](int64_t& number) {
+      number = std::max(number, numbers[i++]);
+    });
+  }
   shape.types_per_node = std::max(shape.types_per_node, other.types_per_node);
 }
 

@@ -55,6 +55,49 @@ TEST(BatchShapeTest, OfOneDrawnByLayersHasTheEdgesThatWereListed) {
   EXPECT_GT(shape.SamplerBytes(), plain.SamplerBytes() + 9 * 8);
 }
 
+TEST(BatchShapeTest, CountsTheEndsOfEachEdgeType) {
+  MiniBatch batch;
+  batch.num_seeds = 2;
+  batch.input_nodes = {4, 5, 6, 7};
+  batch.in_degrees = {3, 2, 0, 0};
+  batch.blocks = {{.num_sources = 4,
+                   .num_destinations = 2,
+                   .indptr = {0, 4, 6},
+                   .indices = {2, 3, 3, 2, 2, 3},
+                   .edge_types = {0, 0, 2, 2, 0, 2}}};
+  // Type 0: sources 2 and 3; type 2 likewise; both lead to both nodes.
+  EXPECT_EQ(ShapeOf(batch).relations,
+            (std::vector<RelationEnds>{{.sources = 4,
+                                        .destinations = 4,
+                                        .larger_ends = 4,
+                                        .most_sources = 2,
+                                        .most_destinations = 2}}));
+  batch.blocks[0].indices = {1, 1, 1, 2, 2, 2};
+  EXPECT_EQ(ShapeOf(batch).relations,
+            (std::vector<RelationEnds>{{.sources = 4,
+                                        .destinations = 4,
+                                        .larger_ends = 4,
+                                        .most_sources = 2,
+                                        .most_destinations = 2}}));
+  batch.blocks[0].indices = {1, 1, 1, 1, 1, 1};
+  EXPECT_EQ(ShapeOf(batch).relations,
+            (std::vector<RelationEnds>{{.sources = 2,
+                                        .destinations = 4,
+                                        .larger_ends = 4,
+                                        .most_sources = 1,
+                                        .most_destinations = 2}}));
+  batch.blocks[0].edge_types.clear();
+  EXPECT_TRUE(ShapeOf(batch).relations.empty());
+  // One edge type among nodes of several types.
+  batch.node_types = {0, 0, 1, 1};
+  EXPECT_EQ(ShapeOf(batch).relations,
+            (std::vector<RelationEnds>{{.sources = 1,
+                                        .destinations = 2,
+                                        .larger_ends = 2,
+                                        .most_sources = 1,
+                                        .most_destinations = 2}}));
+}
+
 BatchShape Bound(std::vector<int32_t> fanouts, int64_t num_seeds,
                  int64_t num_nodes, int64_t num_edges) {
   return ShapeBound({.fanouts = std::move(fanouts)}, num_seeds,
@@ -92,6 +135,11 @@ TEST(ShapeBoundTest, ANodeHasTheNeighborsOfAllItsEdgeTypes) {
   EXPECT_EQ(shape.edges, (Numbers{80 * 3, 10 * 7}));
   EXPECT_EQ(shape.nodes, (Numbers{80 + 240, 80, 10}));
   EXPECT_EQ(shape.types_per_node, 2);
+  EXPECT_EQ(shape.relations[1], (RelationEnds{.sources = 70,
+                                              .destinations = 20,
+                                              .larger_ends = 70,
+                                              .most_sources = 70,
+                                              .most_destinations = 10}));
   // Type 2 has all neighbors in the second layer.
   EXPECT_EQ(bound({{0, 1}, {2}}).edges, (Numbers{5000, 90}));
   EXPECT_GT(
@@ -117,7 +165,15 @@ TEST(EnlargeTest, TakesTheLargerOfEachLayer) {
   BatchShape shape;
   Enlarge({.nodes = {5, 3, 2}, .edges = {4, 1}}, shape);
   EXPECT_EQ(shape, (BatchShape{.nodes = {5, 3, 2}, .edges = {4, 1}}));
-  Enlarge({.nodes = {4, 4, 2}, .edges = {3, 9}}, shape);
+  Enlarge({.nodes = {4, 4, 2},
+           .edges = {3, 9},
+           .relations = {{.sources = 3}, {.destinations = 2}}},
+          shape);
+  EXPECT_EQ(shape,
+            (BatchShape{.nodes = {5, 4, 2},
+                        .edges = {4, 9},
+                        .relations = {{.sources = 3}, {.destinations = 2}}}));
+  shape.relations.clear();
   EXPECT_EQ(shape, (BatchShape{.nodes = {5, 4, 2}, .edges = {4, 9}}));
 }
 

@@ -30,6 +30,8 @@ constexpr char kMetadataKey[] = "__metadata__";
 // into gigabytes.
 constexpr uint64_t kMaxHeaderBytes = 4 << 20;
 constexpr uint64_t kAlignment = 8;
+// Bytes that a scan holds at a time.
+constexpr uint64_t kPieceBytes = 1 << 20;
 
 struct DTypeCode {
   DType dtype;
@@ -243,40 +245,76 @@ absl::StatusOr<std::string> ReadHeader(io::ReadableFile& file,
   return text;
 }
 
-/// Errors about the contents are INVALID_ARGUMENT here. Reads the tensors if
-/// they are `wanted`.
-absl::StatusOr<SafeTensors> ReadContents(io::ReadableFile& file, bool wanted) {
+/// The header's contents.
+struct Header {
+  std::map<std::string, std::string> metadata;
+  std::vector<Entry> entries;
+  /// Where the tensors begin in the file.
+  uint64_t data_offset = 0;
+};
+
+/// Errors about the contents are INVALID_ARGUMENT here, and below.
+absl::StatusOr<Header> ReadParsedHeader(io::ReadableFile& file) {
   HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file.Info());
-  HEARTH_ASSIGN_OR_RETURN(const std::string header,
+  HEARTH_ASSIGN_OR_RETURN(const std::string text,
                           ReadHeader(file, info.size_bytes));
-  const uint64_t data_offset = sizeof(uint64_t) + header.size();
-  SafeTensors contents;
+  Header header;
+  header.data_offset = sizeof(uint64_t) + text.size();
   HEARTH_ASSIGN_OR_RETURN(
-      std::vector<Entry> entries,
-      ParseHeader(header, info.size_bytes - data_offset, contents.metadata));
-  if (!wanted) return contents;
-  for (Entry& entry : entries) {
+      header.entries,
+      ParseHeader(text, info.size_bytes - header.data_offset, header.metadata));
+  return header;
+}
+
+absl::StatusOr<SafeTensors> ReadContents(io::ReadableFile& file) {
+  HEARTH_ASSIGN_OR_RETURN(Header header, ReadParsedHeader(file));
+  SafeTensors contents;
+  contents.metadata = std::move(header.metadata);
+  for (Entry& entry : header.entries) {
     Tensor& tensor = contents.tensors[entry.name];
     tensor.dtype = entry.dtype;
     tensor.shape = std::move(entry.shape);
     tensor.data.resize(entry.end - entry.begin);
-    HEARTH_RETURN_IF_ERROR(
-        file.Read(data_offset + entry.begin, absl::MakeSpan(tensor.data)));
+    HEARTH_RETURN_IF_ERROR(file.Read(header.data_offset + entry.begin,
+                                     absl::MakeSpan(tensor.data)));
   }
   return contents;
 }
 
-absl::StatusOr<SafeTensors> Read(io::FileSystem& files, const std::string& path,
-                                 bool tensors_wanted) {
+absl::StatusOr<std::map<std::string, std::string>> ScanContents(
+    io::ReadableFile& file, SafeTensorsVisitor& visitor) {
+  HEARTH_ASSIGN_OR_RETURN(Header header, ReadParsedHeader(file));
+  std::sort(header.entries.begin(), header.entries.end(),
+            [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  std::vector<std::byte> buffer;
+  for (Entry& entry : header.entries) {
+    visitor.OnTensor(
+        entry.name,
+        {.dtype = entry.dtype, .shape = std::move(entry.shape), .data = {}});
+    for (uint64_t at = entry.begin; at < entry.end; at += buffer.size()) {
+      buffer.resize(std::min(kPieceBytes, entry.end - at));
+      HEARTH_RETURN_IF_ERROR(
+          file.Read(header.data_offset + at, absl::MakeSpan(buffer)));
+      visitor.OnData(buffer);
+    }
+  }
+  return std::move(header.metadata);
+}
+
+/// Opens the file for `read`, whose errors about the contents become DATA_LOSS
+/// that names it.
+template <typename Read>
+auto ReadFrom(io::FileSystem& files, const std::string& path, const Read& read)
+    -> decltype(read(std::declval<io::ReadableFile&>())) {
   absl::StatusOr<std::unique_ptr<io::ReadableFile>> file =
       files.OpenForRead(path);
   HEARTH_RETURN_IF_ERROR(file.status());
-  absl::StatusOr<SafeTensors> contents = ReadContents(**file, tensors_wanted);
-  if (absl::IsInvalidArgument(contents.status())) {
+  auto result = read(**file);
+  if (absl::IsInvalidArgument(result.status())) {
     return absl::DataLossError(
-        absl::StrCat(path, ": ", contents.status().message()));
+        absl::StrCat(path, ": ", result.status().message()));
   }
-  return contents;
+  return result;
 }
 
 }  // namespace
@@ -303,14 +341,22 @@ absl::Status WriteSafeTensors(io::FileSystem& files, const std::string& path,
 
 absl::StatusOr<SafeTensors> ReadSafeTensors(io::FileSystem& files,
                                             const std::string& path) {
-  return Read(files, path, /*tensors_wanted=*/true);
+  return ReadFrom(files, path, ReadContents);
+}
+
+absl::StatusOr<std::map<std::string, std::string>> ScanSafeTensors(
+    io::FileSystem& files, const std::string& path,
+    SafeTensorsVisitor& visitor) {
+  return ReadFrom(files, path, [&](io::ReadableFile& file) {
+    return ScanContents(file, visitor);
+  });
 }
 
 absl::StatusOr<std::map<std::string, std::string>> ReadSafeTensorsMetadata(
     io::FileSystem& files, const std::string& path) {
-  HEARTH_ASSIGN_OR_RETURN(SafeTensors contents,
-                          Read(files, path, /*tensors_wanted=*/false));
-  return std::move(contents.metadata);
+  HEARTH_ASSIGN_OR_RETURN(Header header,
+                          ReadFrom(files, path, ReadParsedHeader));
+  return std::move(header.metadata);
 }
 
 }  // namespace hearth::store

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "engine/io/file_system.h"
 #include "engine/store/dtype.h"
 
@@ -43,6 +44,23 @@ absl::Status WriteSafeTensors(io::FileSystem& files, const std::string& path,
 /// the end of the file, or a shape does not fit its range.
 absl::StatusOr<SafeTensors> ReadSafeTensors(io::FileSystem& files,
                                             const std::string& path);
+
+/// Receives the contents of a file, piece by piece.
+class SafeTensorsVisitor {
+ public:
+  virtual ~SafeTensorsVisitor() = default;
+  /// The next tensor, in the order of names; `tensor` has no data yet.
+  virtual void OnTensor(const std::string& name, const Tensor& tensor) = 0;
+  /// The next bytes of that tensor's data.
+  virtual void OnData(absl::Span<const std::byte> piece) = 0;
+};
+
+/// Reads a file without holding its tensors: gives them to `visitor`, in pieces
+/// of at most 1 MiB, and returns the "__metadata__" entry. Errors as
+/// ReadSafeTensors.
+absl::StatusOr<std::map<std::string, std::string>> ScanSafeTensors(
+    io::FileSystem& files, const std::string& path,
+    SafeTensorsVisitor& visitor);
 
 /// The "__metadata__" entry alone; reads no tensor. Errors as ReadSafeTensors.
 absl::StatusOr<std::map<std::string, std::string>> ReadSafeTensorsMetadata(

@@ -1,5 +1,7 @@
 #include "engine/store/safetensors.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
@@ -8,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "engine/io/atomic_file.h"
 #include "engine/io/faulty_file_system.h"
 #include "engine/io/scratch_directory.h"
@@ -186,6 +189,37 @@ TEST_F(SafeTensorsTest, MetadataIsReadAlone) {
 }
 
 // Every cut is noticed, wherever it falls.
+// Puts together what a scan gives.
+class Collector final : public SafeTensorsVisitor {
+ public:
+  void OnTensor(const std::string& name, const Tensor& tensor) override {
+    EXPECT_TRUE(tensor.data.empty());
+    names.push_back(name);
+    contents.tensors[name] = tensor;
+  }
+  void OnData(absl::Span<const std::byte> piece) override {
+    EXPECT_LE(piece.size(), size_t{1} << 20);
+    std::vector<std::byte>& data = contents.tensors[names.back()].data;
+    data.insert(data.end(), piece.begin(), piece.end());
+  }
+
+  std::vector<std::string> names;
+  SafeTensors contents;
+};
+
+TEST_F(SafeTensorsTest, AScanGivesAllInTheOrderOfNames) {
+  SafeTensors example = Example();
+  example.tensors["b.large"] = MakeTensor<int32_t>(
+      DType::kInt32, {700'000}, std::vector<int32_t>(700'000, 5));
+  ASSERT_TRUE(WriteSafeTensors(files_, path_, example).ok());
+  Collector collector;
+  const auto metadata = ScanSafeTensors(files_, path_, collector);
+  ASSERT_TRUE(metadata.ok()) << metadata.status();
+  collector.contents.metadata = *metadata;
+  ExpectEqual(example, collector.contents);
+  EXPECT_TRUE(std::is_sorted(collector.names.begin(), collector.names.end()));
+}
+
 TEST_F(SafeTensorsTest, TruncatedAnywhereIsDataLoss) {
   ASSERT_TRUE(WriteSafeTensors(files_, path_, Example()).ok());
   const std::string whole = Bytes();

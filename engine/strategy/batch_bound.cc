@@ -11,38 +11,33 @@ namespace {
 constexpr int64_t kLeastBatches = 30;
 constexpr double kDeviations = 8;
 
-std::vector<int64_t> AtMost(const std::vector<int64_t>& numbers,
-                            const std::vector<int64_t>& bounds) {
-  std::vector<int64_t> least(numbers.size());
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    least[i] = std::min(numbers[i], bounds[i]);
-  }
-  return least;
-}
-
 }  // namespace
 
 sample::BatchShape BatchBound::WithMargin() const {
-  return {.nodes = AtMost(likely.nodes, bound.nodes),
-          .edges = AtMost(likely.edges, bound.edges),
-          .listed_edges = std::min(likely.listed_edges, bound.listed_edges),
-          .types_per_node = bound.types_per_node};
+  std::vector<int64_t> bounds;
+  sample::ForEachNumber(bound,
+                        [&](int64_t number) { bounds.push_back(number); });
+  sample::BatchShape shape = likely;
+  shape.relations.resize(bound.relations.size());
+  size_t i = 0;
+  sample::ForEachNumber(
+      shape, [&](int64_t& number) { number = std::min(number, bounds[i++]); });
+  shape.types_per_node = bound.types_per_node;
+  return shape;
 }
 
 void BatchSpread::Add(const sample::BatchShape& batch, int64_t most_seeds) {
   sample::Enlarge(batch, largest_);
   if (batch.nodes.back() < most_seeds) return;
   ++count_;
-  const auto add = [](int64_t number, Sums& sums) {
+  size_t i = 0;
+  sample::ForEachNumber(batch, [&](int64_t number) {
+    sums_.resize(std::max(sums_.size(), i + 1));
     const auto value = static_cast<double>(number);
-    sums.sum += value;
-    sums.of_squares += value * value;
-  };
-  nodes_.resize(batch.nodes.size());
-  edges_.resize(batch.edges.size());
-  for (size_t i = 0; i < nodes_.size(); ++i) add(batch.nodes[i], nodes_[i]);
-  for (size_t i = 0; i < edges_.size(); ++i) add(batch.edges[i], edges_[i]);
-  add(batch.listed_edges, listed_edges_);
+    sums_[i].sum += value;
+    sums_[i].of_squares += value * value;
+    ++i;
+  });
 }
 
 sample::BatchShape BatchSpread::Likely() const {
@@ -58,13 +53,11 @@ sample::BatchShape BatchSpread::Likely() const {
     return std::clamp(spread, largest, most);
   };
   sample::BatchShape shape = largest_;
-  for (size_t i = 0; i < nodes_.size(); ++i) {
-    shape.nodes[i] = likely(shape.nodes[i], nodes_[i]);
-  }
-  for (size_t i = 0; i < edges_.size(); ++i) {
-    shape.edges[i] = likely(shape.edges[i], edges_[i]);
-  }
-  shape.listed_edges = likely(shape.listed_edges, listed_edges_);
+  size_t i = 0;
+  sample::ForEachNumber(shape, [&](int64_t& number) {
+    number = likely(number, i < sums_.size() ? sums_[i] : Sums());
+    ++i;
+  });
   return shape;
 }
 

@@ -49,10 +49,8 @@ class BatchSpread {
 
   sample::BatchShape largest_;
   int64_t count_ = 0;
-  // Sums of the nodes and the edges, layer by layer, and of the listed edges.
-  std::vector<Sums> nodes_;
-  std::vector<Sums> edges_;
-  Sums listed_edges_;
+  // In the order of sample::ForEachNumber.
+  std::vector<Sums> sums_;
 };
 
 }  // namespace hearth::strategy

@@ -168,6 +168,10 @@ bool TakesTypes(const ModelOptions& options) {
          std::holds_alternative<NoModelOptions>(options);
 }
 
+bool CountsSelfLoops(const ModelOptions& options) {
+  return std::holds_alternative<GcnOptions>(options);
+}
+
 int64_t HiddenWidth(const ModelOptions& options) {
   return std::visit(
       [](const auto& model) -> int64_t {
@@ -178,6 +182,10 @@ int64_t HiddenWidth(const ModelOptions& options) {
         }
       },
       options);
+}
+
+int64_t TopWidth(const ModelOptions& options, const ModelShape& shape) {
+  return shape.num_layers > 1 ? HiddenWidth(options) : 0;
 }
 
 absl::Status TrainOptions::Validate() const {

@@ -110,6 +110,11 @@ bool TakesEdgeWeights(const ModelOptions& options);
 /// rsage, rgat and none. They take other graphs, too.
 bool TakesTypes(const ModelOptions& options);
 
+/// Whether the model has to know how many self loops each node has
+/// (BatchView::self_loops): gcn, whose weights of edges follow from the degrees
+/// without them.
+bool CountsSelfLoops(const ModelOptions& options);
+
 /// Width of the hidden layers; 0 without a model.
 int64_t HiddenWidth(const ModelOptions& options);
 
@@ -261,6 +266,10 @@ struct ModelShape {
   /// INVALID_ARGUMENT naming the figure at fault.
   absl::Status Validate() const;
 };
+
+/// Width of the embeddings that the model's last layer takes; 0 if that layer
+/// is the only one, and without a model.
+int64_t TopWidth(const ModelOptions& options, const ModelShape& shape);
 
 }  // namespace hearth::train
 

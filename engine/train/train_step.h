@@ -12,6 +12,7 @@
 #include "engine/sample/mini_batch.h"
 #include "engine/store/labels.h"
 #include "engine/store/safetensors.h"
+#include "engine/store/self_loops.h"
 #include "engine/train/device_rows.h"
 #include "engine/train/metric.h"
 #include "engine/train/model_options.h"
@@ -21,8 +22,9 @@
 namespace hearth::train {
 
 /// Version of the arithmetic of training. Equal options and batches give equal
-/// bits within one version; 2 sums products block by block.
-inline constexpr int kNumericsVersion = 2;
+/// bits within one version. 2: products are summed block by block. 3: a node
+/// has one self loop in GCN, however many the graph has.
+inline constexpr int kNumericsVersion = 3;
 
 /// The embeddings of a batch's top nodes (sample::TopLayer) that come from
 /// earlier batches, and that go to later ones: those of the last but one layer,
@@ -59,6 +61,9 @@ struct BatchView {
   /// The input rows of a batch that only models on the GPU with these rows take
   /// (strategy::Pass::rows_on_gpu): `inputs` is null then. Else null.
   const DeviceRows* device_rows = nullptr;
+  /// Self loops of the graph's nodes; null: none has any, or the model does not
+  /// ask (CountsSelfLoops).
+  const store::SelfLoops* self_loops = nullptr;
 
   /// INVALID_ARGUMENT saying what does not fit a model of this shape. Looks at
   /// sizes and labels; the blocks' positions are taken to be right. A view
@@ -107,7 +112,10 @@ using AwaitResult = std::function<absl::StatusOr<BatchResult>()>;
 /// One model being trained. A batch comes as its shards, one for each trainer
 /// (ModelShape::trainers), of which some may be empty; what a step computes,
 /// and its result, are those of the whole batch: a (weighted) mean over all of
-/// its seeds.
+/// its seeds. The first call of Train, BeginTrain, Evaluate, Save, Load or
+/// Export makes the parameters and the optimizer's state; until then a step
+/// holds nothing, and tells what it will hold: so that memory can be reserved
+/// before any is taken.
 /// Single-owner: used by one thread at a time, always the same between Load and
 /// the last call.
 class TrainStep {
@@ -156,6 +164,10 @@ class TrainStep {
 
   /// The part of MemoryBytes that stays between two steps.
   virtual uint64_t KeptBytes() const { return 0; }
+
+  /// Bytes of the model's parameters: one copy of them, without gradients and
+  /// optimizer state.
+  virtual uint64_t ParameterBytes() const { return 0; }
 
   /// Width of the embeddings in LayerRows; 0 for models without any, of a
   /// single layer, say.

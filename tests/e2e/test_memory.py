@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+from pathlib import Path
+
 import pytest
 
+from daemon import Daemon
+from graphs import planted_graph
 from jobs import ENDLESS, LONG, QUICK
 from test_metrics import value
 
@@ -139,3 +145,37 @@ def test_a_full_sweep_leaves_no_scratch_behind(start_daemon, graph_folder):
     # The measurements outlive the daemon.
     daemon.json(*QUICK, "--strategy", "gnndrive")
     assert any((daemon.data_dir / "plans").iterdir())
+
+
+@pytest.fixture(scope="module")
+def contained(graph_folder, tmp_path_factory):
+    """A daemon that the kernel kills if it takes more than 2 GB, with a job that runs."""
+    sys.path.append(str(Path(__file__).parents[1] / "bench"))
+    from memory_cgroup import MemoryCgroup, why_no_cgroup
+
+    why = why_no_cgroup()
+    if why is not None:
+        pytest.skip(f"no memory cgroup can be made here: {why}")
+    folder = tmp_path_factory.mktemp("contained")
+    with MemoryCgroup(2_000_000_000) as cgroup:
+        class Contained(Daemon):
+            prefix = tuple(cgroup.command([]))
+
+        with contextlib.closing(Contained(folder / "data", "--max-running-jobs", "2")) as daemon:
+            daemon.import_graph("planted", graph_folder)
+            daemon.import_graph("small", planted_graph(num_nodes=200).write(folder / "small"))
+            running = daemon.json(*ENDLESS, "--detach")["id"]
+            daemon.wait_for_state(running, "RUNNING")
+            yield daemon
+            assert daemon.state(running) == "RUNNING"
+            assert cgroup.usage()["out_of_memory_kills"] == 0
+
+
+@pytest.mark.parametrize("model", ["sage", "gcn", "gat", "gatv2", "gin", "rgcn", "rsage", "rgat"])
+def test_a_model_that_is_too_wide_is_refused_with_the_numbers(contained, model):
+    wide = ("--dataset", "small", "--model", model, "--fanouts", "5,5,5", "--hidden", "16384")
+    for command in ("train", "train", "explain"):
+        refused = contained.json(command, *wide, code=1)["error"]
+        assert refused["code"] == 8  # RESOURCE_EXHAUSTED
+        assert "--hidden" in refused["message"], refused
+        assert "the model's parameters take " in refused["message"], refused
