@@ -7,6 +7,7 @@
 #include <system_error>
 #include <type_traits>
 
+#include "absl/base/attributes.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
@@ -14,15 +15,16 @@
 namespace hearth::ingest {
 namespace {
 
-bool IsBlank(char c) { return c == ' ' || c == '\t'; }
+// Stands for blanks and tabs, any number of them.
+constexpr char kBlanks = ' ';
 
-/// Takes the fields of a line one by one.
+/// Takes the fields of a line one by one. A template: of short lines a good
+/// part of the time would go into asking for the delimiter.
+template <char kDelimiter>
 class FieldScanner {
  public:
-  FieldScanner(absl::string_view line, Separator separator)
-      : next_(line.data()),
-        end_(line.data() + line.size()),
-        delimiter_(DelimiterOf(separator)) {
+  explicit FieldScanner(absl::string_view line)
+      : next_(line.data()), end_(line.data() + line.size()) {
     SkipBlanks();
     // A line of blanks has no fields.
     done_ = next_ == end_;
@@ -34,8 +36,8 @@ class FieldScanner {
   absl::string_view Take() {
     const char* const start = next_;
     const char* stop = start;
-    if (delimiter_ != kNoDelimiter) {
-      while (next_ != end_ && *next_ != delimiter_) ++next_;
+    if constexpr (kDelimiter != kBlanks) {
+      while (next_ != end_ && *next_ != kDelimiter) ++next_;
       stop = next_;
       while (stop != start && IsBlank(stop[-1])) --stop;
       done_ = next_ == end_;
@@ -51,30 +53,16 @@ class FieldScanner {
   }
 
  private:
-  static constexpr char kNoDelimiter = '\0';
-
-  static char DelimiterOf(Separator separator) {
-    switch (separator) {
-      case Separator::kComma:
-        return ',';
-      case Separator::kBlank:
-        return kNoDelimiter;
-      case Separator::kSemicolon:
-        return ';';
-      case Separator::kTab:
-        return '\t';
-    }
-    return kNoDelimiter;
+  static bool IsBlank(char c) {
+    return c == ' ' || (c == '\t' && kDelimiter != '\t');
   }
 
   void SkipBlanks() {
-    while (next_ != end_ && IsBlank(*next_) && *next_ != delimiter_) ++next_;
+    while (next_ != end_ && IsBlank(*next_)) ++next_;
   }
 
   const char* next_;
   const char* const end_;
-  /// kNoDelimiter where blanks separate fields.
-  const char delimiter_;
   bool done_ = false;
 };
 
@@ -129,34 +117,61 @@ bool IsTiny(absl::string_view field) {
   return false;
 }
 
+/// The end of parsing a field that did not parse as a whole: a number too small
+/// to be told from zero, or an error.
 template <typename T>
-absl::Status ParseOne(const TextLines& lines, absl::string_view field,
-                      size_t index, T& out) {
-  const char* const end = field.data() + field.size();
-  const auto result = std::from_chars(field.data(), end, out);
-  if (result.ec == std::errc() && result.ptr == end) return absl::OkStatus();
-  if (result.ec == std::errc::result_out_of_range && result.ptr == end &&
+ABSL_ATTRIBUTE_NOINLINE absl::Status TakeTiny(const TextLines& lines,
+                                              absl::string_view field,
+                                              size_t index,
+                                              std::from_chars_result result,
+                                              T& out) {
+  const bool is_whole = result.ptr == field.data() + field.size();
+  if (is_whole && result.ec == std::errc::result_out_of_range &&
       IsTiny<T>(field)) {
     out = 0;
     return absl::OkStatus();
   }
-  return Refuse<T>(lines, field, index,
-                   result.ptr == end ? result.ec : std::errc());
+  return Refuse<T>(lines, field, index, is_whole ? result.ec : std::errc());
 }
 
-template <typename T>
-absl::Status Parse(const TextLines& lines, Separator separator,
-                   absl::Span<T> out) {
-  FieldScanner scanner(lines.line(), separator);
+template <char kDelimiter, typename T>
+absl::Status Parse(const TextLines& lines, absl::Span<T> out) {
+  FieldScanner<kDelimiter> scanner(lines.line());
   for (size_t i = 0; i < out.size(); ++i) {
     if (scanner.done()) {
       return lines.Error(
           absl::StrCat("has ", i, " fields; ", out.size(), " are needed"));
     }
-    HEARTH_RETURN_IF_ERROR(ParseOne(lines, scanner.Take(), i, out[i]));
+    const absl::string_view field = scanner.Take();
+    const char* const end = field.data() + field.size();
+    const auto result = std::from_chars(field.data(), end, out[i]);
+    if (result.ec == std::errc() && result.ptr == end) continue;
+    HEARTH_RETURN_IF_ERROR(TakeTiny(lines, field, i, result, out[i]));
   }
   if (scanner.done()) return absl::OkStatus();
   return lines.Error(absl::StrCat("has more than ", out.size(), " fields"));
+}
+
+template <typename T>
+absl::Status Parse(const TextLines& lines, Separator separator,
+                   absl::Span<T> out) {
+  switch (separator) {
+    case Separator::kComma:
+      return Parse<','>(lines, out);
+    case Separator::kBlank:
+      break;
+    case Separator::kSemicolon:
+      return Parse<';'>(lines, out);
+    case Separator::kTab:
+      return Parse<'\t'>(lines, out);
+  }
+  return Parse<kBlanks>(lines, out);
+}
+
+template <char kDelimiter>
+void Split(absl::string_view line, std::vector<absl::string_view>& fields) {
+  FieldScanner<kDelimiter> scanner(line);
+  while (!scanner.done()) fields.push_back(scanner.Take());
 }
 
 }  // namespace
@@ -164,8 +179,17 @@ absl::Status Parse(const TextLines& lines, Separator separator,
 void SplitFields(absl::string_view line, Separator separator,
                  std::vector<absl::string_view>& fields) {
   fields.clear();
-  FieldScanner scanner(line, separator);
-  while (!scanner.done()) fields.push_back(scanner.Take());
+  switch (separator) {
+    case Separator::kComma:
+      return Split<','>(line, fields);
+    case Separator::kBlank:
+      break;
+    case Separator::kSemicolon:
+      return Split<';'>(line, fields);
+    case Separator::kTab:
+      return Split<'\t'>(line, fields);
+  }
+  Split<kBlanks>(line, fields);
 }
 
 absl::Status ParseFields(const TextLines& lines, Separator separator,
@@ -186,7 +210,11 @@ absl::Status ParseFields(const TextLines& lines, Separator separator,
 absl::Status ParseField(const TextLines& lines,
                         absl::Span<const absl::string_view> fields,
                         size_t index, int64_t& out) {
-  return ParseOne(lines, fields[index], index, out);
+  const absl::string_view field = fields[index];
+  const char* const end = field.data() + field.size();
+  const auto result = std::from_chars(field.data(), end, out);
+  if (result.ec == std::errc() && result.ptr == end) return absl::OkStatus();
+  return TakeTiny(lines, field, index, result, out);
 }
 
 bool LooksLikeNumber(absl::string_view field) {
