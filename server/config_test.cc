@@ -131,6 +131,12 @@ TEST(ConfigTest, FileSetsListsAndEmptyValues) {
   EXPECT_TRUE(ApplyConfigText("", "h.yaml", config).ok());
 }
 
+TEST(ConfigTest, UnknownFlagsNameWhatMayBeMeant) {
+  EXPECT_EQ(ErrorOf(Parse({"--lissten", "127.0.0.1:1"})),
+            "unknown option --lissten; did you mean --listen?");
+  EXPECT_EQ(ErrorOf(Parse({"stray"})), "unexpected argument \"stray\"");
+}
+
 TEST(ConfigTest, FileErrorsNameLineAndKey) {
   EXPECT_THAT(TextError("listen: 127.0.0.1:1\nlissten: x\n"),
               AllOf(HasSubstr("h.yaml:2"),

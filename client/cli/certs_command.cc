@@ -10,6 +10,7 @@
 #include "client/certificates.h"
 #include "client/cli/commands.h"
 #include "client/cli/escape.h"
+#include "client/cli/one_of.h"
 #include "client/small_file.h"
 #include "engine/base/status_annotate.h"
 #include "engine/base/status_macros.h"
@@ -107,7 +108,7 @@ void AddCertsCommand(CLI::App& admin, Action* chosen) {
       ->add_option("--role", options->role,
                    "Role of the client: viewer, user or operator. Default: "
                    "user")
-      ->check(CLI::IsMember({"viewer", "user", "operator"}));
+      ->check(OneOf(std::vector<std::string>{"viewer", "user", "operator"}));
   certs
       ->add_option("--days", options->days,
                    "Days until the certificates expire. Default: 365")

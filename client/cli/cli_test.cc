@@ -157,10 +157,12 @@ TEST_F(CliTest, MistakesOfUsageAreExitCode2) {
   EXPECT_EQ(Run({"train", "--dataset", "x", "--model", "mlp"}), kExitUsage);
   EXPECT_THAT(err_.str(), HasSubstr("sage, gcn, gat, gatv2, gin, none"));
   EXPECT_EQ(Run({"status", "--output", "xml"}), kExitUsage);
-  EXPECT_THAT(err_.str(), HasSubstr("json"));
+  EXPECT_THAT(err_.str(), HasSubstr("\"xml\" is not one of table, json\n"));
+  EXPECT_EQ(Run({"job", "list", "--state", "runing"}), kExitUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("did you mean running?"));
   EXPECT_EQ(Run({"dataset", "import", "x", "--source", "d", "--format", "csv"}),
             kExitUsage);
-  EXPECT_THAT(err_.str(), HasSubstr("numpy"));
+  EXPECT_THAT(err_.str(), HasSubstr("\"csv\" is not one of auto, diskgnn, "));
   EXPECT_TRUE(daemon_.submissions().empty());
 }
 

@@ -1,9 +1,12 @@
 #include "client/cli/command_tree.h"
 
 #include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
+#include "client/cli/one_of.h"
 #include "engine/base/version.h"
 
 namespace hearth::cli {
@@ -42,7 +45,7 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions* options) {
       ->envname("HEARTH_TOKEN_FILE")
       ->take_last();
   app.add_option("--output", options->output, "What to print: table or json")
-      ->check(CLI::IsMember({"table", "json"}))
+      ->check(OneOf(std::vector<std::string>{"table", "json"}))
       ->take_last()
       ->capture_default_str();
 }

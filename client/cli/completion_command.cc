@@ -12,6 +12,7 @@
 #include "client/cli/completion.h"
 #include "client/cli/escape.h"
 #include "client/cli/job_words.h"
+#include "client/cli/one_of.h"
 #include "client/contexts.h"
 
 namespace hearth::cli {
@@ -92,7 +93,7 @@ void AddCompletionCommand(CLI::App& app, Action* chosen_local) {
   const auto shell = std::make_shared<std::string>();
   command->add_option("SHELL", *shell, "Shell: bash or zsh")
       ->required()
-      ->check(CLI::IsMember({"bash", "zsh"}));
+      ->check(OneOf(std::vector<std::string>{"bash", "zsh"}));
   command->callback([=] {
     *chosen_local = [=](Session& session) -> absl::StatusOr<int> {
       session.environment.out

@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "client/cli/commands.h"
 #include "client/cli/enum_words.h"
@@ -93,7 +94,7 @@ void AddGraphOptions(CLI::App& generate, GenerateArguments& arguments) {
   generate
       .add_option("--graph", arguments.graph,
                   "How the edges are drawn: communities, rmat")
-      ->check(CLI::IsMember({"communities", "rmat"}))
+      ->check(OneOf(std::vector<std::string>{"communities", "rmat"}))
       ->capture_default_str();
   generate.add_option("--nodes", arguments.nodes, "Number of nodes")
       ->required();
@@ -123,7 +124,8 @@ void AddContentOptions(CLI::App& generate, GenerateArguments& arguments) {
       .add_option("--dtype", arguments.dtype,
                   "Type of the features: float32, float16 or bfloat16; default "
                   "float32")
-      ->check(CLI::IsMember({"float32", "float16", "bfloat16"}));
+      ->check(
+          OneOf(std::vector<std::string>{"float32", "float16", "bfloat16"}));
   generate.add_option("--classes", arguments.classes,
                       "Number of classes; default 16");
   generate.add_option("--train", arguments.train,

@@ -14,6 +14,7 @@
 #include "client/cli/job_run.h"
 #include "client/cli/job_view.h"
 #include "client/cli/job_words.h"
+#include "client/cli/one_of.h"
 #include "client/proto_json.h"
 #include "engine/base/status_macros.h"
 
@@ -162,9 +163,11 @@ void AddJobCommands(CLI::App& app, Action* chosen) {
   CLI::App* list = jobs->add_subcommand("list", "All jobs, newest first");
   list->add_option("--state", *states, "Only jobs in these states")
       ->delimiter(',')
-      ->check(CLI::IsMember({"queued", "preparing", "running", "waiting",
-                             "succeeded", "failed", "cancelled"},
-                            CLI::ignore_case));
+      ->check(OneOf(std::vector<std::string>{"queued", "preparing", "running",
+                                             "waiting", "succeeded", "failed",
+                                             "cancelled"}))
+      ->transform(
+          [](const std::string& word) { return absl::AsciiStrToLower(word); });
   list->callback([=] {
     *chosen = [=](Session& session) { return List(*states, session); };
   });
