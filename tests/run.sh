@@ -168,11 +168,10 @@ list_threaded_tests() {
 }
 
 # use_python NAME REQUIREMENTS: `python` is that of a virtual environment with
-# these packages, in which the modules of the API are made.
+# these packages.
 use_python() {
   require "making the Python environment $1" make_venv "$@"
   python=$HEARTH_CACHE/$1/bin/python
-  require "making the Python modules of the API" "$python" client/python/make_protos.py
 }
 
 # make_venv NAME REQUIREMENTS: it has its name only once it is whole, and is made
@@ -195,8 +194,12 @@ make_venv() {
   mv "$making" "$venv"
 }
 
+# The package as it is installed, since the tree has no modules of the API.
 type_check() {
-  (cd client/python && "$python" -m mypy --cache-dir "$results/mypy")
+  "$python" -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
+    --no-build-isolation --target "$results/client" ./client/python
+  (cd "$results/client" && "$python" -m mypy --cache-dir "$results/mypy" \
+    --config-file "$HEARTH_ROOT/client/python/pyproject.toml")
 }
 
 build_binaries() {
