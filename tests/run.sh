@@ -203,7 +203,7 @@ type_check() {
 }
 
 build_binaries() {
-  hearth_bazel build //server:hearthd //client:hearth //tests/fake_gpu/... \
+  build_aloud //server:hearthd //client:hearth //tests/fake_gpu/... \
     //engine/model:libtest_driver.so
 }
 
@@ -236,7 +236,7 @@ tier_1() {
   # It is mostly downloads, which the compilers leave room for.
   make_venv venv tests/accuracy/requirements.txt &>/dev/null &
   check "formatting (clang-format)" format_check
-  check "building everything, warnings are errors" hearth_bazel build //...
+  check "building everything, warnings are errors" build_aloud //...
   check "every include is a declared dependency" include_check
   bazel_tests "unit test targets" //...
   use_python venv tests/accuracy/requirements.txt
