@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import sysconfig
@@ -17,12 +18,20 @@ _CALL = ("import hearth, hearth.v1.jobs_pb2; "
          "print(hearth.__file__, hearth.Client({!r}).status().data_dir)")
 
 
-def output_of(*command: str, cwd: Path) -> str:
+def output_of(*command: str, cwd: Path, **variables: str) -> str:
     """Standard output of a command that gets none of the variables of the tests."""
     done = subprocess.run(command, cwd=cwd, check=False, text=True, capture_output=True,
-                          env={"PATH": "/usr/bin:/bin", "HOME": str(cwd)})
+                          env={"PATH": "/usr/bin:/bin", "PIP_NO_CACHE_DIR": "1", **variables})
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.strip()
+
+
+def call(python: Path, daemon, cwd: Path) -> Path:
+    """Has the daemon say its data directory; returns where the package was imported from."""
+    package, data_dir = output_of(str(python), "-B", "-c", _CALL.format(daemon.address),
+                                  cwd=cwd).split()
+    assert data_dir == str(daemon.data_dir)
+    return Path(package)
 
 
 def left_in(clone: Path) -> str:
@@ -55,8 +64,17 @@ def test_an_install_from_a_clone(daemon, clone, python, tmp_path, way):
     output_of(str(python), "-m", "pip", "install", "--no-index", "--no-deps",
               "--no-build-isolation", *package, cwd=clone)
     assert left_in(clone) == ""
-    package_file, data_dir = output_of(str(python), "-B", "-c", _CALL.format(daemon.address),
-                                       cwd=tmp_path).split()
-    assert (clone in Path(package_file).parents) == (way == "editable")
-    assert data_dir == str(daemon.data_dir)
+    imported_from = call(python, daemon, tmp_path)
+    assert (clone in imported_from.parents) == (way == "editable")
+    assert left_in(clone) == ""
+
+
+@pytest.mark.full("documents")
+def test_an_install_with_downloads(daemon, clone, tmp_path):
+    """Nothing but what `pip install` brings is there."""
+    output_of(sys.executable, "-m", "venv", "venv", cwd=tmp_path)
+    python = tmp_path / "venv/bin/python"
+    output_of(str(python), "-m", "pip", "install", "./client/python", cwd=clone,
+              **{name: value for name, value in os.environ.items() if name.startswith("PIP_")})
+    call(python, daemon, tmp_path)
     assert left_in(clone) == ""
