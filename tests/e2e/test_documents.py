@@ -254,12 +254,21 @@ class Reader:
                 os.kill(int(pid.read_text()), signal.SIGKILL)
 
 
-_TABLES = r"""python3 - <<'END'
-import pyarrow, pyarrow.parquet
+# What the converters are shown, in the folder where the reader works.
+_SOURCES = r"""python3 - <<'END'
+import numpy, pyarrow, pyarrow.parquet, torch, torch_geometric
 papers = {"id": list(range(1, 11)), "year": [2001.0] * 10, "label": ["a", "b"] * 5,
           "split": ["train"] * 6 + ["valid"] * 2 + ["test"] * 2}
 pyarrow.parquet.write_table(pyarrow.table(papers), "papers.parquet")
 pyarrow.parquet.write_table(pyarrow.table({"src": [1, 2], "dst": [2, 3]}), "cites.parquet")
+edges, features, labels = [[0, 1, 2], [1, 2, 3]], numpy.eye(4, dtype="float32"), [0, 1, 0, 1]
+masks = {name: numpy.eye(4, dtype=bool)[[node]]
+         for node, name in enumerate(("train_masks", "val_masks", "test_masks"))}
+numpy.savez("roman_empire.npz", edges=numpy.transpose(edges), node_features=features,
+            node_labels=labels, **masks)
+torch.save(torch_geometric.data.Data(
+    x=torch.tensor(features), edge_index=torch.tensor(edges), y=torch.tensor(labels),
+    **{name[:-1]: torch.tensor(mask[0]) for name, mask in masks.items()}), "data.pt")
 END
 printf 'id,age\n7,30\n8,40\n' >authors.csv
 printf 'src,dst\n7,1\n8,3\n' >writes.csv
@@ -277,7 +286,7 @@ def follow_python_client(reader: Reader) -> None:
     reader.make_python()
     reader.write_papers()
     reader.run("sh", "hearthd --data-dir ~/.hearth --listen 127.0.0.1:7600\n", "", BLOCK_SECONDS)
-    reader.run_shell(_TABLES)
+    reader.run_shell(_SOURCES)
 
 
 def follow_deployment(reader: Reader) -> None:
