@@ -77,8 +77,8 @@ import_wordnet() {
 }
 
 install_packages "${BUILD_PACKAGES[@]}" "${DATA_PACKAGES[@]}"
-say "building (the first time takes some minutes)"
-hearth_bazel build //server:hearthd //client:hearth
+say "building: about $(build_minutes) minutes on $(nproc) cores, with nothing built yet"
+build_aloud //server:hearthd //client:hearth
 prepare_gpu
 start_daemon
 import_wordnet

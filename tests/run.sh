@@ -38,6 +38,8 @@ Parts of tier 2; tests/run.sh --full PART runs one, in less than an hour:
   gpu        the plug-in, its speeds and whole jobs on this machine's GPU
   python     the Python client with Optuna, Ray Tune and pandas as published
   trackers   jobs and sweeps in MLflow, Weights & Biases and TensorBoard
+  documents  every command of the READMEs that can be run, from the quick start
+             on, and the Python client installed with downloads
 EOF
 }
 
@@ -168,11 +170,10 @@ list_threaded_tests() {
 }
 
 # use_python NAME REQUIREMENTS: `python` is that of a virtual environment with
-# these packages, in which the modules of the API are made.
+# these packages.
 use_python() {
   require "making the Python environment $1" make_venv "$@"
   python=$HEARTH_CACHE/$1/bin/python
-  require "making the Python modules of the API" "$python" client/python/make_protos.py
 }
 
 # make_venv NAME REQUIREMENTS: it has its name only once it is whole, and is made
@@ -195,12 +196,16 @@ make_venv() {
   mv "$making" "$venv"
 }
 
+# The package as it is installed, since the tree has no modules of the API.
 type_check() {
-  (cd client/python && "$python" -m mypy --cache-dir "$results/mypy")
+  "$python" -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
+    --no-build-isolation --target "$results/client" ./client/python
+  (cd "$results/client" && "$python" -m mypy --cache-dir "$results/mypy" \
+    --config-file "$HEARTH_ROOT/client/python/pyproject.toml")
 }
 
 build_binaries() {
-  hearth_bazel build //server:hearthd //client:hearth //tests/fake_gpu/... \
+  build_aloud //server:hearthd //client:hearth //tests/fake_gpu/... \
     //engine/model:libtest_driver.so
 }
 
@@ -233,7 +238,7 @@ tier_1() {
   # It is mostly downloads, which the compilers leave room for.
   make_venv venv tests/accuracy/requirements.txt &>/dev/null &
   check "formatting (clang-format)" format_check
-  check "building everything, warnings are errors" hearth_bazel build //...
+  check "building everything, warnings are errors" build_aloud //...
   check "every include is a declared dependency" include_check
   bazel_tests "unit test targets" //...
   use_python venv tests/accuracy/requirements.txt

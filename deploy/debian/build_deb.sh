@@ -12,7 +12,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../setup.sh"
 folder=$(realpath -m "${1:-$HEARTH_ROOT/bazel-bin}")
 cd "$HEARTH_ROOT"
 install_packages "${BUILD_PACKAGES[@]}" "${PACKAGE_PACKAGES[@]}" >&2
-hearth_bazel build //server:hearthd //client:hearth \
+build_aloud //server:hearthd //client:hearth \
   //server:write_man_page //client/cli:write_man_pages >&2
 
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || date +%s)

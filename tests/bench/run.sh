@@ -11,9 +11,8 @@ install_packages "${BENCH_PACKAGES[@]}"
 bench=$HEARTH_ROOT/tests/bench/hearth_bench.py
 if [[ -z ${HEARTHD:-} || -z ${HEARTH:-} ]]; then
   install_packages "${BUILD_PACKAGES[@]}"
-  say "building"
-  hearth_bazel build //server:hearthd //client:hearth \
-    //tests/bench:hearth_bench
+  say "building: about $(build_minutes) minutes on $(nproc) cores, with nothing built yet"
+  build_aloud //server:hearthd //client:hearth //tests/bench:hearth_bench
   export HEARTHD=$HEARTH_ROOT/bazel-bin/server/hearthd
   export HEARTH=$HEARTH_ROOT/bazel-bin/client/hearth
   bench=$HEARTH_ROOT/bazel-bin/tests/bench/hearth_bench

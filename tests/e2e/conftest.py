@@ -13,6 +13,11 @@ from daemon import Daemon
 from graphs import Graph, planted_graph
 from heterographs import planted_heterograph
 
+sys.path.append(str(Path(__file__).parents[2] / "client/python"))
+from make_protos import use_tree  # noqa: E402
+
+use_tree()
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", metavar="PART", help="run this part of tier 2 in place of tier 1")

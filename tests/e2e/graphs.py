@@ -34,20 +34,21 @@ class Graph(NamedTuple):
         return np.concatenate([[0], np.cumsum(counts)]), sources[order]
 
 
-def planted_graph(num_nodes: int = 3000, dim: int = 32, degree: int = 10, seed: int = 1) -> Graph:
+def planted_graph(num_nodes: int = 3000, dim: int = 32, degree: int = 10, seed: int = 1,
+                  num_classes: int = NUM_CLASSES) -> Graph:
     """Communities are classes; features tell little, neighbors tell the rest."""
     random = np.random.default_rng(seed)
-    labels = random.integers(0, NUM_CLASSES, num_nodes)
-    members = [np.flatnonzero(labels == community) for community in range(NUM_CLASSES)]
+    labels = random.integers(0, num_classes, num_nodes)
+    members = [np.flatnonzero(labels == community) for community in range(num_classes)]
     destinations = np.repeat(np.arange(num_nodes), degree)
     sources = random.integers(0, num_nodes, len(destinations))
-    for community in range(NUM_CLASSES):
+    for community in range(num_classes):
         edges = np.flatnonzero(labels[destinations] == community)
         edges = edges[random.random(len(edges)) < _SAME_COMMUNITY]
         sources[edges] = random.choice(members[community], len(edges))
     # Each edge once, and none from a node to itself.
     keys = np.unique((sources * num_nodes + destinations)[sources != destinations])
-    centers = random.standard_normal((NUM_CLASSES, dim))
+    centers = random.standard_normal((num_classes, dim))
     features = 0.3 * centers[labels] + random.standard_normal((num_nodes, dim))
     ends = np.cumsum([round(share * num_nodes) for share in _SPLITS.values()])
     train, valid, test = np.split(random.permutation(num_nodes), ends[:-1])

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-CLIENT = Path(__file__).parents[2] / "client/python"
-NOTEBOOK = CLIENT / "notebooks/first_job.ipynb"
+NOTEBOOK = Path(__file__).parents[2] / "client/python/notebooks/first_job.ipynb"
 CELL_SECONDS = 300  # A bound for a kernel that hangs, not a measure of speed.
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed")
@@ -42,7 +41,6 @@ def execute(start_daemon, tmp_path, monkeypatch):
             (tmp_path / folder).mkdir()
         monkeypatch.setenv("HEARTH_SERVER", daemon.address)
         monkeypatch.setenv("HEARTH_PLANETOID_RAW", planetoid)
-        monkeypatch.setenv("PYTHONPATH", str(CLIENT))
         notebook = nbformat.read(NOTEBOOK, as_version=4)
         nbclient.NotebookClient(notebook, timeout=CELL_SECONDS, kernel_name="python3",
                                 resources={"metadata": {"path": str(tmp_path)}}).execute()

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
-from pathlib import Path
 
 import pytest
 
 from daemon import TIRELESS, wait_for
 
 pytestmark = pytest.mark.full("python")
-CLIENT = Path(__file__).parents[2] / "client/python"
-sys.path.append(str(CLIENT))
 
 BASE = {"dataset": "planted", "model": "sage", "fanouts": [5, 5], "hidden": 16,
         "batch_size": 32, "dropout": 0.2, "seed": 1}
@@ -203,7 +199,6 @@ def ray(tmp_path_factory):
         # Trainables outside of Tune leave folders in ~/ray_results.
         patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
         patch.setenv("RAY_AUTH_MODE", "disabled")
-        patch.setenv("PYTHONPATH", str(CLIENT))
         import ray
         ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
         yield ray

@@ -1,8 +1,9 @@
-"""The scripts look at the machine before they install anything."""
+"""The scripts look at the machine before they install anything, and tell how a build goes."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -38,3 +39,37 @@ def test_nothing_is_installed_for_a_gpu_that_cannot_be_used(tmp_path):
     no_toolkit = say("prepare_gpu", NVIDIA_VERSION_FILE=str(version),
                      CUDA_HOME=str(tmp_path / "cuda"))
     assert "no CUDA toolkit" in no_toolkit
+
+
+_BAZEL = """#!/bin/bash
+cat <<'EOF'
+Starting local Bazel server and connecting to it...
+Analyzing: 12 targets (1 packages loaded, 0 targets configured)
+INFO: Analyzed 12 targets (5 packages loaded, 18 targets configured).
+[1,204 / 2,345] Compiling engine/x.cc; 4s local ... (2 actions, 1 running)
+INFO: From Compiling engine/y.cc:
+engine/y.cc:3: note: something
+ERROR: engine/z.cc failed
+INFO: Elapsed time: 26.314s, Critical Path: 4.03s
+EOF
+exit 7
+"""
+
+
+def test_a_build_without_a_terminal_tells_how_far_it_is(tmp_path):
+    bazel = tmp_path / "bazel"
+    bazel.write_text(_BAZEL)
+    bazel.chmod(0o755)
+    lines = say("build_aloud //... || echo status $?",
+                PATH=f"{tmp_path}:{os.environ['PATH']}").splitlines()
+    assert re.fullmatch(r"1,204 of 2,345 steps done after \d+:\d\d minutes", lines.pop(0))
+    assert lines == ["INFO: From Compiling engine/y.cc:",
+                     "engine/y.cc:3: note: something", "ERROR: engine/z.cc failed", "status 7"]
+
+
+def test_how_long_a_build_takes(tmp_path):
+    nproc = tmp_path / "nproc"
+    for cores, minutes in ((1, 32), (2, 17), (8, 5), (64, 2)):
+        nproc.write_text(f"#!/bin/sh\necho {cores}\n")
+        nproc.chmod(0o755)
+        assert say("build_minutes", PATH=f"{tmp_path}:{os.environ['PATH']}") == str(minutes)

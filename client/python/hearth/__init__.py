@@ -8,6 +8,7 @@ used, and an error names the one that is missing.
 from __future__ import annotations
 
 import importlib
+from pkgutil import extend_path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from hearth.space import LogUniform as LogUniform
     from hearth.space import Uniform as Uniform
 
+# In an editable install hearth.v1 lies in site-packages, and the rest in the tree.
+__path__ = extend_path(__path__, __name__)
+
 _HOMES = {
     "hearth.async_client": ("AsyncClient",),
     "hearth.client": ("Client", "Dataset", "Job", "Sweep"),
@@ -43,7 +47,6 @@ def __getattr__(name: str) -> Any:
             continue
         try:
             return getattr(importlib.import_module(home), name)
-        except ModuleNotFoundError as error:
-            raise ImportError(f"{error}: run `pip install ./client/python`, or in the tree "
-                              "`python3 client/python/make_protos.py`") from error
+        except ImportError as error:
+            raise ImportError(f"{error}: run `pip install ./client/python`") from error
     raise AttributeError(f"module 'hearth' has no attribute {name!r}")

@@ -56,8 +56,8 @@ class Status(Record):
     message: admin_pb2.Status = field(repr=False, compare=False)
 
     shown: ClassVar[tuple[str, ...]] = (
-        "version", "data_dir", "start_time", "draining", "datasets", "jobs_queued",
-        "jobs_running", "jobs_waiting", "memory_bytes", "memory_limit_bytes", "disk_free_bytes",
+        "version", "data_dir", "draining", "datasets", "jobs_running", "jobs_queued",
+        "jobs_waiting", "start_time", "memory_bytes", "memory_limit_bytes", "disk_free_bytes",
         "devices", "warnings", "caller", "caller_role")
 
 

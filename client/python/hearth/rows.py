@@ -27,8 +27,11 @@ class Record:
     """Fields and properties that people are shown."""
 
     def __repr__(self) -> str:
-        facts = (self._text(name) for name in self.shown[:5])
-        return f"{type(self).__name__}({', '.join(filter(None, facts))})"
+        """The first five of `shown`, but for empty ones: Job(id='train-1', kind='train', ...)."""
+        texts = [(name, getattr(self, name), self._text(name)) for name in self.shown[:5]]
+        facts = (f"{name}={text if isinstance(value, (int, float)) else repr(text)}"
+                 for name, value, text in texts if text)
+        return f"{type(self).__name__}({', '.join(facts)})"
 
     def _repr_html_(self) -> str:
         """A small table, for notebooks."""

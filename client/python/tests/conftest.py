@@ -8,7 +8,10 @@ from typing import Iterator
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from make_protos import use_tree  # noqa: E402
+
+use_tree()
 
 
 @pytest.fixture

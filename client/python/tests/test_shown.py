@@ -106,10 +106,15 @@ def test_tables_are_small():
 
 
 def test_texts_are_short():
-    assert repr(train_job()) == "Job(train-1, train, running, papers, sage)"
-    assert repr(dataset()) == "Dataset(papers, 7, 9, 0)"
-    assert repr(sweep()) == "Sweep(sweep-1, running, papers, asha, 1)"
-    assert repr(Rows([train_job()])) == "(Job(train-1, train, running, papers, sage),)"
+    job = "Job(id='train-1', kind='train', state='running', dataset='papers', model='sage')"
+    assert repr(train_job()) == job
+    assert repr(dataset()) == "Dataset(name='papers', num_nodes=7, num_edges=9, size_bytes=0)"
+    assert repr(sweep()) == ("Sweep(id='sweep-1', state='running', dataset='papers', "
+                             "algorithm='asha', num_trials=1)")
+    assert repr(Rows([train_job()])) == f"({job},)"
+    status = status_from(admin_pb2.Status(version="0.1.0", data_dir="/srv/x", datasets=2))
+    assert repr(status) == ("Status(version='0.1.0', data_dir='/srv/x', draining=False, "
+                            "datasets=2, jobs_running=0)")
 
 
 def test_frames_of_a_job():
@@ -254,4 +259,4 @@ def test_a_job_that_does_not_train_has_no_frames():
     for frame in (job.epochs_frame, job.stages_frame):
         with pytest.raises(HearthError, match="verify-1 is not a train job"):
             frame()
-    assert repr(job) == "Job(verify-1, verify, running, papers)"
+    assert repr(job) == "Job(id='verify-1', kind='verify', state='running', dataset='papers')"

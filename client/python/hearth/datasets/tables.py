@@ -50,8 +50,8 @@ try:
     import pyarrow as pa
 except ImportError as error:
     if __name__ == "__main__":
-        sys.exit("tables: error: pyarrow is needed: pip install 'hearth[tables]'")
-    raise ImportError("pyarrow is needed: pip install 'hearth[tables]'") from error
+        sys.exit("tables: error: pyarrow is needed: pip install pyarrow")
+    raise ImportError("pyarrow is needed: pip install pyarrow") from error
 
 from hearth.datasets import manifest as manifests
 from hearth.datasets.atomic_folder import atomic_folder

@@ -1,0 +1,39 @@
+"""Adds the modules of the daemon's API to wheels, and its protos to source distributions.
+
+Nothing is written into the source tree. In an editable install the modules lie in
+site-packages, as `hearth/v1`, where hearth/__init__.py finds them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import runpy
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class AddApi(BuildHookInterface):
+    """Hatchling calls it before and after each wheel and source distribution."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        protos = runpy.run_path(str(Path(self.root) / "make_protos.py"))
+        if self.target_name == "sdist":
+            for proto in protos["PROTOS"]:
+                build_data["force_include"][str(proto)] = f"proto/hearth/v1/{proto.name}"
+            return
+        self._made = tempfile.TemporaryDirectory(prefix="hearth-api-")
+        protos["make"](Path(self._made.name))
+        kind = "force_include_editable" if version == "editable" else "force_include"
+        build_data[kind][str(Path(self._made.name) / "hearth")] = "hearth"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        if self.target_name != "sdist":
+            self._made.cleanup()
+        # Python has kept this file compiled beside it.
+        compiled = Path(__spec__.cached)
+        compiled.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # Something else is in the folder, or there is none.
+            compiled.parent.rmdir()
