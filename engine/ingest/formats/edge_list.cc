@@ -97,23 +97,8 @@ class EdgeFields {
     return fields_[layout_.columns[end]];
   }
 
-  /// Splits a line whose ids are numbers of nodes.
+  /// Parses the ids of a line as integers.
   absl::Status Parse(const TextLines& line, std::array<int64_t, 2>& edge) {
-    const absl::Status status = ParseIds(line, edge);
-    if (status.ok() || layout_.matrix.has_value() || !Split(line).ok() ||
-        (LooksLikeNumber(id(0)) && LooksLikeNumber(id(1)))) {
-      return status;
-    }
-    return absl::InvalidArgumentError(
-        absl::StrCat(status.message(), "; ids that are text need --relabel"));
-  }
-
- private:
-  absl::Status ParseIds(const TextLines& line, std::array<int64_t, 2>& edge) {
-    if (layout_.IsPlain()) {
-      return ParseFields(line, layout_.SeparatorOf(line.line()),
-                         absl::MakeSpan(edge));
-    }
     HEARTH_RETURN_IF_ERROR(Split(line));
     for (size_t end = 0; end < edge.size(); ++end) {
       HEARTH_RETURN_IF_ERROR(
@@ -122,6 +107,17 @@ class EdgeFields {
     return absl::OkStatus();
   }
 
+  /// What to tell of a line whose ids were not parsed.
+  absl::Status Explain(const TextLines& line, absl::Status status) {
+    if (!Split(line).ok() ||
+        (LooksLikeNumber(id(0)) && LooksLikeNumber(id(1)))) {
+      return status;
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat(status.message(), "; ids that are text need --relabel"));
+  }
+
+ private:
   const EdgeListLayout& layout_;
   std::vector<absl::string_view> fields_;
 };
@@ -145,11 +141,16 @@ absl::StatusOr<SourceGraph> OpenNumbered(ImportContext& context,
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<EdgeSpool> spool,
                           EdgeSpool::Create(context));
   EdgeFields fields(list.layout);
+  const bool is_plain = list.layout.IsPlain();
   int64_t last = -1;
   HEARTH_RETURN_IF_ERROR(
       ForEachEdgeLine(context, list, [&](const TextLines& line) {
         std::array<int64_t, 2> edge = {};
-        HEARTH_RETURN_IF_ERROR(fields.Parse(line, edge));
+        const absl::Status status =
+            is_plain ? ParseFields(line, list.layout.SeparatorOf(line.line()),
+                                   absl::MakeSpan(edge))
+                     : fields.Parse(line, edge);
+        if (!status.ok()) return fields.Explain(line, status);
         const auto [least, most] = std::minmax(edge[0], edge[1]);
         if (least < 0 || most == INT64_MAX) {
           return line.Error(absl::StrCat(

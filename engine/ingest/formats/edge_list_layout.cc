@@ -363,11 +363,6 @@ class LayoutFinder {
 
 }  // namespace
 
-bool IsEdgeListComment(absl::string_view line) {
-  const absl::string_view text = absl::StripLeadingAsciiWhitespace(line);
-  return text.empty() || text[0] == '#' || text[0] == '%';
-}
-
 absl::StatusOr<EdgeListHead> ReadEdgeListHead(TextLines& lines,
                                               int64_t max_lines) {
   EdgeListHead head;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "engine/ingest/formats/format_options.h"
@@ -36,7 +37,10 @@ struct EdgeListHead {
 
 /// Whether a line holds neither an edge nor a header: it is empty, or begins
 /// with '#' or '%'.
-bool IsEdgeListComment(absl::string_view line);
+inline bool IsEdgeListComment(absl::string_view line) {
+  const absl::string_view text = absl::StripLeadingAsciiWhitespace(line);
+  return text.empty() || text[0] == '#' || text[0] == '%';
+}
 
 /// Reads as many lines of a text as are needed to tell its layout, `max_lines`
 /// at most. Errors of `lines`.

@@ -18,24 +18,24 @@
 namespace hearth::ingest {
 namespace {
 
-std::string Edges(int64_t count) {
+std::string Edges(int64_t count, const char* separator = ",") {
   RandomStream random(1, RandomPurpose::kGenerator);
   std::string text;
   for (int64_t i = 0; i < count; ++i) {
-    absl::StrAppend(&text, random.Below(111'059'956), ",",
+    absl::StrAppend(&text, random.Below(111'059'956), separator,
                     random.Below(111'059'956), "\n");
   }
   return text;
 }
 
 void ReadEdges(benchmark::State& state, const std::string& bytes,
-               size_t text_bytes) {
+               size_t text_bytes, Separator separator = Separator::kComma) {
   for (auto _ : state) {
     auto lines = TextLines::Open(io::NewMemoryFile(bytes));
     std::array<int64_t, 2> edge;
     int64_t sum = 0;
     while (*(*lines)->Next()) {
-      if (!ParseFields(**lines, Separator::kComma, absl::MakeSpan(edge)).ok()) {
+      if (!ParseFields(**lines, separator, absl::MakeSpan(edge)).ok()) {
         state.SkipWithError("malformed");
         return;
       }
@@ -52,6 +52,12 @@ void BM_Edges(benchmark::State& state) {
   ReadEdges(state, text, text.size());
 }
 BENCHMARK(BM_Edges)->Unit(benchmark::kMillisecond);
+
+void BM_EdgesWithTabs(benchmark::State& state) {
+  const std::string text = Edges(500'000, "\t");
+  ReadEdges(state, text, text.size(), Separator::kBlank);
+}
+BENCHMARK(BM_EdgesWithTabs)->Unit(benchmark::kMillisecond);
 
 void BM_EdgesInGzip(benchmark::State& state) {
   const std::string text = Edges(500'000);
