@@ -135,7 +135,8 @@ ABSL_ATTRIBUTE_NOINLINE absl::Status TakeTiny(const TextLines& lines,
 }
 
 template <char kDelimiter, typename T>
-absl::Status Parse(const TextLines& lines, absl::Span<T> out) {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline absl::Status Parse(const TextLines& lines,
+                                                       absl::Span<T> out) {
   FieldScanner<kDelimiter> scanner(lines.line());
   for (size_t i = 0; i < out.size(); ++i) {
     if (scanner.done()) {
@@ -155,17 +156,11 @@ absl::Status Parse(const TextLines& lines, absl::Span<T> out) {
 template <typename T>
 absl::Status Parse(const TextLines& lines, Separator separator,
                    absl::Span<T> out) {
-  switch (separator) {
-    case Separator::kComma:
-      return Parse<','>(lines, out);
-    case Separator::kBlank:
-      break;
-    case Separator::kSemicolon:
-      return Parse<';'>(lines, out);
-    case Separator::kTab:
-      return Parse<'\t'>(lines, out);
-  }
-  return Parse<kBlanks>(lines, out);
+  // The usual ones first, without a call.
+  if (separator == Separator::kBlank) return Parse<kBlanks>(lines, out);
+  if (separator == Separator::kComma) return Parse<','>(lines, out);
+  return separator == Separator::kTab ? Parse<'\t'>(lines, out)
+                                      : Parse<';'>(lines, out);
 }
 
 template <char kDelimiter>
