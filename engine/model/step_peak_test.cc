@@ -240,9 +240,8 @@ TEST_F(StepPeakTest, TheBoundOfRelationalModelsHolds) {
         train::TrainOptions options;
         options.model = model;
         options.dropout = 0.1;
-        // It knows no types, and takes all nodes for those of most relations.
-        EXPECT_GT(Compare(options, graph.shape, batch), 9.0 / 96)
-            << train::Name(model);
+        EXPECT_GT(Compare(options, graph.shape, batch), 0.35)
+            << train::Name(model) << ", " << num_edges << " edges";
       }
     }
   }
