@@ -37,11 +37,12 @@ class GpuDaemon(Daemon):
 
 @pytest.fixture(scope="module")
 def gpu(graph_folder, tmp_path_factory):
-    """A daemon with a GPU, and the datasets `planted` and `typed`."""
+    """A daemon with a GPU, and the datasets `planted`, `looped` and `typed`."""
     data_dir = tmp_path_factory.mktemp("gpu") / "data"
     typed = planted_heterograph().write(tmp_path_factory.mktemp("source") / "typed")
     with contextlib.closing(GpuDaemon(data_dir, "--max-running-jobs", "4")) as shared:
         shared.import_graph("planted", graph_folder)
+        shared.import_graph("looped", graph_folder, "--self-loops", "add")
         shared.json("dataset", "import", "typed", "--source", str(typed))
         yield shared
 
@@ -80,6 +81,15 @@ def test_losses_are_the_processors_and_repeat(gpu, job):
     assert on_gpu["test_metric"] == pytest.approx(on_cpu["test_metric"], abs=0.02)
     again = gpu.json(*job, "--device", "cuda:0")["report"]
     assert again["loss_digest"] == on_gpu["loss_digest"]
+
+
+def test_gcn_has_one_self_loop_a_node_wherever_it_trains_and_samples(gpu):
+    """Degrees without self loops: those of `planted`, so that all neighbors give its losses."""
+    job = (*QUICK, "--model", "gcn", "--fanouts=-1,-1")
+    expected = losses(gpu.json(*job)["report"])
+    for options in ((), ON_GPU, SAMPLED):
+        looped = losses(gpu.json(*job, "--dataset", "looped", *options)["report"])
+        assert looped == pytest.approx(expected, rel=1e-3)
 
 
 @pytest.mark.parametrize("strategy", [
