@@ -61,8 +61,24 @@ start_daemon() {
   die "hearthd did not start"
 }
 
+# The id of an import of WordNet that has not ended; empty without one. A daemon
+# goes on with what an interrupted run of this script left.
+unfinished_import() {
+  "$hearth" job list --state queued,preparing,running,waiting --output json |
+    /usr/bin/python3 -c 'import json, sys
+for job in json.load(sys.stdin)["jobs"]:
+    if (job["spec"].get("import") or {}).get("name") == "wordnet":
+        print(job["id"])'
+}
+
 # Makes the source arrays and imports them unless the daemon has the dataset.
 import_wordnet() {
+  local unfinished
+  unfinished=$(unfinished_import)
+  if [[ -n $unfinished ]]; then
+    say "going on with the import of WordNet, $unfinished"
+    "$hearth" job watch "$unfinished"
+  fi
   if "$hearth" dataset show wordnet >/dev/null 2>&1; then
     say "the dataset wordnet is there"
     return

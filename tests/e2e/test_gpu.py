@@ -8,6 +8,7 @@ import os
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from daemon import HEARTHD, Daemon
@@ -35,14 +36,24 @@ class GpuDaemon(Daemon):
     binary = _ON_GPU
 
 
+def partly_known_labels(classes):
+    """A label for each class, of which a quarter is not known."""
+    labels = np.eye(classes.max() + 1, dtype=np.float32)[classes]
+    labels[np.random.default_rng(5).random(labels.shape) < 0.25] = np.nan
+    return labels
+
+
 @pytest.fixture(scope="module")
-def gpu(graph_folder, tmp_path_factory):
-    """A daemon with a GPU, and the datasets `planted`, `looped` and `typed`."""
+def gpu(graph, graph_folder, tmp_path_factory):
+    """A daemon with a GPU, and the datasets `planted`, `looped`, `partial` and `typed`."""
     data_dir = tmp_path_factory.mktemp("gpu") / "data"
-    typed = planted_heterograph().write(tmp_path_factory.mktemp("source") / "typed")
+    sources = tmp_path_factory.mktemp("source")
+    typed = planted_heterograph().write(sources / "typed")
+    partial = graph._replace(node_label=partly_known_labels(graph.node_label))
     with contextlib.closing(GpuDaemon(data_dir, "--max-running-jobs", "4")) as shared:
         shared.import_graph("planted", graph_folder)
         shared.import_graph("looped", graph_folder, "--self-loops", "add")
+        shared.import_graph("partial", partial.write(sources / "partial"))
         shared.json("dataset", "import", "typed", "--source", str(typed))
         yield shared
 
@@ -81,6 +92,13 @@ def test_losses_are_the_processors_and_repeat(gpu, job):
     assert on_gpu["test_metric"] == pytest.approx(on_cpu["test_metric"], abs=0.02)
     again = gpu.json(*job, "--device", "cuda:0")["report"]
     assert again["loss_digest"] == on_gpu["loss_digest"]
+
+
+def test_labels_that_are_not_known_count_on_no_device(gpu):
+    job = (*QUICK, "--dataset", "partial")
+    on_cpu, on_gpu = (gpu.json(*job, *device)["report"] for device in ((), ON_GPU))
+    assert losses(on_gpu) == pytest.approx(losses(on_cpu), rel=1e-3)
+    assert on_gpu["test_metric"] == pytest.approx(on_cpu["test_metric"], abs=0.02)
 
 
 def test_gcn_has_one_self_loop_a_node_wherever_it_trains_and_samples(gpu):
