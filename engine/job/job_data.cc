@@ -182,6 +182,7 @@ absl::StatusOr<std::unique_ptr<train::TrainStep>> NewModel(
       .epoch_steps =
           strategy::NumBatches(passes.num_train(), options.data.batch_size),
       .epochs = options.data.epochs,
+      .keeps_best = options.patience > 0,
       .class_counts = passes.class_counts()};
   if (manifest.is_typed()) {
     DescribeTypes(manifest, dataset.target_type(), shape);

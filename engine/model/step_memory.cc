@@ -50,10 +50,11 @@ uint64_t NumCopies(const train::TrainOptions& options,
          NumMoments(options);
 }
 
-// Others: values and moments as they are saved, as the best epoch's, and the
-// latter as they are written.
-uint64_t NumSavedCopies(const train::TrainOptions& options) {
-  return 3 * (1 + NumMoments(options));
+// Others: values and moments as they are saved; where the best epoch's are
+// kept, these, and these as they are written.
+uint64_t NumSavedCopies(const train::TrainOptions& options,
+                        const train::ModelShape& shape) {
+  return (shape.keeps_best ? 3 : 1) * (1 + NumMoments(options));
 }
 
 // Bytes of an element of rows that are made for products alone.
@@ -141,7 +142,7 @@ uint64_t StepMemoryBytes(const train::TrainOptions& options,
   const auto [parameters, edges, most] = CountBytes(options, shape, batch);
   return AtMost(kRuntimeBytes + edges +
                 PooledBytes(NumCopies(options, shape) * parameters + most) +
-                NumSavedCopies(options) * parameters);
+                NumSavedCopies(options, shape) * parameters);
 }
 
 DeviceStepMemory DeviceStepBytes(const train::TrainOptions& options,
@@ -160,14 +161,14 @@ DeviceStepMemory DeviceStepBytes(const train::TrainOptions& options,
                                  kDeviceCopies * (inputs + edges + ends))),
           .host_bytes = AtMost(kDeviceHostBytes + edges + ends +
                                kPinnedCopies * (inputs + edges + ends) +
-                               NumSavedCopies(options) * parameters)};
+                               NumSavedCopies(options, shape) * parameters)};
 }
 
 uint64_t KeptMemoryBytes(const train::TrainOptions& options,
                          const train::ModelShape& shape) {
   const Bytes parameters = CountParameters(options, shape);
   return AtMost(PooledBytes(NumCopies(options, shape) * parameters) +
-                NumSavedCopies(options) * parameters);
+                NumSavedCopies(options, shape) * parameters);
 }
 
 uint64_t ParameterBytes(const train::TrainOptions& options,

@@ -140,18 +140,22 @@ TEST(StepMemoryTest, CountsTheStateOfTheOptimizer) {
     train::TrainOptions options;
     options.model = train::SageOptions{.hidden = 512};
     options.optimizer = optimizer;
-    const auto step = NewTrainStep(options, kShape);
-    ASSERT_TRUE(step.ok()) << step.status();
-    const auto state = (*step)->Save();
-    ASSERT_TRUE(state.ok()) << state.status();
-    const uint64_t parameters = (*step)->ParameterBytes();
-    // And the number of steps.
-    EXPECT_EQ(BytesOf(*state, "optimizer."),
-              moments * parameters + sizeof(int64_t));
-    // What is there, and three copies of what is saved.
-    EXPECT_GE((*step)->KeptBytes(),
-              (2 + moments + 3 * (1 + moments)) * parameters);
-    if (moments == 0) without = (*step)->KeptBytes();
+    // Early stopping keeps two more copies of what is saved.
+    for (const auto& [keeps_best, saved] : {std::pair(false, 1), {true, 3}}) {
+      train::ModelShape shape = kShape;
+      shape.keeps_best = keeps_best;
+      const auto step = NewTrainStep(options, shape);
+      ASSERT_TRUE(step.ok()) << step.status();
+      const auto state = (*step)->Save();
+      ASSERT_TRUE(state.ok()) << state.status();
+      const uint64_t parameters = (*step)->ParameterBytes();
+      // And the number of steps.
+      EXPECT_EQ(BytesOf(*state, "optimizer."),
+                moments * parameters + sizeof(int64_t));
+      EXPECT_GE((*step)->KeptBytes(),
+                (2 + moments + saved * (1 + moments)) * parameters);
+      if (moments == 0 && !keeps_best) without = (*step)->KeptBytes();
+    }
   }
   EXPECT_LT(without,
             KeptMemoryBytes({.model = train::SageOptions{.hidden = 512},

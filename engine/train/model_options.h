@@ -246,6 +246,9 @@ struct ModelShape {
   /// Steps of an epoch, and epochs of the training: what schedules count by.
   int64_t epoch_steps = 1;
   int64_t epochs = 1;
+  /// Whether the state of the best epoch is kept besides the current one's, as
+  /// early stopping asks for.
+  bool keeps_best = false;
   /// The types of a heterograph, in the order of the manifest; both empty for
   /// a graph of one node type and one edge type.
   std::vector<NodeTypeShape> node_types = {};
