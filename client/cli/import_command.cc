@@ -181,9 +181,10 @@ void AddEdgeOptions(CLI::App& command, ImportArguments& arguments) {
                    "Edge lists: number the nodes in the order of their ids, "
                    "which may be any text, and keep the map");
   command
-      .add_option("--header", arguments.header,
-                  "Edge lists: whether the first line names the columns; auto = "
-                  "told from the first lines")
+      .add_option(
+          "--header", arguments.header,
+          "Edge lists: whether the first line names the columns; auto = "
+          "told from the first lines")
       ->transform(OneOf(std::map<std::string, v1::EdgeListHeader>{
           {"auto", v1::EDGE_LIST_HEADER_UNSPECIFIED},
           {"yes", v1::WITH_HEADER},
