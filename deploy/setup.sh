@@ -97,26 +97,36 @@ hearth_bazel() {
 # with nothing built: two cores took 17.
 build_minutes() { echo $((30 / $(nproc) + 2)); }
 
-# hearth_bazel build, which tells how far it is: on a terminal as Bazel does,
-# elsewhere by a line every 30 s.
+# hearth_bazel build of targets, which tells how far it is: on a terminal as Bazel
+# does, elsewhere by a line every 30 s.
 build_aloud() {
   if [[ -t 2 ]]; then
     hearth_bazel build --show_progress "$@"
   else
     hearth_bazel build --show_progress --show_progress_rate_limit=30 \
-      --curses=no --color=no "$@" 2>&1 | progress_lines
+      --curses=no --color=no "$@" 2>&1 | progress_lines "$(count_files "$@")"
   fi
 }
 
-# Shortens Bazel's lines of progress; everything else that matters passes.
+# The number of files that a build of targets compiles.
+count_files() {
+  hearth_bazel aquery --include_commandline=false "deps(set($*))" 2>/dev/null |
+    grep -c 'Mnemonic: CppCompile' || true
+}
+
+# progress_lines FILES: shortens Bazel's lines of progress; everything else that
+# matters passes. Bazel itself knows all steps only towards the end; they are
+# little more than one a file.
 progress_lines() {
-  local line passed start=$SECONDS
+  local line passed all start=$SECONDS
   local noise='^(INFO: (Analyzed|Found|Elapsed|Build|Invocation|[0-9])|Loading|Analyzing|Starting local)'
   while IFS= read -r line; do
     if [[ $line =~ ^\[([0-9,]+)\ /\ ([0-9,]+)\] ]]; then
       passed=$((SECONDS - start))
-      printf '    %s of %s steps done after %d:%02d minutes\n' "${BASH_REMATCH[@]:1}" \
-        $((passed / 60)) $((passed % 60))
+      all=${BASH_REMATCH[2]//,/}
+      ((all >= $1)) || all=$1
+      printf '    %d of %d steps done after %d:%02d minutes\n' "${BASH_REMATCH[1]//,/}" \
+        "$all" $((passed / 60)) $((passed % 60))
     elif [[ ! $line =~ $noise ]]; then
       printf '%s\n' "$line"
     fi

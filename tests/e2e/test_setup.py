@@ -42,10 +42,15 @@ def test_nothing_is_installed_for_a_gpu_that_cannot_be_used(tmp_path):
 
 
 _BAZEL = """#!/bin/bash
+if [[ $1 == aquery ]]; then
+  yes '  Mnemonic: CppCompile' | head -n 1500
+  exit
+fi
 cat <<'EOF'
 Starting local Bazel server and connecting to it...
 Analyzing: 12 targets (1 packages loaded, 0 targets configured)
 INFO: Analyzed 12 targets (5 packages loaded, 18 targets configured).
+[203 / 208] Compiling engine/w.cc; 4s local ... (2 actions, 1 running)
 [1,204 / 2,345] Compiling engine/x.cc; 4s local ... (2 actions, 1 running)
 INFO: From Compiling engine/y.cc:
 engine/y.cc:3: note: something
@@ -62,7 +67,10 @@ def test_a_build_without_a_terminal_tells_how_far_it_is(tmp_path):
     bazel.chmod(0o755)
     lines = say("build_aloud //... || echo status $?",
                 PATH=f"{tmp_path}:{os.environ['PATH']}").splitlines()
-    assert re.fullmatch(r"1,204 of 2,345 steps done after \d+:\d\d minutes", lines.pop(0))
+    # Where Bazel knows of fewer steps than there are files, these count.
+    for steps in ("203 of 1500", "1204 of 2345"):
+        assert re.fullmatch(steps + r" steps done after \d+:\d\d minutes",
+                            lines.pop(0).strip())
     assert lines == ["INFO: From Compiling engine/y.cc:",
                      "engine/y.cc:3: note: something", "ERROR: engine/z.cc failed", "status 7"]
 
