@@ -494,6 +494,19 @@ class JudgedTest : public SweepsTest {
   v1::Job JobOf(const std::string& id) {
     return AwaitEnd(GetSweep(id).trials(0).jobs(0));
   }
+
+  // Adds a trial that differs from the first one.
+  v1::Sweep AddAnother(const std::string& id) {
+    grpc::ClientContext context;
+    v1::AddTrialRequest request;
+    request.set_id(id);
+    v1::TrialSetting& size = *request.add_parameters();
+    size.set_name("batch-size");
+    size.set_value("48");
+    v1::Sweep sweep;
+    EXPECT_TRUE(Sweeps()->AddTrial(&context, request, &sweep).ok());
+    return sweep;
+  }
 };
 
 TEST_F(JudgedTest, ATrialWaitsForItsVerdict) {
@@ -549,14 +562,7 @@ TEST_F(JudgedTest, AJobThatIsCancelledWaitsForNoVerdict) {
   Start();
   const std::string id = Begin(60);
   AwaitEpoch(id, 1);
-  grpc::ClientContext context;
-  v1::AddTrialRequest request;
-  request.set_id(id);
-  v1::TrialSetting& size = *request.add_parameters();
-  size.set_name("batch-size");
-  size.set_value("48");
-  v1::Sweep sweep;
-  ASSERT_TRUE(Sweeps()->AddTrial(&context, request, &sweep).ok());
+  v1::Sweep sweep = AddAnother(id);
   const std::string job = sweep.trials(1).jobs(0);
   while (GetSweep(id).trials(1).epochs() < 1) {
   }
@@ -581,8 +587,7 @@ TEST_F(JudgedTest, ATrialWhoseJobIsGoneFails) {
 
 TEST_F(JudgedTest, JobsStayAsLongAsTheirSweepNeedsThem) {
   const std::string id = Begin(60);
-  v1::Sweep sweep;
-  ASSERT_TRUE(Change(&v1::Sweeps::Stub::AddTrial, id, &sweep).ok());
+  v1::Sweep sweep = AddAnother(id);
   ASSERT_TRUE(Change(&v1::Sweeps::Stub::PauseSweep, id, &sweep).ok());
   const std::string job = sweep.trials(1).jobs(0);
   ASSERT_TRUE(Cancel(job).ok());

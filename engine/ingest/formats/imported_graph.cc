@@ -187,10 +187,6 @@ absl::StatusOr<ImportedGraph> ImportFolder::Import(
   Require(statistics.has_value(), "no statistics");
   graph.warnings = statistics->warnings;
   graph.manifest = std::move(result.manifest);
-  HEARTH_ASSIGN_OR_RETURN(
-      const std::optional<DatasetStatistics> statistics,
-      LoadStatistics(io::FileSystem::Posix(), options.destination));
-  if (statistics.has_value()) graph.warnings = statistics->warnings;
   return graph;
 }
 

@@ -44,8 +44,6 @@ struct ImportedGraph {
   std::vector<std::string> warnings;
   std::map<std::string, ImportedNodes> nodes;
   std::map<std::string, EdgePairs> edges;
-  /// Of the statistics.
-  std::vector<std::string> warnings;
 };
 
 /// A copy of a fixture's folder to spoil, and a place for the dataset.
