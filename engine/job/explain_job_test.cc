@@ -147,7 +147,7 @@ TEST_F(ExplainJobTest, AHistoryIsTakenIntoAccount) {
   EXPECT_EQ(some->sampled_batches, 9u);
   EXPECT_LT(some->rows_needed, Explain(Diskgnn(), 9)->rows_needed);
   EXPECT_THAT(absl::StrJoin(some->notes, "\n"),
-              HasSubstr("trained without the history before"));
+              HasSubstr("epochs without the history"));
   options.data.history->compare_epochs = 0;
   const auto trained = Run(options);
   ASSERT_TRUE(trained.ok()) << trained.status();
@@ -300,7 +300,7 @@ TEST_F(ExplainJobTest, APeriodIsExplainedWhereBatchesAreRefreshed) {
   const auto report = Explain(options);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->total_batches, 2u * 6 + 4);
-  EXPECT_THAT(report->notes.back(), HasSubstr("first of 3 periods"));
+  EXPECT_THAT(report->notes.back(), HasSubstr("first of 3 such periods"));
   const auto trained = Run(options);
   ASSERT_TRUE(trained.ok()) << trained.status();
   EXPECT_EQ(report->plan, trained->preparations[0].preparation.plan);

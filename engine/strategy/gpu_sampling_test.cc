@@ -53,7 +53,8 @@ TEST_F(GpuSamplingTest, HoldsNoMoreThanTheEstimateAndGivesItBack) {
     EXPECT_EQ(batches, Expected());
     const auto bound =
         static_cast<int64_t>(Estimate(options, kSampled).TotalBytes(kOnGpu));
-    EXPECT_GT(fake_.device_bytes(), bound / 3);
+    // One of the samplers may have taken all batches.
+    EXPECT_GT(fake_.device_bytes(), bound / 3 / kSampled.samplers);
     EXPECT_LE(fake_.TakePeakDeviceBytes(), bound);
     strategy->Rest();
     EXPECT_EQ(fake_.device_bytes(), 0);

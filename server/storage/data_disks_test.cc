@@ -70,7 +70,7 @@ TEST_F(DataDisksTest, FoldersThatCannotBeUsedAreNamed) {
   ExpectError({scratch_.Path("file")}, absl::StatusCode::kFailedPrecondition,
               "not a folder");
   ExpectError({one_, one_ + "/../one"}, absl::StatusCode::kInvalidArgument,
-              "the same folder as that of --data-disk " + one_);
+              "the same folder as --data-disk " + one_);
   files_.Inject({.status = absl::PermissionDeniedError("read-only"),
                  .only = io::Operation::kCreateDirectory});
   ExpectError({two_}, absl::StatusCode::kPermissionDenied, "read-only");
