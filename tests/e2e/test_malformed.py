@@ -41,7 +41,7 @@ def test_it_is_refused(daemon, tmp_path, case):
 
 def test_sources_that_hold_no_graph(daemon, tmp_path):
     (tmp_path / "file").write_text("")
-    for source, why in ((tmp_path / "nowhere", "No such file"), (tmp_path / "file", "none of")):
+    for source, why in ((tmp_path / "nowhere", "No such file"), (tmp_path / "file", "has no edges")):
         refused = daemon.hearth("dataset", "import", "x", "--source", str(source), code=1)
         assert str(source) in refused.err
         assert why in refused.err

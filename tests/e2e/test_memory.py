@@ -94,8 +94,9 @@ def test_what_can_never_fit_is_refused_with_the_numbers(start_daemon, graph_fold
     for part in ("RESOURCE_EXHAUSTED", "40.0 MiB", "memory limit", "model"):
         assert part in refused.err
     large = daemon.hearth("dataset", "import", "again", "--format", "numpy",
-                          "--source", str(graph_folder), code=1)
-    assert "RESOURCE_EXHAUSTED" in large.err and "import 1.0 GiB" in large.err
+                          "--source", str(graph_folder), "--memory-limit", "2GiB", code=1)
+    assert "RESOURCE_EXHAUSTED" in large.err and "import 2.0 GiB" in large.err
+    assert "--memory-limit" in large.err
     assert daemon.is_alive()
 
 
