@@ -95,8 +95,8 @@ def test_what_can_never_fit_is_refused_with_the_numbers(start_daemon, graph_fold
         assert part in refused.err
     large = daemon.hearth("dataset", "import", "again", "--format", "numpy",
                           "--source", str(graph_folder), "--memory-limit", "2GiB", code=1)
-    assert "RESOURCE_EXHAUSTED" in large.err and "import 2.0 GiB" in large.err
-    assert "--memory-limit" in large.err
+    for part in ("RESOURCE_EXHAUSTED", "may take 2.0 GiB", "a smaller --memory-limit fits"):
+        assert part in large.err
     assert daemon.is_alive()
 
 
