@@ -103,8 +103,11 @@ build_aloud() {
   if [[ -t 2 ]]; then
     hearth_bazel build --show_progress "$@"
   else
+    # First: Bazel runs one command at a time.
+    local files
+    files=$(count_files "$@")
     hearth_bazel build --show_progress --show_progress_rate_limit=30 \
-      --curses=no --color=no "$@" 2>&1 | progress_lines "$(count_files "$@")"
+      --curses=no --color=no "$@" 2>&1 | progress_lines "$files"
   fi
 }
 

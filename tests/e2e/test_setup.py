@@ -44,8 +44,10 @@ def test_nothing_is_installed_for_a_gpu_that_cannot_be_used(tmp_path):
 _BAZEL = """#!/bin/bash
 if [[ $1 == aquery ]]; then
   yes '  Mnemonic: CppCompile' | head -n 1500
+  touch "$0.counted"
   exit
 fi
+[[ -e $0.counted ]] || echo "counting waits for this build"
 cat <<'EOF'
 Starting local Bazel server and connecting to it...
 Analyzing: 12 targets (1 packages loaded, 0 targets configured)
