@@ -10,9 +10,9 @@ absl::Status ClassWeights::Validate(store::LabelKind kind,
                                     int64_t width) const {
   if (empty()) return absl::OkStatus();
   if (kind == store::LabelKind::kTargets) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        balanced ? "balanced_classes" : "class_weights.values",
-        ": must be absent: the labels are targets, not classes"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(balanced ? "balanced_classes" : "class_weights.values",
+                     ": must be absent: the labels are targets, not classes"));
   }
   if (balanced) {
     if (kind == store::LabelKind::kClasses) return absl::OkStatus();
