@@ -41,10 +41,6 @@ constexpr absl::string_view kMaskSuffix = "_mask.npy";
 // Elements of an array that tell which file has too few rows.
 constexpr int64_t kMaxProbedIds = 1 << 20;
 
-std::string BaseName(const std::string& path) {
-  return path.substr(path.find_last_of('/') + 1);
-}
-
 /// The folder, and the names in it.
 struct NumpyFolder {
   io::FileSystem& files;
@@ -132,7 +128,7 @@ absl::Status CheckRows(const NumpyFolder& folder, const SourceNodes& nodes) {
   if (rows(fewer) > rows(more)) std::swap(fewer, more);
   std::vector<std::string> names = {kEdgesFile, kIndptrFile, kIndicesFile};
   for (const auto& part : nodes.split) {
-    if (part != nullptr) names.push_back(BaseName(part->path()));
+    if (part != nullptr) names.push_back(part->name());
   }
   std::vector<std::string> witnesses;
   for (const std::string& name : names) {
@@ -142,7 +138,7 @@ absl::Status CheckRows(const NumpyFolder& folder, const SourceNodes& nodes) {
     }
   }
   const std::string other =
-      absl::StrCat(BaseName(more->path()), " has ", rows(more), " rows");
+      absl::StrCat(more->name(), " has ", rows(more), " rows");
   if (witnesses.empty()) {
     return fewer->Error(absl::StrCat("has ", rows(fewer), " rows, ", other,
                                      "; both need one for each node"));
@@ -198,7 +194,7 @@ absl::StatusOr<SourceGraph> OpenNumpyFolder(ImportContext& context,
   std::vector<std::string> used = {kFeaturesFile, kLabelsFile, kEdgesFile,
                                    kIndptrFile, kIndicesFile};
   for (const auto& part : nodes.split) {
-    if (part != nullptr) used.push_back(BaseName(part->path()));
+    if (part != nullptr) used.push_back(part->name());
   }
   HEARTH_RETURN_IF_ERROR(
       WarnOfUnusedFiles(files, source, used, graph.warnings));

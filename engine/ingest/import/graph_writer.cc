@@ -32,10 +32,6 @@ constexpr char kIdText[] = "id_text";
 constexpr char kIndptr[] = "indptr";
 constexpr char kIndices[] = "indices";
 
-std::string BaseName(const std::string& path) {
-  return path.substr(path.find_last_of('/') + 1);
-}
-
 void AddArray(ImportPart& part, std::string what, store::FinishedArray array) {
   part.arrays.push_back({std::move(what), std::move(array)});
 }
@@ -147,7 +143,7 @@ absl::Status GraphWriter::MakeLabels(SourceNodes& nodes, ImportPart& part) {
   part.label_width = labels.width;
   if (labels.num_unknown > 0) {
     part.transforms.push_back(absl::StrCat(
-        BaseName(nodes.labels->path()), ": ", labels.num_unknown,
+        nodes.labels->name(), ": ", labels.num_unknown,
         " labels that are NaN, of labeled nodes, count neither in the loss nor "
         "in metrics"));
   }
@@ -258,7 +254,7 @@ absl::Status GraphWriter::MakeFeatures(SourceNodes& nodes,
                                        const store::NodeTypeEntry& entry,
                                        ImportPart& part) {
   ArrayReader& features = *nodes.features;
-  const std::string name = BaseName(features.path());
+  const std::string name = features.name();
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<LabeledFeatureScan> scan,
       LabeledFeatureScan::Create(context_.files(), folder_, entry,

@@ -17,10 +17,6 @@ namespace {
 
 constexpr int64_t kBlockElements = 64 << 10;
 
-std::string BaseName(const std::string& path) {
-  return path.substr(path.find_last_of('/') + 1);
-}
-
 /// The problem with `node` as the next member of a part; empty if nothing.
 std::string ProblemWith(int64_t node, const SplitPart& part,
                         const std::vector<SplitPart>& others) {
@@ -42,7 +38,7 @@ std::string ProblemWith(int64_t node, const SplitPart& part,
 }
 
 absl::Status IsAMask(const ArrayReader& part) {
-  const std::string name = BaseName(part.path());
+  const std::string name = part.name();
   const absl::string_view stem = absl::StripSuffix(name, "_idx.npy");
   return part.Error(absl::StrCat(
       "this is a mask, not a list of nodes",
@@ -126,7 +122,7 @@ absl::StatusOr<SplitPart> ReadSplitPart(ImportContext& context,
                                         int64_t num_nodes,
                                         const std::vector<SplitPart>& others) {
   SplitPart read;
-  read.name = BaseName(part.path());
+  read.name = part.name();
   read.nodes.resize(static_cast<size_t>(num_nodes));
   int64_t previous = -1;
   HEARTH_RETURN_IF_ERROR(

@@ -52,6 +52,10 @@ class ArrayReader {
 
   const store::ArrayHeader& header() const { return header_; }
   const std::string& path() const { return file_->path(); }
+  /// The name of the file, without its folders.
+  std::string name() const {
+    return path().substr(path().find_last_of('/') + 1);
+  }
   /// The file as it was when opened.
   const io::FileInfo& info() const { return info_; }
   /// Whether the elements are all that a file of its own holds but for its

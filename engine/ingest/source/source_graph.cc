@@ -10,10 +10,6 @@
 namespace hearth::ingest {
 namespace {
 
-std::string BaseName(const std::string& path) {
-  return path.substr(path.find_last_of('/') + 1);
-}
-
 /// INVALID_ARGUMENT if the name is empty or among `seen`, where it is added.
 absl::Status CheckNewName(const std::string& source, const char* what,
                           const std::string& name,
@@ -105,7 +101,7 @@ void SourceGraph::TakeFeaturesAsColumns() {
     }
     some.features->TakeAsColumn();
     transforms.push_back(
-        absl::StrCat(BaseName(some.features->path()),
+        absl::StrCat(some.features->name(),
                      ": a list of numbers taken as a matrix of one column"));
   }
 }
@@ -118,8 +114,8 @@ void SourceGraph::TakeFeaturesAsBFloat16() {
       continue;
     }
     some.features->TakeAsBFloat16();
-    transforms.push_back(absl::StrCat(BaseName(some.features->path()),
-                                      ": uint16 taken as bfloat16"));
+    transforms.push_back(
+        absl::StrCat(some.features->name(), ": uint16 taken as bfloat16"));
   }
 }
 
