@@ -97,13 +97,14 @@ def stores_of(data: Any) -> list[Any]:
 
 
 def left_out(data: Any) -> list[str]:
-    """Names of the attributes that no dataset has a place for: edge_attr, pos, ..."""
+    """Names of the attributes that no dataset has a place for (edge_attr, pos, ...), sorted:
+    PyTorch Geometric's own order differs from process to process."""
     taken = {"x", "y", "num_nodes", "edge_index", *MASKS.values()}
     if not isinstance(data, geometric().data.HeteroData):
-        return [key for key in data.keys() if key not in taken]
+        return sorted(key for key in data.keys() if key not in taken)
     kinds = [*data.node_types, *data.edge_types]
     return [f"{key} of {kind if isinstance(kind, str) else ':'.join(kind)}"
-            for kind in kinds for key in data[kind].keys() if key not in taken]
+            for kind in kinds for key in sorted(data[kind].keys()) if key not in taken]
 
 
 def read_folder(folder: AnyPath, dataset: Optional[DatasetRecord] = None) -> Any:
