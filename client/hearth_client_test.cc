@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "client/fake_daemon.h"
+#include "client/testing/fake_daemon.h"
 #include "engine/base/trace_parent.h"
 
 namespace hearth::client {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "client/cli/cli.h"
-#include "client/cli/interrupts.h"
+#include "client/cli/views/terminal.h"
 
 namespace {
 

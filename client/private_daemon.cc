@@ -28,7 +28,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 
 extern char** environ;
 

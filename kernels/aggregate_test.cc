@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "kernels/every_target.h"
+#include "kernels/every_target_fixture.h"
 
 namespace hearth::kernels {
 namespace {

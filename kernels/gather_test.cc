@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "kernels/every_target.h"
+#include "kernels/every_target_fixture.h"
 #include "kernels/widen.h"
 
 namespace hearth::kernels {

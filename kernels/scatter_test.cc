@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "kernels/every_target.h"
+#include "kernels/every_target_fixture.h"
 #include "kernels/feature_rows.h"
 #include "kernels/widen.h"
 

@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "engine/cuda/device.h"
 #include "engine/io/file_system.h"
-#include "engine/job/job_environment.h"
+#include "engine/job/interface/job_environment.h"
 #include "engine/train/model_options.h"
 #include "engine/train/train_step.h"
 #include "server/config.h"

@@ -18,11 +18,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
-#include "engine/io/atomic_file.h"
-#include "engine/io/faulty_file_system.h"
+#include "engine/io/testing/faults.h"
+#include "engine/io/whole_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/daemon_fixture.h"
+#include "server/testing/test_daemon.h"
 
 namespace hearth::server {
 namespace {

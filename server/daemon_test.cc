@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "server/daemon_fixture.h"
+#include "server/testing/test_daemon.h"
 
 namespace hearth::server {
 namespace {

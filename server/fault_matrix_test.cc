@@ -25,12 +25,12 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "engine/base/random.h"
-#include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
+#include "engine/io/testing/faults.h"
 #include "engine/store/dataset.h"
 #include "gtest/gtest.h"
-#include "server/daemon_fixture.h"
-#include "server/storage/faulty_vfs.h"
+#include "server/storage/testing/faulty_vfs.h"
+#include "server/testing/test_daemon.h"
 
 namespace hearth::server {
 namespace {

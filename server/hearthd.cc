@@ -1,8 +1,8 @@
 // hearthd, the daemon. Here models and server meet: everything else of the
 // server is built and tested without torch.
 
-#include "engine/base/process_memory.h"
-#include "engine/model/new_train_step.h"
+#include "engine/base/process.h"
+#include "engine/model/step/new_train_step.h"
 #include "server/daemon.h"
 #include "server/daemon_process.h"
 

@@ -206,7 +206,7 @@ type_check() {
 
 build_binaries() {
   build_aloud //server:hearthd //client:hearth //tests/fake_gpu/... \
-    //engine/model:libtest_driver.so
+    //engine/model/runtime:libtest_driver.so
 }
 
 end_to_end() {

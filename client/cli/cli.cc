@@ -8,16 +8,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "client/cli/command_tree.h"
-#include "client/cli/commands.h"
-#include "client/cli/completion.h"
-#include "client/cli/escape.h"
-#include "client/contexts.h"
+#include "client/cli/commands/command_tree.h"
+#include "client/cli/commands/completion.h"
+#include "client/cli/views/text.h"
 #include "client/server_choice.h"
-#include "client/tls_refusal.h"
-#include "engine/base/status_macros.h"
+#include "client/tls.h"
+#include "engine/base/status.h"
 #include "engine/base/version.h"
-#include "proto/options/suggestion.h"
+#include "proto/options/command_line.h"
 
 namespace hearth::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "client/cli/session.h"
+#include "client/cli/commands/session.h"
 
 namespace hearth::cli {
 

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <string>
 
-#include "client/fake_daemon.h"
+#include "client/testing/fake_daemon.h"
 
 namespace hearth::cli {
 namespace {

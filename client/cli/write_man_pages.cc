@@ -2,7 +2,7 @@
 #include <iostream>
 #include <string>
 
-#include "client/cli/man_pages.h"
+#include "client/cli/reference.h"
 
 // Writes the manual pages to the folder that is named.
 int main(int argc, char** argv) {

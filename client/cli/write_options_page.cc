@@ -1,6 +1,6 @@
 #include <iostream>
 
-#include "client/cli/options_page.h"
+#include "client/cli/reference.h"
 
 int main() {
   std::cout << hearth::cli::OptionsPage();

@@ -15,6 +15,7 @@
 #include "engine/base/version.h"
 
 namespace hearth::doctor {
+
 namespace {
 
 // Connections and files of a few jobs; what one with 64 connections needs.

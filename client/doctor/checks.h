@@ -6,14 +6,33 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "client/doctor/disk_speed.h"
-#include "client/doctor/finding.h"
 #include "client/doctor/machine_facts.h"
 #include "hearth/v1/admin.pb.h"
 
-/// Checks judge facts. Pure: each gives the same findings for the same facts.
-
 namespace hearth::doctor {
+
+/// How much something matters.
+enum class Severity {
+  /// As it should be.
+  kOk,
+  /// Worth knowing: it costs speed, or could not be looked at.
+  kNote,
+  /// Jobs fail, or are not safe, until it is mended.
+  kProblem,
+};
+
+/// Result of one check.
+struct Finding {
+  Severity severity = Severity::kOk;
+  /// Name of the thing that was looked at: "io_uring".
+  std::string check = {};
+  /// How it is: "forbidden to ordinary users".
+  std::string value = {};
+  /// Advice: a command or an option where there is one; empty = nothing.
+  std::string remedy = {};
+};
+
+/// Checks judge facts. Pure: each gives the same findings for the same facts.
 
 /// io_uring, limits, memory, processor, GPU. `whose`: "hearthd" or "hearth",
 /// the process that the facts are of.

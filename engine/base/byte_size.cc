@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 
 namespace hearth {
+
 namespace {
 
 constexpr std::array<std::pair<absl::string_view, double>, 11> kUnits = {{

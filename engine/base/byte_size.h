@@ -1,13 +1,22 @@
 #ifndef HEARTH_ENGINE_BASE_BYTE_SIZE_H_
 #define HEARTH_ENGINE_BASE_BYTE_SIZE_H_
 
+#include <concepts>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace hearth {
+
+/// The least multiple of `multiple` that is at least `value`. REQUIRES: value
+/// >= 0; multiple > 0; value + multiple - 1 does not overflow.
+template <std::integral T>
+constexpr T RoundUp(T value, std::type_identity_t<T> multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
 /// Bytes in "512", "4KiB", "1.5GiB", "10MB" (powers of 1,024 with an i, of
 /// 1,000 without; spaces before the unit are allowed). INVALID_ARGUMENT for

@@ -5,10 +5,10 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "engine/base/team.h"
+#include "engine/base/thread_team.h"
+#include "engine/store/array_type.h"
 #include "engine/store/dataset.h"
-#include "engine/store/dtype.h"
-#include "engine/store/row_format.h"
+#include "engine/store/feature_rows.h"
 #include "engine/store/topology.h"
 
 namespace hearth::cache {

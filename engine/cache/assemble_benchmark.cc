@@ -9,9 +9,9 @@
 
 #include "benchmark/benchmark.h"
 #include "engine/base/random.h"
-#include "engine/cache/aligned_buffer.h"
 #include "engine/cache/assemble.h"
-#include "engine/store/dtype.h"
+#include "engine/cache/row_memory.h"
+#include "engine/store/array_type.h"
 
 namespace hearth::cache {
 namespace {

@@ -5,10 +5,10 @@
 #include <cstring>
 #include <vector>
 
-#include "engine/base/team.h"
-#include "engine/cache/slot_arena.h"
+#include "engine/base/thread_team.h"
+#include "engine/cache/row_memory.h"
+#include "engine/store/array_type.h"
 #include "engine/store/dataset.h"
-#include "engine/store/dtype.h"
 #include "gtest/gtest.h"
 
 namespace hearth::cache {

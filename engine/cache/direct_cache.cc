@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 #include "engine/cache/assemble.h"
 
 namespace hearth::cache {

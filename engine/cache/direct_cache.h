@@ -7,10 +7,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "engine/base/team.h"
-#include "engine/cache/slot_arena.h"
+#include "engine/base/thread_team.h"
+#include "engine/cache/row_memory.h"
 #include "engine/io/aligned_memory.h"
-#include "engine/store/row_format.h"
+#include "engine/store/feature_rows.h"
 #include "engine/store/topology.h"
 
 namespace hearth::cache {

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "engine/base/team.h"
+#include "engine/base/thread_team.h"
 #include "engine/cache/assemble.h"
-#include "engine/store/dtype.h"
-#include "engine/store/row_format.h"
+#include "engine/store/array_type.h"
+#include "engine/store/feature_rows.h"
 #include "engine/store/topology.h"
 #include "gtest/gtest.h"
 

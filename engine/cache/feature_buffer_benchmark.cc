@@ -10,7 +10,7 @@
 #include "benchmark/benchmark.h"
 #include "engine/base/random.h"
 #include "engine/cache/feature_buffer.h"
-#include "engine/cache/slot_arena.h"
+#include "engine/cache/row_memory.h"
 #include "engine/store/topology.h"
 
 namespace hearth::cache {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/cache/extraction_world.h"
+#include "engine/cache/feature_buffer_model_fixture.h"
 #include "engine/store/topology.h"
 #include "gtest/gtest.h"
 

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <list>
+#include <map>
 #include <numeric>
+#include <optional>
 #include <stop_token>
 #include <thread>
 #include <utility>
@@ -11,11 +14,233 @@
 
 #include "absl/status/status.h"
 #include "engine/base/random.h"
-#include "engine/cache/claim_turns.h"
 #include "gtest/gtest.h"
 
 namespace hearth::cache {
+
 namespace {
+
+using Outcome = SlotTable::Outcome;
+using State = SlotTable::State;
+
+// Loads `node` and gives it back.
+void Pass(SlotTable& table, store::NodeId node) {
+  const auto claimed = table.Claim(node);
+  if (claimed.outcome == Outcome::kMustLoad) table.Publish(claimed.slot);
+  table.Release(claimed.slot);
+}
+
+TEST(SlotTableTest, EmptySlotsStandByInOrder) {
+  const SlotTable table(3);
+  EXPECT_EQ(table.num_slots(), 3);
+  EXPECT_EQ(table.StandbySlots(), (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(table.Find(0), -1);
+  EXPECT_EQ(table.state(0), State::kEmpty);
+}
+
+TEST(SlotTableTest, AClaimOfANewNodeMustLoadIt) {
+  SlotTable table(2);
+  const auto claimed = table.Claim(7);
+  EXPECT_EQ(claimed.outcome, Outcome::kMustLoad);
+  EXPECT_EQ(table.state(claimed.slot), State::kLoading);
+  EXPECT_EQ(table.refs(claimed.slot), 1);
+  EXPECT_EQ(table.node(claimed.slot), 7);
+  EXPECT_EQ(table.Find(7), claimed.slot);
+  EXPECT_EQ(table.num_standby(), 1);
+}
+
+TEST(SlotTableTest, AClaimOfALoadingNodeKnowsItsSlotAtOnce) {
+  SlotTable table(2);
+  const int64_t slot = table.Claim(7).slot;
+  const auto second = table.Claim(7);
+  EXPECT_EQ(second.outcome, Outcome::kLoading);
+  EXPECT_EQ(second.slot, slot);
+  EXPECT_EQ(table.refs(slot), 2);
+}
+
+TEST(SlotTableTest, AClaimOfAValidNodeTakesItOffTheStandbyList) {
+  SlotTable table(2);
+  Pass(table, 7);
+  EXPECT_EQ(table.num_standby(), 2);
+  const auto again = table.Claim(7);
+  EXPECT_EQ(again.outcome, Outcome::kValid);
+  EXPECT_EQ(table.num_standby(), 1);
+}
+
+TEST(SlotTableTest, WithoutStandbySlotsNothingIsClaimed) {
+  SlotTable table(1);
+  table.Claim(1);
+  const auto none = table.Claim(2);
+  EXPECT_EQ(none.outcome, Outcome::kNoSlot);
+  EXPECT_EQ(none.slot, -1);
+  EXPECT_EQ(table.Find(2), -1);
+  EXPECT_EQ(table.Claim(1).outcome, Outcome::kLoading) << "needs no slot";
+  SlotTable without(0);
+  EXPECT_EQ(without.Claim(1).outcome, Outcome::kNoSlot);
+}
+
+TEST(SlotTableTest, TheLeastRecentlyReleasedIsReused) {
+  SlotTable table(3);
+  for (const store::NodeId node : {1, 2, 3, 1}) Pass(table, node);
+  Pass(table, 4);
+  EXPECT_EQ(table.Find(2), -1) << "forgotten only now";
+  EXPECT_NE(table.Find(1), -1);
+  EXPECT_NE(table.Find(3), -1);
+}
+
+TEST(SlotTableTest, ReferencedRowsAreNeverReused) {
+  SlotTable table(2);
+  const int64_t slot = table.Claim(1).slot;
+  table.Publish(slot);
+  table.Claim(1);
+  table.Release(slot);
+  for (store::NodeId node = 2; node < 9; ++node) Pass(table, node);
+  EXPECT_EQ(table.Find(1), slot);
+  EXPECT_EQ(table.state(slot), State::kValid);
+}
+
+TEST(SlotTableTest, PublishTellsWhetherSomebodyAwaits) {
+  SlotTable table(2);
+  const int64_t slot = table.Claim(1).slot;
+  EXPECT_FALSE(table.Publish(slot));
+  EXPECT_FALSE(table.Await(slot)) << "it is there";
+  const int64_t other = table.Claim(2).slot;
+  table.Claim(2);
+  EXPECT_TRUE(table.Await(other));
+  EXPECT_TRUE(table.Publish(other));
+  EXPECT_FALSE(table.awaited(other));
+}
+
+TEST(SlotTableTest, AFailedRowIsLoadedAnewElsewhere) {
+  SlotTable table(2);
+  const int64_t slot = table.Claim(1).slot;
+  table.Claim(1);
+  EXPECT_TRUE(table.Await(slot));
+  EXPECT_TRUE(table.Fail(slot, absl::UnavailableError("EIO")));
+  EXPECT_EQ(table.state(slot), State::kFailed);
+  EXPECT_EQ(table.error(slot), absl::UnavailableError("EIO"));
+  const auto again = table.Claim(1);
+  EXPECT_EQ(again.outcome, Outcome::kMustLoad);
+  EXPECT_NE(again.slot, slot) << "those who waited still hold it";
+  table.Publish(again.slot);
+  EXPECT_FALSE(table.Release(slot));
+  EXPECT_TRUE(table.Release(slot)) << "the first to stand by";
+  EXPECT_EQ(table.state(slot), State::kEmpty);
+  EXPECT_EQ(table.Find(1), again.slot);
+}
+
+TEST(SlotTableTest, EmptiedSlotsAreReusedFirst) {
+  SlotTable table(3);
+  Pass(table, 1);
+  const int64_t failed = table.Claim(2).slot;
+  Pass(table, 3);
+  table.Fail(failed, absl::InternalError("x"));
+  table.Release(failed);
+  EXPECT_EQ(table.StandbySlots().front(), failed);
+}
+
+TEST(SlotTableTest, ReleaseTellsWhenSlotsStandByAgain) {
+  SlotTable table(2);
+  const int64_t first = table.Claim(1).slot;
+  const int64_t second = table.Claim(2).slot;
+  table.Publish(first);
+  table.Publish(second);
+  EXPECT_TRUE(table.Release(first));
+  EXPECT_FALSE(table.Release(second));
+}
+
+TEST(SlotTableTest, BookkeepingTakesFortyBytesASlotAtMost) {
+  EXPECT_LE(SlotTable::MemoryBytes(1 << 20), 40u << 20);
+  EXPECT_LE(SlotTable::MemoryBytes((1 << 20) + 1), 41u << 20);
+}
+
+// Against the plainest LRU list, on ids that collide and on ids that do not.
+TEST(SlotTableTest, IsAnLruCacheWhenRowsAreUsedOneByOne) {
+  for (const int64_t stride : {int64_t{1}, int64_t{1} << 40}) {
+    constexpr int64_t kSlots = 50;
+    SlotTable table(kSlots);
+    std::list<store::NodeId> lru;
+    RandomStream random(3, RandomPurpose::kNeighborSampling, 0, 0, 0);
+    for (int i = 0; i < 20000; ++i) {
+      const auto node = static_cast<store::NodeId>(random.Below(120)) * stride;
+      const auto at = std::find(lru.begin(), lru.end(), node);
+      const auto claimed = table.Claim(node);
+      ASSERT_EQ(claimed.outcome == Outcome::kValid, at != lru.end());
+      if (at != lru.end()) {
+        lru.erase(at);
+      } else {
+        table.Publish(claimed.slot);
+        if (lru.size() == kSlots) lru.pop_front();
+      }
+      lru.push_back(node);
+      table.Release(claimed.slot);
+    }
+    for (const store::NodeId node : lru) EXPECT_NE(table.Find(node), -1);
+    EXPECT_EQ(table.num_standby(), kSlots);
+  }
+}
+
+TEST(ClaimTurnsTest, ByNumberWhateverTheOrderOfArrival) {
+  ClaimTurns turns(ClaimTurns::Order::kByNumber, 5);
+  std::vector<int64_t> taken;
+  std::vector<std::thread> threads;
+  for (const int64_t number : {8, 6, 9, 7, 5}) {
+    threads.emplace_back([&, number] {
+      const auto turn = turns.Take(number, {});
+      ASSERT_TRUE(turn.ok());
+      taken.push_back(number);  // Guarded by the turn.
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(taken, (std::vector<int64_t>{5, 6, 7, 8, 9}));
+}
+
+TEST(ClaimTurnsTest, InAnyOrderOneAtATime) {
+  ClaimTurns turns(ClaimTurns::Order::kAny);
+  int inside = 0;
+  std::vector<std::thread> threads;
+  for (int64_t number = 10; number > 0; --number) {
+    threads.emplace_back([&, number] {
+      for (int i = 0; i < 100; ++i) {
+        const auto turn = turns.Take(number, {});
+        ASSERT_TRUE(turn.ok());
+        EXPECT_EQ(++inside, 1);
+        --inside;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(ClaimTurnsTest, AStopEndsTheWait) {
+  ClaimTurns turns(ClaimTurns::Order::kByNumber);
+  std::stop_source stop;
+  std::thread waiter([&] {
+    EXPECT_TRUE(absl::IsCancelled(turns.Take(1, stop.get_token()).status()));
+  });
+  stop.request_stop();
+  waiter.join();
+  EXPECT_TRUE(turns.Take(0, stop.get_token()).ok()) << "there is no wait";
+}
+
+TEST(ClaimTurnsTest, AMovedTurnIsPassedOnOnce) {
+  ClaimTurns turns(ClaimTurns::Order::kByNumber);
+  std::optional<ClaimTurns::Turn> kept;
+  {
+    auto turn = turns.Take(0, {});
+    ASSERT_TRUE(turn.ok());
+    kept.emplace(*std::move(turn));
+  }
+  std::atomic<bool> released = false;
+  std::thread waiter([&] {
+    EXPECT_TRUE(turns.Take(1, {}).ok());
+    EXPECT_TRUE(released);
+  });
+  released = true;
+  kept.reset();
+  waiter.join();
+  EXPECT_TRUE(turns.Take(2, {}).ok());
+}
 
 using store::NodeId;
 
@@ -326,4 +551,5 @@ TEST(FeatureBufferRaceTest, LoadsOverlapWithClaims) {
 }
 
 }  // namespace
+
 }  // namespace hearth::cache

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "engine/cuda/fake_cuda.h"
-#include "engine/cuda/memory.h"
+#include "engine/cuda/device.h"
 #include "engine/cuda/stream.h"
+#include "engine/cuda/testing/fake_cuda.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/hearth_cuda.h"

@@ -1,4 +1,4 @@
-#include "engine/cuda/fake_cuda.h"
+#include "engine/cuda/testing/fake_cuda.h"
 
 #include <cstddef>
 #include <cstring>
@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "engine/cuda/memory.h"
+#include "engine/cuda/device.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/hearth_cuda.h"
 

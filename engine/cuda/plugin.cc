@@ -6,8 +6,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "engine/base/shared_library.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/process.h"
+#include "engine/base/status.h"
 
 namespace hearth::cuda {
 namespace {

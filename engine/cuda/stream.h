@@ -7,10 +7,34 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/cuda/device.h"
-#include "engine/cuda/event.h"
 #include "kernels/cuda/hearth_cuda.h"
 
 namespace hearth::cuda {
+
+/// A point in the work of a stream, which has it recorded (Stream::Record): the
+/// last one, if that is done again. Streams can wait for it (Stream::WaitFor),
+/// and so can the host. One that was never recorded has passed. Used by one
+/// thread at a time.
+class Event {
+ public:
+  static absl::StatusOr<std::unique_ptr<Event>> Create(const Device& device);
+
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  /// Does not wait.
+  ~Event();
+
+  /// Until the stream has come to it. INTERNAL if the device fails.
+  absl::Status Wait();
+
+ private:
+  friend class Stream;
+
+  explicit Event(const Device& device) : device_(device) {}
+
+  const Device device_;
+  HearthCudaEvent* event_ = nullptr;
+};
 
 /// Work for a device, done in its order and beside that of other streams. What
 /// the work refers to stays as it is until Wait returns. All functions return

@@ -7,9 +7,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "engine/cuda/event.h"
-#include "engine/cuda/fake_cuda.h"
-#include "engine/cuda/memory.h"
+#include "engine/cuda/device.h"
+#include "engine/cuda/testing/fake_cuda.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

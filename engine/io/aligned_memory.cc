@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "engine/base/round_up.h"
-#include "engine/base/status_annotate.h"
+#include "engine/base/byte_size.h"
+#include "engine/base/status.h"
 
 namespace hearth::io {
 namespace {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,39 @@ class BlockDevice {
   /// the end of the file, or a negative errno. Blocks. For queues alone.
   virtual ssize_t ReadOnce(uint64_t offset, absl::Span<std::byte> out) = 0;
 };
+
+/// A device whose bytes are `contents`. It says that it is direct if its
+/// alignment, a power of two, is above 1, and refuses as a disk would
+/// (-EINVAL) what is not aligned. For tests.
+std::unique_ptr<BlockDevice> NewMemoryDevice(std::string contents,
+                                             uint32_t alignment = 512,
+                                             std::string path = "memory");
+
+/// Where part `part` of a joined device begins: 16 TiB after the one before it,
+/// further than any file or read is long.
+inline constexpr uint64_t JoinedPartOffset(size_t part) {
+  return static_cast<uint64_t>(part) << 44;
+}
+
+/// Several devices as one: `parts[i]` lies at JoinedPartOffset(i). Reads
+/// through queues go to their files (BlockDevice::PartAt). REQUIRES: there is a
+/// part.
+std::unique_ptr<BlockDevice> NewJoinedDevice(
+    std::vector<std::unique_ptr<BlockDevice>> parts);
+
+/// The bytes that lie between two stripes of a striped device, in no file. A
+/// gap is longer than what a request costs in bytes (ReadCost), so that no
+/// planned read goes from one stripe to the next, which is in another file; and
+/// it is a multiple of any alignment.
+inline constexpr uint64_t kStripeGapBytes = 128 << 10;
+
+/// Several files as one device, to read from all of their disks: stripe s, of
+/// `stripe_bytes`, is the (s / n)th of file s % n, for n files, and lies at
+/// s * (stripe_bytes + kStripeGapBytes) of the device. The last stripe may be
+/// short. Reads through queues go to the files (BlockDevice::PartAt). REQUIRES:
+/// there is a file, and a stripe has bytes: a multiple of the files' alignment.
+std::unique_ptr<BlockDevice> NewStripedDevice(
+    std::vector<std::unique_ptr<BlockDevice>> files, uint64_t stripe_bytes);
 
 }  // namespace hearth::io
 

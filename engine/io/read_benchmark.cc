@@ -17,9 +17,9 @@
 #include "absl/status/statusor.h"
 #include "benchmark/benchmark.h"
 #include "engine/base/random.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 #include "engine/io/file_system.h"
-#include "engine/io/read_queues.h"
+#include "engine/io/read_queue.h"
 #include "engine/io/row_reader.h"
 
 namespace hearth::io {

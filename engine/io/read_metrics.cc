@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/io/read_statistics.h"
+#include "engine/io/read_queue.h"
 
 namespace hearth::io {
 namespace {

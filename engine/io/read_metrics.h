@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "engine/io/read_queues.h"
+#include "engine/io/read_queue.h"
 #include "engine/metrics/registry.h"
 
 namespace hearth::io {

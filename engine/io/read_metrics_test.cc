@@ -7,9 +7,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "engine/io/memory_device.h"
+#include "engine/io/block_device.h"
 #include "engine/io/read_queue.h"
-#include "engine/io/read_queues.h"
 #include "engine/metrics/registry.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

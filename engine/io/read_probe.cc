@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "engine/base/random.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 #include "engine/io/aligned_memory.h"
 #include "engine/io/read_queue.h"
 

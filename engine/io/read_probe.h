@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "engine/base/clock.h"
 #include "engine/io/block_device.h"
-#include "engine/io/read_queues.h"
+#include "engine/io/read_queue.h"
 
 namespace hearth::io {
 

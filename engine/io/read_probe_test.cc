@@ -8,10 +8,10 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "engine/base/clock.h"
-#include "engine/io/faulty_device.h"
-#include "engine/io/memory_device.h"
-#include "engine/io/read_queues.h"
-#include "engine/io/test_bytes.h"
+#include "engine/io/block_device.h"
+#include "engine/io/read_queue.h"
+#include "engine/io/test_bytes_fixture.h"
+#include "engine/io/testing/faults.h"
 #include "gtest/gtest.h"
 
 namespace hearth::io {

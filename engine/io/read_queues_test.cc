@@ -1,5 +1,3 @@
-#include "engine/io/read_queues.h"
-
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -21,11 +19,12 @@
 
 #include "absl/status/status.h"
 #include "engine/io/aligned_memory.h"
+#include "engine/io/block_device.h"
 #include "engine/io/file_system.h"
-#include "engine/io/memory_device.h"
+#include "engine/io/read_queue.h"
 #include "engine/io/row_reader.h"
-#include "engine/io/scratch_directory.h"
-#include "engine/io/test_bytes.h"
+#include "engine/io/test_bytes_fixture.h"
+#include "engine/io/testing/scratch_directory.h"
 #include "engine/io/uring.h"
 #include "gtest/gtest.h"
 

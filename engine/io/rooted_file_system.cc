@@ -26,10 +26,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
-#include "engine/base/status_annotate.h"
-#include "engine/base/status_macros.h"
-#include "engine/io/atomic_file.h"
+#include "engine/base/status.h"
 #include "engine/io/descriptor.h"
+#include "engine/io/whole_file.h"
 
 namespace hearth::io {
 namespace {

@@ -13,9 +13,9 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "engine/io/atomic_file.h"
-#include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
+#include "engine/io/testing/faults.h"
+#include "engine/io/whole_file.h"
 
 namespace hearth::io {
 namespace {

@@ -1,5 +1,3 @@
-#include "engine/io/striped_device.h"
-
 #include <cstring>
 #include <memory>
 #include <string>
@@ -8,10 +6,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "engine/io/coalesce.h"
-#include "engine/io/memory_device.h"
-#include "engine/io/read_queues.h"
-#include "engine/io/row_stream.h"
+#include "engine/io/block_device.h"
+#include "engine/io/read_plan.h"
+#include "engine/io/read_queue.h"
+#include "engine/io/row_reader.h"
 #include "gtest/gtest.h"
 
 namespace hearth::io {

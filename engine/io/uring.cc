@@ -9,7 +9,7 @@
 #include <deque>
 #include <utility>
 
-#include "engine/base/status_annotate.h"
+#include "engine/base/status.h"
 
 namespace hearth::io {
 namespace {

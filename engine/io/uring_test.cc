@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "engine/io/file_system.h"
-#include "engine/io/scratch_directory.h"
-#include "engine/io/test_bytes.h"
+#include "engine/io/test_bytes_fixture.h"
+#include "engine/io/testing/scratch_directory.h"
 #include "gtest/gtest.h"
 
 namespace hearth::io {

@@ -9,9 +9,38 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "engine/base/catch_exceptions.h"
+#include "engine/base/status.h"
 #include "engine/pipeline/ordered_queue.h"
-#include "engine/pipeline/stage_meter.h"
+
+namespace hearth::pipeline {
+
+void StageMeter::Switch(int thread, Activity activity) {
+  absl::MutexLock lock(&mutex_);
+  const double now = clock_.SteadySeconds();
+  Thread& state = threads_[thread];
+  seconds_[static_cast<int>(state.activity)] += now - state.since;
+  state = {.activity = activity, .since = now};
+}
+
+void StageMeter::CountItem() {
+  absl::MutexLock lock(&mutex_);
+  ++items_;
+}
+
+StageMeter::Totals StageMeter::Read() const {
+  absl::MutexLock lock(&mutex_);
+  const double now = clock_.SteadySeconds();
+  Seconds seconds = seconds_;
+  for (const Thread& thread : threads_) {
+    seconds[static_cast<int>(thread.activity)] += now - thread.since;
+  }
+  return {
+      .starved_seconds = seconds[static_cast<int>(Activity::kStarved)],
+      .busy_seconds = seconds[static_cast<int>(Activity::kBusy)],
+      .blocked_seconds = seconds[static_cast<int>(Activity::kBlocked)],
+      .items = items_,
+  };
+}
 
 // The protocol:
 //
@@ -41,7 +70,6 @@
 // a queue's own lock is taken, never the other way round. Items are made,
 // worked on and destroyed without any lock.
 
-namespace hearth::pipeline {
 namespace {
 
 using Queue = OrderedQueue<Item>;

@@ -1,6 +1,7 @@
 #ifndef HEARTH_ENGINE_PLAN_PLAN_RECORDS_H_
 #define HEARTH_ENGINE_PLAN_PLAN_RECORDS_H_
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,9 +10,17 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "engine/io/file_system.h"
 
 namespace hearth::plan {
+
+/// Checks the files of a finished plan, each given by its name in `folder` and
+/// its size in bytes. DATA_LOSS naming the file if one is missing or has
+/// another size.
+absl::Status CheckFileSizes(
+    io::FileSystem& files, const std::string& folder,
+    absl::Span<const std::pair<const char*, uint64_t>> expected);
 
 /// Facts about a plan, as (name, value), for people.
 using PlanProperties = std::vector<std::pair<std::string, std::string>>;

@@ -4,15 +4,15 @@
 #include <functional>
 #include <iterator>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/synchronization/mutex.h"
 #include "engine/base/byte_size.h"
-#include "engine/base/status_macros.h"
-#include "engine/base/wait_cause.h"
-#include "engine/io/atomic_file.h"
-#include "engine/plan/plan_lease.h"
+#include "engine/base/status.h"
+#include "engine/io/whole_file.h"
 #include "engine/plan/plan_records.h"
 
 // Files are touched without the lock held: who does that has an exclusive
@@ -23,6 +23,7 @@
 // change. Where that fails, it is looked at again when it is asked for.
 
 namespace hearth::plan {
+
 namespace {
 
 // Bytes of which nobody needs as many.
@@ -433,6 +434,116 @@ absl::Status PlanStore::MakeRoom(const std::string& name, uint64_t bytes) {
     }
     plans->erase(std::next(oldest).base());
   }
+}
+
+PlanLease::~PlanLease() {
+  if (store_ == nullptr || store_->EndRest(number_)) return;
+  store_->EndLease(name_, exclusive_);
+}
+
+absl::Status PlanLease::Clear() {
+  io::FileSystem& files = store_->files_;
+  std::vector<PlanStore::Resting> rested;
+  {
+    absl::MutexLock lock(&store_->mutex_);
+    rested = store_->TakeResting(name_);
+  }
+  HEARTH_RETURN_IF_ERROR(files.RemoveTree(folder()));
+  HEARTH_RETURN_IF_ERROR(files.CreateDirectory(folder()));
+  return files.SyncDirectory(store_->options_.folder);
+}
+
+PlanRecords PlanLease::records() const {
+  return PlanRecords(store_->files_, folder());
+}
+
+absl::Status PlanLease::Publish(const PlanProperties& properties) {
+  return records().WriteAbout(
+      {.created = store_->clock_.Now(), .properties = properties});
+}
+
+absl::Status PlanLease::Share() {
+  HEARTH_RETURN_IF_ERROR(records().WriteUse(store_->clock_.Now()));
+  if (!exclusive_) return absl::OkStatus();
+  exclusive_ = false;
+  store_->EndExclusive(name_);
+  return absl::OkStatus();
+}
+
+void PlanLease::Rest(std::shared_ptr<void> open) {
+  {
+    absl::MutexLock lock(&store_->mutex_);
+    store_->resting_[number_] = {.name = name_, .open = std::move(open)};
+  }
+  store_->EndLease(name_, /*exclusive=*/false);
+}
+
+std::shared_ptr<void> PlanLease::Wake() {
+  absl::MutexLock lock(&store_->mutex_);
+  const auto resting = store_->resting_.find(number_);
+  if (resting == store_->resting_.end() || resting->second.open == nullptr ||
+      store_->holders_[name_].removing) {
+    return nullptr;
+  }
+  std::shared_ptr<void> open = std::move(resting->second.open);
+  store_->resting_.erase(resting);
+  ++store_->holders_[name_].leases;
+  return open;
+}
+
+namespace {
+
+const absl::Status& StatusOf(const absl::Status& status) { return status; }
+
+const absl::Status& StatusOf(const absl::StatusOr<PlanInfo>& info) {
+  return info.status();
+}
+
+}  // namespace
+
+PlanStores::PlanStores(PlanStore& main, absl::Span<PlanStore* const> others)
+    : stores_({&main}) {
+  stores_.insert(stores_.end(), others.begin(), others.end());
+}
+
+template <typename Outcome>
+Outcome PlanStores::FirstFound(
+    const std::function<Outcome(PlanStore& store)>& look) const {
+  for (size_t i = 0; i + 1 < stores_.size(); ++i) {
+    Outcome outcome = look(*stores_[i]);
+    if (!absl::IsNotFound(StatusOf(outcome))) return outcome;
+  }
+  return look(*stores_.back());
+}
+
+absl::StatusOr<std::vector<PlanInfo>> PlanStores::List() const {
+  std::vector<PlanInfo> all;
+  for (PlanStore* const store : stores_) {
+    HEARTH_ASSIGN_OR_RETURN(std::vector<PlanInfo> plans, store->List());
+    std::move(plans.begin(), plans.end(), std::back_inserter(all));
+  }
+  std::stable_sort(
+      all.begin(), all.end(),
+      [](const PlanInfo& a, const PlanInfo& b) { return a.used > b.used; });
+  return all;
+}
+
+absl::StatusOr<PlanInfo> PlanStores::Get(const std::string& name) const {
+  return FirstFound<absl::StatusOr<PlanInfo>>(
+      [&](PlanStore& store) { return store.Get(name); });
+}
+
+absl::Status PlanStores::Remove(const std::string& name) const {
+  return FirstFound<absl::Status>(
+      [&](PlanStore& store) { return store.Remove(name); });
+}
+
+absl::Status PlanStores::RemoveOf(absl::string_view fingerprint) const {
+  absl::Status status;
+  for (PlanStore* const store : stores_) {
+    status.Update(store->RemoveOf(fingerprint));
+  }
+  return status;
 }
 
 }  // namespace hearth::plan

@@ -8,6 +8,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -16,6 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/io/file_system.h"
 #include "engine/plan/plan_records.h"
@@ -223,6 +225,106 @@ class PlanStore {
   // The plans of earlier daemons are in sizes_.
   bool listed_ ABSL_GUARDED_BY(looking_mutex_) = false;
   std::function<void()> on_release_ ABSL_GUARDED_BY(mutex_);
+};
+
+/// A job's right to a plan (PlanStore::Take): exclusive until Share. While it
+/// lives and does not rest, the plan is in use. Move-only, single-owner.
+class PlanLease {
+ public:
+  PlanLease(PlanLease&& other) noexcept
+      : store_(std::exchange(other.store_, nullptr)),
+        number_(other.number_),
+        exclusive_(other.exclusive_),
+        name_(std::move(other.name_)) {}
+  PlanLease& operator=(PlanLease&& other) noexcept {
+    // The plan that this one had goes with `taken`.
+    PlanLease taken(std::move(other));
+    std::swap(store_, taken.store_);
+    std::swap(number_, taken.number_);
+    std::swap(exclusive_, taken.exclusive_);
+    std::swap(name_, taken.name_);
+    return *this;
+  }
+  ~PlanLease();
+
+  const std::string& name() const { return name_; }
+  /// The plan's; it is there.
+  std::string folder() const { return store_->Path(name_); }
+
+  // For who makes the plan. REQUIRES: exclusive.
+
+  /// The bytes that may be added to the plan.
+  absl::StatusOr<PlanRoom> Room() const { return store_->Room(name_); }
+
+  /// Makes room for `bytes` more, records included, within the store's limit,
+  /// and keeps it until Share. RESOURCE_EXHAUSTED, with the numbers, if plans
+  /// in use do not leave it: of cause WaitCause::kPlanSpace where it would fit
+  /// without them.
+  absl::Status MakeRoom(uint64_t bytes) {
+    return store_->MakeRoom(name_, bytes);
+  }
+
+  /// Removes all that is in the folder.
+  absl::Status Clear();
+
+  /// Makes the plan a whole one, with facts for people.
+  absl::Status Publish(const PlanProperties& properties);
+
+  /// The records of what was published, and of damage that was read.
+  PlanRecords records() const;
+
+  // For who uses it.
+
+  /// The plan is whole: others may take it, too. Notes when it was used, and
+  /// may be called again to do so.
+  absl::Status Share();
+
+  /// Nobody uses the plan for a while, so that it may be removed; `open`, what
+  /// is open of it, goes with it then. REQUIRES: shared.
+  void Rest(std::shared_ptr<void> open);
+
+  /// Ends the rest. What was handed to Rest, if the plan is still there: then
+  /// it is in use again; null otherwise: then the lease is of no more use.
+  std::shared_ptr<void> Wake();
+
+ private:
+  friend class PlanStore;
+
+  PlanLease(PlanStore& store, uint64_t number, std::string name)
+      : store_(&store), number_(number), name_(std::move(name)) {}
+
+  // Null: moved from.
+  PlanStore* store_;
+  uint64_t number_;
+  bool exclusive_ = true;
+  std::string name_;
+};
+
+/// The plans of several stores together, for those who show or remove plans of
+/// any kind. A name is in one of them at most. Thread-safe.
+class PlanStores {
+ public:
+  /// `main` has the plans that any job can make, `others` are on disks of their
+  /// own. All outlive it.
+  PlanStores(PlanStore& main, absl::Span<PlanStore* const> others);
+
+  /// The last used first.
+  absl::StatusOr<std::vector<PlanInfo>> List() const;
+
+  /// As those of PlanStore, in the store that has the plan.
+  absl::StatusOr<PlanInfo> Get(const std::string& name) const;
+  absl::Status Remove(const std::string& name) const;
+
+  /// As that of PlanStore, in all of them: the first error.
+  absl::Status RemoveOf(absl::string_view fingerprint) const;
+
+ private:
+  // The first outcome of a store that knows the name.
+  template <typename Outcome>
+  Outcome FirstFound(
+      const std::function<Outcome(PlanStore& store)>& look) const;
+
+  std::vector<PlanStore*> stores_;
 };
 
 }  // namespace hearth::plan

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <numeric>
 
-#include "engine/sample/node_table.h"
+#include "engine/sample/layered_sampler.h"
 
 namespace hearth::sample {
 namespace {

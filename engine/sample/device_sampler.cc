@@ -29,9 +29,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "engine/base/random.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 #include "engine/sample/history.h"
-#include "engine/sample/topology_damage.h"
+#include "engine/sample/layered_sampler.h"
 #include "kernels/cuda/hearth_cuda.h"
 
 namespace hearth::sample {

@@ -10,12 +10,10 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "engine/cuda/device.h"
-#include "engine/cuda/memory.h"
 #include "engine/sample/batch_shape.h"
-#include "engine/sample/device_graph.h"
 #include "engine/sample/device_workspace.h"
 #include "engine/sample/neighbor_sampler.h"
-#include "engine/store/node_space.h"
+#include "engine/store/graph.h"
 #include "engine/store/topology.h"
 
 namespace hearth::sample {

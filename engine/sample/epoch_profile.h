@@ -2,12 +2,16 @@
 #define HEARTH_ENGINE_SAMPLE_EPOCH_PROFILE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/io/file_system.h"
+#include "engine/sample/mini_batch.h"
 #include "engine/store/topology.h"
 
 namespace hearth::sample {
@@ -72,6 +76,76 @@ absl::Status WriteEpochProfile(io::FileSystem& files, const std::string& path,
 absl::StatusOr<EpochProfile> ReadEpochProfile(io::FileSystem& files,
                                               const std::string& path,
                                               int64_t num_nodes);
+
+/// Profiles an epoch from its batches, sampled without a history. Its numbers
+/// are as exact as float32 is. Single-owner.
+class SavedIo {
+ public:
+  struct Options {
+    int64_t num_nodes = 0;
+    /// Bytes of a neighbor in a list, and of a row of the features.
+    int64_t index_bytes = 4;
+    int64_t row_bytes = 0;
+  };
+
+  explicit SavedIo(const Options& options);
+
+  /// Counts a batch of two layers or more; `list_is_resident` tells whether a
+  /// node's list of neighbors is in memory while it is sampled, so that drawing
+  /// from it reads nothing. REQUIRES: the batch has no top layer.
+  void Add(const MiniBatch& batch,
+           absl::FunctionRef<bool(store::NodeId)> list_is_resident);
+
+  const EpochProfile& profile() const { return profile_; }
+
+  /// Counts of the epoch, to be kept. Nothing else may follow.
+  EpochProfile TakeProfile() && { return std::move(profile_); }
+
+ private:
+  // Adds, for each source of the last block, the weight of the edges below it
+  // that `counts(layer, row, edge)` picks to `totals`.
+  template <typename Counts>
+  void AddTrees(const MiniBatch& batch, const Counts& counts,
+                std::vector<float>& totals);
+
+  const int64_t index_bytes_;
+  EpochProfile profile_;
+  // Scratch: the weights of the nodes above and below a block, and whether each
+  // source has been introduced.
+  std::vector<float> weights_;
+  std::vector<float> below_;
+  std::vector<bool> introduced_;
+};
+
+/// The memory that rows and embeddings of earlier batches share.
+struct SharedCache {
+  uint64_t bytes = 0;
+  /// Rows, and embeddings, for which so many bytes have room, tables included;
+  /// neither falls when the bytes rise.
+  absl::FunctionRef<int64_t(uint64_t bytes)> rows_within;
+  absl::FunctionRef<int64_t(uint64_t bytes)> embeddings_within;
+};
+
+/// A share of the memory for each.
+struct CacheSplit {
+  /// The part of the memory that embeddings get, within 0 .. 1 (alpha).
+  double share = 0;
+  uint64_t embedding_bytes = 0;
+  uint64_t row_bytes = 0;
+  /// Embeddings, at most one a node.
+  int64_t embeddings = 0;
+  /// The reads of an epoch that both save, in rows (benefit, equation 5).
+  double saved_rows = 0;
+
+  bool operator==(const CacheSplit&) const = default;
+};
+
+/// Splits the memory so that most reads are saved (OUTRE, section 4.4): of the
+/// shares 0, 0.01 .. 1 the one of most benefit, of equal ones the smallest; or
+/// as `share` says. Takes 8 bytes a node.
+CacheSplit SplitCache(const EpochProfile& profile, double beta,
+                      const SharedCache& cache,
+                      std::optional<double> share = std::nullopt);
 
 }  // namespace hearth::sample
 

@@ -1,18 +1,27 @@
 #include "engine/sample/epoch_profile.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <iterator>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/base/random.h"
-#include "engine/io/atomic_file.h"
 #include "engine/io/file_system.h"
-#include "engine/io/scratch_directory.h"
+#include "engine/io/testing/scratch_directory.h"
+#include "engine/io/whole_file.h"
+#include "engine/sample/graph_fixture.h"
+#include "engine/sample/mini_batch.h"
+#include "engine/sample/neighbor_sampler.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace hearth::sample {
+
 namespace {
 
 using store::NodeId;
@@ -116,5 +125,229 @@ TEST_F(EpochProfileFileTest, DamageIsNamed) {
   }
 }
 
+constexpr int64_t kNodesSavedIo = 300;
+
+bool IsCached(NodeId node) { return node % 4 == 0; }
+
+class SavedIoTest : public ::testing::Test {
+ protected:
+  static SavedIo New(int64_t row_bytes = 512) {
+    return SavedIo(
+        {.num_nodes = kNodesSavedIo, .index_bytes = 4, .row_bytes = row_bytes});
+  }
+
+  std::vector<MiniBatch> Batches(std::vector<int32_t> fanouts) const {
+    const auto sampler = NewNeighborSampler(
+        graph_.topology(), {.fanouts = std::move(fanouts), .data_seed = 4});
+    std::vector<MiniBatch> batches;
+    for (uint64_t batch = 0; batch < 6; ++batch) {
+      std::vector<NodeId> seeds;
+      for (NodeId node = static_cast<NodeId>(batch); node < kNodesSavedIo;
+           node += 31) {
+        seeds.push_back(node);
+      }
+      batches.push_back(
+          *sampler->Sample({.epoch_key = 0, .batch = batch}, seeds));
+    }
+    return batches;
+  }
+
+  const Graph graph_ = RandomGraph(kNodesSavedIo);
+};
+
+// The number of edges in the tree below a destination of a block, which `walks`
+// allows to be followed.
+int64_t EdgesBelow(const MiniBatch& batch, size_t layer, int64_t row,
+                   const std::function<bool(size_t, int64_t, int64_t)>& walks) {
+  const Block& block = batch.blocks[layer];
+  int64_t edges = 0;
+  for (int64_t edge = block.indptr[row]; edge < block.indptr[row + 1]; ++edge) {
+    if (!walks(layer, row, edge)) continue;
+    ++edges;
+    const int32_t source = block.indices[edge];
+    if (layer > 0) edges += EdgesBelow(batch, layer - 1, source, walks);
+  }
+  return edges;
+}
+
+TEST_F(SavedIoTest, IsThatOfTheTrees) {
+  for (const std::vector<int32_t>& fanouts :
+       {std::vector<int32_t>{4, 3}, {5, 3, 2}, {3, 2, 2, 2}}) {
+    SavedIo saved = New();
+    std::vector<float> features(kNodesSavedIo);
+    std::vector<float> sampled(kNodesSavedIo);
+    std::vector<float> gathered(kNodesSavedIo);
+    for (const MiniBatch& batch : Batches(fanouts)) {
+      saved.Add(batch, IsCached);
+      for (const NodeId node : batch.input_nodes) ++features[node];
+      const size_t top = batch.blocks.size() - 2;
+      for (int64_t row = 0; row < batch.blocks[top].num_destinations; ++row) {
+        const NodeId node = batch.input_nodes[row];
+        sampled[node] += static_cast<float>(EdgesBelow(
+            batch, top, row, [&](size_t, int64_t destination, int64_t) {
+              return !IsCached(batch.input_nodes[destination]);
+            }));
+        gathered[node] += static_cast<float>(EdgesBelow(
+            batch, top, row, [&](size_t layer, int64_t, int64_t edge) {
+              const Block& block = batch.blocks[layer];
+              return block.indices[edge] >= block.num_destinations &&
+                     std::find(
+                         block.indices.begin(), block.indices.begin() + edge,
+                         block.indices[edge]) == block.indices.begin() + edge;
+            }));
+      }
+    }
+    const EpochProfile profile = std::move(saved).TakeProfile();
+    EXPECT_EQ(profile.features, features);
+    EXPECT_EQ(profile.sampled, sampled);
+    EXPECT_EQ(profile.gathered, gathered);
+  }
+}
+
+// With two layers, each input node that is no source of the last block came
+// into its batch by one of these.
+TEST_F(SavedIoTest, EachInputIsGatheredForOneNode) {
+  SavedIo saved = New();
+  float expected = 0;
+  for (const MiniBatch& batch : Batches({5, 3})) {
+    saved.Add(batch, IsCached);
+    expected += static_cast<float>(std::ssize(batch.input_nodes) -
+                                   batch.blocks.back().num_sources);
+  }
+  float total = 0;
+  for (const float gathered : saved.profile().gathered) total += gathered;
+  EXPECT_EQ(total, expected);
+}
+
+TEST_F(SavedIoTest, CountsSeedsRowsAndPages) {
+  SavedIo saved = New(3 * 4096);
+  SavedIo nothing_drawn = New();
+  int64_t seeds = 0;
+  int64_t rows = 0;
+  int64_t drawn = 0;
+  for (const MiniBatch& batch : Batches({5, 3})) {
+    saved.Add(batch, IsCached);
+    nothing_drawn.Add(batch, [](NodeId) { return true; });
+    seeds += batch.num_seeds;
+    rows += std::ssize(batch.input_nodes);
+    for (const Block& block : batch.blocks) {
+      for (int64_t row = 0; row < block.num_destinations; ++row) {
+        if (IsCached(batch.input_nodes[row])) continue;
+        drawn += block.indptr[row + 1] - block.indptr[row];
+      }
+    }
+  }
+  EXPECT_EQ(saved.profile().num_seeds, seeds);
+  EXPECT_EQ(saved.profile().num_rows, rows);
+  EXPECT_EQ(saved.profile().num_drawn, drawn);
+  EXPECT_EQ(saved.profile().row_pages, 3);
+  // Lists of this graph are of one page, of which several neighbors are drawn.
+  EXPECT_GT(saved.profile().drawn_pages, drawn / 10);
+  EXPECT_LT(saved.profile().drawn_pages, drawn);
+  EXPECT_EQ(nothing_drawn.profile().num_drawn, 0);
+  EXPECT_EQ(nothing_drawn.profile().drawn_pages, 0);
+}
+
+constexpr int64_t kNodesCacheSplit = 400;
+constexpr uint64_t kTableBytes = 4 * kNodesCacheSplit;
+
+// Values of so many different sizes that some nodes are worth far more.
+std::vector<float> Values(uint64_t key, uint64_t most) {
+  RandomStream random(1, RandomPurpose::kSeedOrder, key);
+  std::vector<float> values;
+  for (int64_t node = 0; node < kNodesCacheSplit; ++node) {
+    values.push_back(static_cast<float>(random.Below(1 + random.Below(most))));
+  }
+  return values;
+}
+
+EpochProfile Profile(uint64_t key) {
+  EpochProfile profile;
+  profile.features = Values(3 * key, 30);
+  profile.sampled = Values(3 * key + 1, 20);
+  profile.gathered = Values(3 * key + 2, 40);
+  return profile;
+}
+
+int64_t Within(uint64_t bytes, uint64_t each) {
+  return bytes < kTableBytes
+             ? 0
+             : static_cast<int64_t>((bytes - kTableBytes) / each);
+}
+
+// The benefit of a share, by its definition.
+double NaiveBenefit(const EpochProfile& profile, double beta, uint64_t bytes,
+                    uint64_t row_bytes, uint64_t embedding_bytes,
+                    double share) {
+  std::vector<double> rows(profile.features.begin(), profile.features.end());
+  std::vector<double> histories;
+  for (int64_t node = 0; node < kNodesCacheSplit; ++node) {
+    histories.push_back(beta * profile.sampled[node] + profile.gathered[node]);
+  }
+  std::sort(rows.begin(), rows.end(), std::greater<>());
+  std::sort(histories.begin(), histories.end(), std::greater<>());
+  const auto of_histories =
+      static_cast<uint64_t>(static_cast<double>(bytes) * share);
+  double benefit = 0;
+  for (int64_t i = 0; i < Within(bytes - of_histories, row_bytes); ++i) {
+    if (i < kNodesCacheSplit) benefit += rows[i];
+  }
+  for (int64_t i = 0; i < Within(of_histories, embedding_bytes); ++i) {
+    if (i < kNodesCacheSplit) benefit += histories[i];
+  }
+  return benefit;
+}
+
+TEST(CacheSplitTest, IsTheBestOfAllShares) {
+  for (uint64_t key = 0; key < 20; ++key) {
+    const EpochProfile profile = Profile(key);
+    const double beta = 0.25 * static_cast<double>(key % 5);
+    for (const uint64_t bytes : {uint64_t{0}, kTableBytes + 10, uint64_t{9000},
+                                 uint64_t{40000}, uint64_t{1000000}}) {
+      for (const uint64_t row_bytes : {16, 400}) {
+        const uint64_t embedding_bytes = 64;
+        const CacheSplit split = SplitCache(
+            profile, beta,
+            {.bytes = bytes,
+             .rows_within = [&](uint64_t b) { return Within(b, row_bytes); },
+             .embeddings_within =
+                 [&](uint64_t b) { return Within(b, embedding_bytes); }});
+        double best = -1;
+        double best_share = 0;
+        for (int i = 0; i <= 100; ++i) {
+          const double benefit = NaiveBenefit(profile, beta, bytes, row_bytes,
+                                              embedding_bytes, i / 100.0);
+          if (benefit > best) {
+            best = benefit;
+            best_share = i / 100.0;
+          }
+        }
+        EXPECT_NEAR(split.saved_rows, best, 1e-3 * (1 + best));
+        EXPECT_EQ(split.share, best_share) << key << " " << bytes;
+        EXPECT_EQ(split.embedding_bytes + split.row_bytes, bytes);
+        EXPECT_EQ(split.embeddings,
+                  std::min(kNodesCacheSplit,
+                           Within(split.embedding_bytes, embedding_bytes)));
+      }
+    }
+  }
+}
+
+TEST(CacheSplitTest, AShareThatIsGivenIsTaken) {
+  const EpochProfile profile = Profile(7);
+  const auto within = [](uint64_t bytes) { return Within(bytes, 50); };
+  for (const double share : {0.0, 0.37, 1.0}) {
+    const CacheSplit split = SplitCache(
+        profile, 1,
+        {.bytes = 20000, .rows_within = within, .embeddings_within = within},
+        share);
+    EXPECT_EQ(split.share, share);
+    EXPECT_EQ(split.embedding_bytes, static_cast<uint64_t>(20000 * share));
+    EXPECT_NEAR(split.saved_rows,
+                NaiveBenefit(profile, 1, 20000, 50, 50, share), 1e-2);
+  }
+}
+
 }  // namespace
+
 }  // namespace hearth::sample

@@ -11,8 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "engine/sample/addressable_sampler.h"
-#include "engine/sample/example_graph.h"
+#include "engine/sample/graph_fixture.h"
 #include "engine/sample/mini_batch.h"
 #include "engine/sample/neighbor_sampler.h"
 #include "engine/store/topology.h"

@@ -1,19 +1,237 @@
 #include "engine/sample/layered_sampler.h"
 
 #include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cmath>
 #include <iterator>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "engine/base/random.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 #include "engine/sample/history.h"
-#include "engine/sample/topology_damage.h"
 
 namespace hearth::sample {
+
+absl::Status NoNode(store::NodeId node, int64_t num_nodes) {
+  return absl::DataLossError(absl::StrCat("the topology names node ", node,
+                                          ", which is not one of its ",
+                                          num_nodes));
+}
+
+absl::Status NoRow(store::NodeId node, int64_t start, int64_t end,
+                   int64_t num_edges) {
+  return absl::DataLossError(absl::StrCat("the topology has edges ", start,
+                                          " to ", end, " of node ", node,
+                                          ", of ", num_edges));
+}
+
+absl::Status NoSource(const store::Relation& relation, int64_t source) {
+  if (relation.name.empty()) return NoNode(source, relation.num_sources);
+  return absl::DataLossError(absl::StrCat(
+      "the topology of edge type \"", relation.name, "\" names node ", source,
+      ", which is not one of its ", relation.num_sources, " sources"));
+}
+
+absl::Status NoRow(const store::Relation& relation, int64_t destination) {
+  const store::Topology& topology = relation.topology;
+  const int64_t start = topology.indptr[destination];
+  const int64_t end = topology.indptr[destination + 1];
+  if (relation.name.empty()) {
+    return NoRow(destination, start, end, topology.num_edges());
+  }
+  return absl::DataLossError(absl::StrCat(
+      "the topology of edge type \"", relation.name, "\" has edges ", start,
+      " to ", end, " of node ", destination, ", of ", topology.num_edges()));
+}
+
+namespace {
+
+// Up to here a sorted array is quicker than a bit set.
+constexpr int64_t kMaxSortedInsertion = 64;
+
+}  // namespace
+
+absl::Span<const int64_t> SubsetDrawer::Draw(int64_t bound, int64_t count,
+                                             RandomStream& random) {
+  chosen_.resize(count);
+  // Two representations of one algorithm: the same draws, the same subset.
+  if (count <= kMaxSortedInsertion) {
+    InsertSorted(bound, count, random);
+  } else {
+    MarkBits(bound, count, random);
+  }
+  return chosen_;
+}
+
+void SubsetDrawer::InsertSorted(int64_t bound, int64_t count,
+                                RandomStream& random) {
+  for (int64_t size = 0; size < count; ++size) {
+    const int64_t last = bound - count + size;
+    const auto drawn = static_cast<int64_t>(random.Below(last + 1));
+    int64_t place = size;
+    while (place > 0 && chosen_[place - 1] > drawn) --place;
+    if (place > 0 && chosen_[place - 1] == drawn) {
+      // Drawn before: `last` stands in, larger than all so far.
+      chosen_[size] = last;
+      continue;
+    }
+    for (int64_t i = size; i > place; --i) chosen_[i] = chosen_[i - 1];
+    chosen_[place] = drawn;
+  }
+}
+
+void SubsetDrawer::MarkBits(int64_t bound, int64_t count,
+                            RandomStream& random) {
+  const size_t words = (bound + 63) / 64;
+  if (bits_.size() < words) bits_.resize(words);
+  for (int64_t last = bound - count; last < bound; ++last) {
+    const uint64_t drawn = random.Below(last + 1);
+    const bool again = (bits_[drawn / 64] >> drawn % 64 & 1) != 0;
+    const uint64_t number = again ? static_cast<uint64_t>(last) : drawn;
+    bits_[number / 64] |= uint64_t{1} << number % 64;
+  }
+  size_t size = 0;
+  for (size_t word = 0; word < words; ++word) {
+    for (; bits_[word] != 0; bits_[word] &= bits_[word] - 1) {
+      chosen_[size++] =
+          static_cast<int64_t>(word * 64 + std::countr_zero(bits_[word]));
+    }
+  }
+}
+
+namespace {
+
+constexpr int kInitialBits = 10;
+
+}  // namespace
+
+NodeTable::NodeTable()
+    : slots_(size_t{1} << kInitialBits), shift_(64 - kInitialBits) {}
+
+uint64_t NodeTable::MemoryBytes(int64_t num_nodes) {
+  uint64_t slots = uint64_t{1} << kInitialBits;
+  while (slots < 2 * static_cast<uint64_t>(num_nodes)) slots *= 2;
+  // Half as large a table stands beside it while it grows.
+  return (slots + slots / 2) * sizeof(Slot);
+}
+
+void NodeTable::Clear() {
+  size_ = 0;
+  if (++generation_ == 0) {
+    // Wrapped around: stamps of long ago would be taken for ours.
+    slots_.assign(slots_.size(), {});
+    generation_ = 1;
+  }
+}
+
+void NodeTable::Grow() {
+  std::vector<Slot> old(2 * slots_.size());
+  old.swap(slots_);
+  --shift_;
+  size_ = 0;
+  for (const Slot& slot : old) {
+    if (slot.generation == generation_) FindOrAdd(slot.node, slot.position);
+  }
+}
+
 namespace {
 
 using store::NodeId;
+
+constexpr int32_t kDropped = -1;
+
+// q of each source: more where it feeds destinations with few in-neighbors.
+void AddImportance(const Block& block, std::vector<double>& importance) {
+  for (int64_t row = 0; row < block.num_destinations; ++row) {
+    const auto degree =
+        static_cast<double>(block.indptr[row + 1] - block.indptr[row]);
+    for (int64_t edge = block.indptr[row]; edge < block.indptr[row + 1];
+         ++edge) {
+      importance[block.indices[edge]] += 1 / (degree * degree);
+    }
+  }
+}
+
+// Weights of the edges from `begin` on, in proportion to `parts`, of sum 1.
+void AppendNormalized(const std::vector<double>& parts,
+                      std::vector<float>& weights) {
+  double sum = 0;
+  for (const double part : parts) sum += part;
+  for (const double part : parts) {
+    weights.push_back(static_cast<float>(part / sum));
+  }
+}
+
+}  // namespace
+
+void LayerDraw::Thin(const Key& key, int64_t count, std::vector<NodeId>& nodes,
+                     Block& block) {
+  importance_.assign(nodes.size(), 0);
+  AddImportance(block, importance_);
+  Rank(key, nodes);
+  if (std::ssize(candidates_) <= count) return;
+  const auto precedes = [](const Candidate& a, const Candidate& b) {
+    return std::tie(a.rank, a.position) < std::tie(b.rank, b.position);
+  };
+  std::nth_element(candidates_.begin(), candidates_.begin() + count,
+                   candidates_.end(), precedes);
+  candidates_.resize(count);
+  new_positions_.assign(nodes.size(), kDropped);
+  for (const Candidate& drawn : candidates_) {
+    new_positions_[drawn.position] = drawn.position;
+  }
+  std::vector<NodeId> kept(nodes.begin(),
+                           nodes.begin() + block.num_destinations);
+  for (size_t position = block.num_destinations; position < nodes.size();
+       ++position) {
+    if (new_positions_[position] == kDropped) continue;
+    new_positions_[position] = static_cast<int32_t>(kept.size());
+    kept.push_back(nodes[position]);
+  }
+  Block thin = {.num_sources = std::ssize(kept),
+                .num_destinations = block.num_destinations};
+  thin.indptr.reserve(block.indptr.size());
+  thin.indptr.push_back(0);
+  std::vector<double> parts;
+  for (int64_t row = 0; row < block.num_destinations; ++row) {
+    parts.clear();
+    for (int64_t edge = block.indptr[row]; edge < block.indptr[row + 1];
+         ++edge) {
+      const int32_t position = block.indices[edge];
+      if (new_positions_[position] == kDropped) continue;
+      thin.indices.push_back(new_positions_[position]);
+      parts.push_back(1 / importance_[position]);
+    }
+    AppendNormalized(parts, thin.weights);
+    thin.indptr.push_back(std::ssize(thin.indices));
+  }
+  nodes = std::move(kept);
+  block = std::move(thin);
+}
+
+// All sources that have an edge, with what decides whether they are drawn.
+void LayerDraw::Rank(const Key& key, const std::vector<NodeId>& nodes) {
+  candidates_.clear();
+  for (size_t position = 0; position < nodes.size(); ++position) {
+    if (importance_[position] == 0) continue;
+    // Node ids are below 2^48, so that layer and node share a coordinate.
+    RandomStream random(key.data_seed, RandomPurpose::kLayerSampling,
+                        key.batch.epoch_key, key.batch.batch,
+                        static_cast<uint64_t>(key.layer) << 48 |
+                            static_cast<uint64_t>(nodes[position]));
+    // Within (0, 1).
+    const double x =
+        (static_cast<double>(random.Next64() >> 11) + 0.5) * 0x1p-53;
+    candidates_.push_back({.rank = -std::log(x) / importance_[position],
+                           .position = static_cast<int32_t>(position)});
+  }
+}
+
+namespace {
 
 // How far ahead of its use something is asked for.
 constexpr size_t kNodesAhead = 16;
@@ -133,6 +351,69 @@ absl::Status LayeredSampler::LookUpNewNodes(MiniBatch& batch) {
     batch.in_degrees.push_back(end - start);
   }
   return absl::OkStatus();
+}
+
+using store::Relation;
+
+TypedLayeredSampler::TypedLayeredSampler(absl::Span<const Relation> relations,
+                                         const store::NodeSpace& nodes,
+                                         NeighborSamplerOptions options)
+    : LayeredSampler({}, std::move(options)),
+      relations_(relations),
+      nodes_(nodes),
+      into_(store::RelationsInto(relations, nodes)) {
+  assert(this->options().layer_nodes.empty());
+}
+
+void TypedLayeredSampler::ForgetNodes() {
+  lists_.clear();
+  first_lists_.assign(1, 0);
+}
+
+absl::Status TypedLayeredSampler::LookUpNewNodes(MiniBatch& batch) {
+  const std::vector<NodeId>& nodes = batch.input_nodes;
+  for (size_t i = batch.in_degrees.size(); i < nodes.size(); ++i) {
+    const store::TypeId type = nodes_.TypeOf(nodes[i]);
+    int64_t in_degree = 0;
+    for (const size_t index : into_[type]) {
+      const Relation& relation = relations_[index];
+      const NodeId node = nodes[i] - relation.first_destination;
+      const int64_t start = relation.topology.indptr[node];
+      const int64_t end = relation.topology.indptr[node + 1];
+      if (start < 0 || end < start || end > relation.topology.num_edges()) {
+        return NoRow(relation, node);
+      }
+      if (end == start) continue;
+      lists_.push_back({.relation = &relation,
+                        .start = start,
+                        .degree = end - start,
+                        .before = in_degree});
+      in_degree += end - start;
+    }
+    first_lists_.push_back(lists_.size());
+    batch.in_degrees.push_back(in_degree);
+    batch.node_types.push_back(type);
+  }
+  return absl::OkStatus();
+}
+
+Block TypedLayeredSampler::NewBlock(size_t layer,
+                                    const MiniBatch& batch) const {
+  Block block;
+  block.num_destinations = std::ssize(batch.input_nodes);
+  block.indptr.reserve(batch.input_nodes.size() + 1);
+  block.indptr.push_back(0);
+  for (size_t row = 0; row < batch.input_nodes.size(); ++row) {
+    int64_t kept = 0;
+    for (const List& list : ListsOf(row)) {
+      const int32_t fanout = Fanout(layer, list);
+      kept += fanout < 0 ? list.degree : std::min<int64_t>(list.degree, fanout);
+    }
+    block.indptr.push_back(block.indptr.back() + kept);
+  }
+  block.indices.reserve(static_cast<size_t>(block.indptr.back()));
+  block.edge_types.reserve(static_cast<size_t>(block.indptr.back()));
+  return block;
 }
 
 }  // namespace hearth::sample

@@ -1,20 +1,154 @@
 #ifndef HEARTH_ENGINE_SAMPLE_LAYERED_SAMPLER_H_
 #define HEARTH_ENGINE_SAMPLE_LAYERED_SAMPLER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "engine/sample/layer_draw.h"
+#include "engine/base/random.h"
 #include "engine/sample/mini_batch.h"
 #include "engine/sample/neighbor_sampler.h"
-#include "engine/sample/node_table.h"
-#include "engine/sample/subset.h"
+#include "engine/store/graph.h"
 #include "engine/store/topology.h"
 
+/// The errors of a topology that leads out of itself: its arrays were damaged.
+
 namespace hearth::sample {
+
+/// DATA_LOSS: `node`, a neighbor, is not one of `num_nodes`.
+absl::Status NoNode(store::NodeId node, int64_t num_nodes);
+
+/// DATA_LOSS: the edges `start` to `end` of `node` are none of `num_edges`.
+absl::Status NoRow(store::NodeId node, int64_t start, int64_t end,
+                   int64_t num_edges);
+
+/// The same of one edge type of several, which has a name: `source` is none of
+/// its sources; the edges of `destination` are none of its. Both are numbered
+/// within their types. Without a name, as above.
+absl::Status NoSource(const store::Relation& relation, int64_t source);
+absl::Status NoRow(const store::Relation& relation, int64_t destination);
+
+/// Draws uniform subsets without replacement. Single-owner: it keeps scratch
+/// memory.
+class SubsetDrawer {
+ public:
+  /// `count` distinct numbers of 0 .. bound - 1, ascending; each subset of that
+  /// size is equally likely. Draws `count` numbers from `random` (Floyd's
+  /// algorithm: Bentley and Floyd, "A Sample of Brilliance", CACM 1987). The
+  /// result is valid until the next call. REQUIRES: 0 <= count <= bound.
+  absl::Span<const int64_t> Draw(int64_t bound, int64_t count,
+                                 RandomStream& random);
+
+ private:
+  void InsertSorted(int64_t bound, int64_t count, RandomStream& random);
+  void MarkBits(int64_t bound, int64_t count, RandomStream& random);
+
+  std::vector<int64_t> chosen_;
+  // One bit per number below the bound; all zero between calls.
+  std::vector<uint64_t> bits_;
+};
+
+/// The position of each node met in a batch: a hash table with open addressing
+/// and linear probing, as large as the largest batch so far asked for, whatever
+/// the size of the graph. Emptied in constant time. Single-owner.
+class NodeTable {
+ public:
+  NodeTable();
+
+  /// Memory of a table, at most, that has met `num_nodes` nodes, and while it
+  /// grew: a quarter to a half of its slots are in use.
+  static uint64_t MemoryBytes(int64_t num_nodes);
+
+  /// Forgets all nodes; keeps the memory.
+  void Clear();
+
+  /// The position of `node`; if it is new, `position`, from now on.
+  int32_t FindOrAdd(store::NodeId node, int32_t position) {
+    if (2 * (size_ + 1) > slots_.size()) Grow();
+    for (size_t at = Home(node);; at = (at + 1) & (slots_.size() - 1)) {
+      Slot& slot = slots_[at];
+      if (slot.generation != generation_) {
+        slot = {.node = node, .position = position, .generation = generation_};
+        ++size_;
+        return position;
+      }
+      if (slot.node == node) return slot.position;
+    }
+  }
+
+  /// Asks the processor for what FindOrAdd(node) will look at first.
+  void Prefetch(store::NodeId node) const {
+    __builtin_prefetch(&slots_[Home(node)], /*rw=*/1);
+  }
+
+ private:
+  struct Slot {
+    store::NodeId node = 0;
+    int32_t position = 0;
+    // The slot is taken if this is the table's generation.
+    uint32_t generation = 0;
+  };
+
+  // Multiplicative hashing: the golden ratio spreads runs of ids evenly.
+  size_t Home(store::NodeId node) const {
+    return (static_cast<uint64_t>(node) * 0x9E3779B97F4A7C15) >> shift_;
+  }
+
+  void Grow();
+
+  // A power of two.
+  std::vector<Slot> slots_;
+  // 64 - log2(slots_.size()).
+  int shift_;
+  size_t size_ = 0;
+  uint32_t generation_ = 1;
+};
+
+/// Layer-wise importance sampling (LADIES: Zou et al., "Layer-Dependent
+/// Importance Sampling for Training Deep and Large Graph Convolutional
+/// Networks", NeurIPS 2019, section 4): the nodes of a layer are drawn
+/// together, in-neighbors of many of its destinations more often than others.
+///
+/// Single-owner: it keeps scratch memory.
+class LayerDraw {
+ public:
+  /// Names a draw: equal ones draw the same nodes.
+  struct Key {
+    uint64_t data_seed = 0;
+    BatchKey batch;
+    /// From the seeds outward.
+    size_t layer = 0;
+  };
+
+  /// Keeps, of `block`, which has the edges of all in-neighbors of its
+  /// destinations, those whose source is among the `count` nodes drawn.
+  /// `nodes` are its sources, destinations first; afterwards the destinations
+  /// and the nodes drawn, in the order in which they stood.
+  ///
+  /// A source u is drawn, without replacement, with a weight of q(u), the sum
+  /// of in_degree(v)^-2 over its edges to destinations v: those with the least
+  /// -ln(x)/q of a uniform x of each node's own. Its edges weigh 1/q(u), so
+  /// that each destination's weights sum up to 1. Where there are no more than
+  /// `count` sources the block stays as it is, without weights.
+  void Thin(const Key& key, int64_t count, std::vector<store::NodeId>& nodes,
+            Block& block);
+
+ private:
+  struct Candidate {
+    double rank = 0;
+    int32_t position = 0;
+  };
+
+  void Rank(const Key& key, const std::vector<store::NodeId>& nodes);
+
+  // By position: q; then the new position of what is kept, -1 for the others.
+  std::vector<double> importance_;
+  std::vector<int32_t> new_positions_;
+  std::vector<Candidate> candidates_;
+};
 
 /// The part that all neighbor samplers have in common: which neighbors of which
 /// nodes are drawn. Wherever the neighbors themselves come from, the batch is
@@ -110,6 +244,76 @@ class LayeredSampler : public NeighborSampler {
   LayerDraw layer_draw_;
   // Where each input node's row starts in the topology's indices.
   std::vector<int64_t> row_starts_;
+};
+
+/// The part that samplers of heterographs have in common: which lists of
+/// neighbors, one of each edge type, the input nodes have. Single-owner.
+class TypedLayeredSampler : public LayeredSampler {
+ protected:
+  /// Only the indptr of each of `relations` is used; both must outlive the
+  /// sampler.
+  TypedLayeredSampler(absl::Span<const store::Relation> relations,
+                      const store::NodeSpace& nodes,
+                      NeighborSamplerOptions options);
+
+  /// The neighbors of one edge type that an input node has.
+  struct List {
+    const store::Relation* relation = nullptr;
+    /// The place of its first neighbor among the edges of the relation.
+    int64_t start = 0;
+    /// Neighbors, 1 or more, and those of the node's lists before this one.
+    int64_t degree = 0;
+    int64_t before = 0;
+  };
+
+  /// Those of input node `row`, by edge type.
+  absl::Span<const List> ListsOf(size_t row) const {
+    return all_lists().subspan(first_lists_[row],
+                               first_lists_[row + 1] - first_lists_[row]);
+  }
+
+  /// Those of all input nodes, one node's after the other's.
+  absl::Span<const List> all_lists() const { return lists_; }
+
+  /// Neighbors of `list` that a layer draws at most; -1 = all.
+  int32_t Fanout(size_t layer, const List& list) const {
+    return options().Fanout(layer, list.relation->type);
+  }
+
+  /// Calls `pick(i)`, i ascending, for each drawn neighbor of `list`, one of
+  /// those of `node`: the i-th in the topology's order.
+  template <typename Pick>
+  void DrawFrom(const List& list, size_t layer, store::NodeId node,
+                const BatchKey& key, Pick pick) {
+    const int32_t fanout = Fanout(layer, list);
+    if (fanout < 0 || list.degree <= fanout) {
+      for (int64_t i = 0; i < list.degree; ++i) pick(i);
+      return;
+    }
+    for (const int64_t i : DrawSubset({.layer = layer,
+                           .node = node,
+                           .edge_type = list.relation->type,
+                           .degree = list.degree,
+                           .fanout = fanout},
+                                      key)) {
+      pick(i);
+    }
+  }
+
+  /// Room for edges is reserved, not filled.
+  Block NewBlock(size_t layer, const MiniBatch& batch) const override;
+
+ private:
+  absl::Status LookUpNewNodes(MiniBatch& batch) final;
+  void ForgetNodes() final;
+
+  const absl::Span<const store::Relation> relations_;
+  const store::NodeSpace nodes_;
+  // By node type: the relations that lead to it.
+  const std::vector<std::vector<size_t>> into_;
+  std::vector<List> lists_;
+  // Where each input node's begin, [input nodes + 1].
+  std::vector<size_t> first_lists_ = {0};
 };
 
 }  // namespace hearth::sample

@@ -3,8 +3,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/io/file_system.h"
 #include "engine/store/topology.h"
 
 namespace hearth::sample {
@@ -80,6 +84,32 @@ struct MiniBatch {
   /// prefix of input_nodes, too.
   std::optional<TopLayer> top = std::nullopt;
 };
+
+/// Sampled batches in files, for who samples long before the batch is needed
+/// (the runtime files ids and adj of Ginex, section 3.1). One file a batch,
+/// read by one sequential read; the input nodes stand first, so that they can
+/// be read alone. Numbers take 4 bytes where they fit, else 8. Everything is
+/// covered by a CRC32C. A scratch format: in the machine's byte order, of this
+/// version of Hearth alone, not synced.
+
+/// Writes `batch` as the file `path` and returns its size. RESOURCE_EXHAUSTED,
+/// naming the bytes needed, if the disk is full; after any error the file is
+/// gone.
+absl::StatusOr<uint64_t> WriteSample(io::FileSystem& files,
+                                     const std::string& path,
+                                     const MiniBatch& batch);
+
+/// Reads the sample that WriteSample wrote for the batch of `key`. A damaged
+/// file is read once more, then DATA_LOSS naming the file and the offset; so is
+/// a batch of another key.
+absl::StatusOr<MiniBatch> ReadSample(io::FileSystem& files,
+                                     const std::string& path,
+                                     const BatchKey& key);
+
+/// Its input nodes alone. They replace `nodes`.
+absl::Status ReadSampleNodes(io::FileSystem& files, const std::string& path,
+                             const BatchKey& key,
+                             std::vector<store::NodeId>& nodes);
 
 }  // namespace hearth::sample
 

@@ -2,27 +2,95 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <memory>
+#include <stop_token>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "engine/base/crc32c.h"
-#include "engine/base/status_macros.h"
-#include "engine/sample/indices_scan.h"
-#include "engine/store/node_space.h"
+#include "engine/base/status.h"
+#include "engine/io/aligned_memory.h"
+#include "engine/io/file_system.h"
+#include "engine/store/graph.h"
+
+namespace hearth::sample {
+
+/// A part of the indices: those from the `first` on, narrow or wide.
+struct IndicesChunk {
+  int64_t first = 0;
+  int64_t count = 0;
+  absl::Span<const std::byte> bytes;
+};
+
+/// An array of `count` integers of `index_bytes` (4 or 8) in a file, where it
+/// begins at a multiple of them.
+struct IndicesArray {
+  std::string path;
+  uint64_t offset = 0;
+  int64_t count = 0;
+  int index_bytes = 4;
+};
+
+/// Reads the whole array once, in order, past the page cache. Returns the first
+/// error of the file or of `visit`; CANCELLED between chunks on a stop.
+absl::Status ScanIndices(
+    io::FileSystem& files, const IndicesArray& array, std::stop_token stop,
+    absl::FunctionRef<absl::Status(const IndicesChunk& chunk)> visit);
+
+namespace {
+
+// Large enough for the disk's full speed.
+constexpr uint64_t kChunkBytes = 8 << 20;
+// The alignment of reads past the page cache.
+constexpr uint64_t kPageBytes = 4096;
+
+}  // namespace
+
+absl::Status ScanIndices(
+    io::FileSystem& files, const IndicesArray& array, std::stop_token stop,
+    absl::FunctionRef<absl::Status(const IndicesChunk& chunk)> visit) {
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::ReadableFile> file,
+                          files.OpenForScan(array.path));
+  HEARTH_ASSIGN_OR_RETURN(io::AlignedMemory memory,
+                          io::AlignedMemory::Allocate(kChunkBytes));
+  const auto index_bytes = static_cast<uint64_t>(array.index_bytes);
+  const uint64_t end =
+      array.offset + static_cast<uint64_t>(array.count) * index_bytes;
+  uint64_t at = array.offset;
+  while (at < end) {
+    if (stop.stop_requested()) {
+      return absl::CancelledError(
+          absl::StrCat(array.path, ": scan stopped on request"));
+    }
+    // The first chunk ends on a page, so that all others begin on one.
+    const uint64_t length = std::min(kChunkBytes - at % kPageBytes, end - at);
+    const absl::Span<std::byte> bytes = memory.bytes().subspan(0, length);
+    HEARTH_RETURN_IF_ERROR(file->Read(at, bytes));
+    HEARTH_RETURN_IF_ERROR(
+        visit({.first = static_cast<int64_t>((at - array.offset) / index_bytes),
+               .count = static_cast<int64_t>(length / index_bytes),
+               .bytes = bytes}));
+    at += length;
+  }
+  return absl::OkStatus();
+}
 
 // The file: a header of one page; the table and the lists as they are in
 // memory; the CRC32C of each block of these; the CRC32C of those. Numbers are
 // in the machine's own order: the file never leaves it.
 
-namespace hearth::sample {
 namespace {
 
 using store::NodeId;
 using store::StoredTopology;
 
-constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kBlockBytes = 1 << 20;
 // Seeds the blocks' checksums.
 constexpr uint64_t kFileId = 0x4E65696768626F72;

@@ -12,7 +12,7 @@
 #include "absl/types/span.h"
 #include "engine/io/aligned_memory.h"
 #include "engine/io/file_system.h"
-#include "engine/store/stored_topology.h"
+#include "engine/store/graph.h"
 #include "engine/store/topology.h"
 
 namespace hearth::sample {

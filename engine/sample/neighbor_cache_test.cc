@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "engine/io/atomic_file.h"
-#include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
-#include "engine/io/scratch_directory.h"
-#include "engine/sample/example_graph.h"
+#include "engine/io/testing/faults.h"
+#include "engine/io/testing/scratch_directory.h"
+#include "engine/io/whole_file.h"
+#include "engine/sample/graph_fixture.h"
 #include "engine/store/topology.h"
 #include "gtest/gtest.h"
 

@@ -2,11 +2,13 @@
 #define HEARTH_ENGINE_SAMPLE_NEIGHBOR_SAMPLER_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/sample/mini_batch.h"
+#include "engine/store/graph.h"
 #include "engine/store/topology.h"
 
 namespace hearth::sample {
@@ -64,6 +66,23 @@ class NeighborSampler {
   /// layer_nodes.
   virtual absl::Status SampleRest(MiniBatch& batch) = 0;
 };
+
+/// Samples from arrays that can be reached by pointer, in memory or mapped;
+/// they must outlive the sampler. DATA_LOSS where the topology leads out of
+/// itself: its arrays were damaged.
+std::unique_ptr<NeighborSampler> NewNeighborSampler(
+    const store::Topology& topology, NeighborSamplerOptions options);
+
+/// Samples a heterograph: of each node, neighbors of each edge type that leads
+/// to nodes of its type, as many as that type's fan-out says. Nodes of all
+/// types share one numbering, so that a batch has one list of input nodes and
+/// one block a layer; MiniBatch::node_types and Block::edge_types tell which is
+/// which. `relations`, one for each edge type, and what they view must outlive
+/// the sampler. DATA_LOSS where they lead out of the graph. REQUIRES: no
+/// layer_nodes.
+std::unique_ptr<NeighborSampler> NewTypedSampler(
+    absl::Span<const store::Relation> relations, const store::NodeSpace& nodes,
+    NeighborSamplerOptions options);
 
 }  // namespace hearth::sample
 

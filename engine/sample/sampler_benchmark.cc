@@ -12,11 +12,10 @@
 #include "benchmark/benchmark.h"
 #include "engine/base/random.h"
 #include "engine/io/file_system.h"
-#include "engine/sample/addressable_sampler.h"
 #include "engine/sample/mini_batch.h"
+#include "engine/sample/neighbor_sampler.h"
 #include "engine/sample/seed_order.h"
 #include "engine/store/dataset.h"
-#include "engine/store/residency.h"
 #include "engine/store/topology.h"
 
 namespace hearth::sample {

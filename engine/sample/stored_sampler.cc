@@ -8,11 +8,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 #include "engine/sample/layered_sampler.h"
 #include "engine/sample/mini_batch.h"
-#include "engine/sample/typed_layered_sampler.h"
-#include "engine/store/stored_topology.h"
+#include "engine/store/graph.h"
 #include "engine/store/topology.h"
 
 // The choice of a node's neighbors depends on its degree alone, so a layer
@@ -24,6 +23,7 @@
 //  3. The sources are numbered in the order of the edges.
 
 namespace hearth::sample {
+
 namespace {
 
 using store::NodeId;

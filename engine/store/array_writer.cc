@@ -5,9 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/crc32c.h"
 #include "engine/base/sha256.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
+#include "engine/store/array_type.h"
 #include "engine/store/npy.h"
-#include "engine/store/shape.h"
 
 namespace hearth::store {
 

@@ -12,8 +12,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "engine/io/file_system.h"
+#include "engine/store/array_type.h"
 #include "engine/store/block_checksums.h"
-#include "engine/store/dtype.h"
 #include "engine/store/manifest.h"
 
 namespace hearth::store {

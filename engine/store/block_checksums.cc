@@ -7,9 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "engine/base/crc32c.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 
 namespace hearth::store {
+
 namespace {
 
 constexpr size_t kPendingChecksums = 64 << 10;

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "engine/base/crc32c.h"
-#include "engine/io/faulty_file_system.h"
-#include "engine/io/scratch_directory.h"
+#include "engine/io/testing/faults.h"
+#include "engine/io/testing/scratch_directory.h"
 #include "gtest/gtest.h"
 
 namespace hearth::store {

@@ -11,13 +11,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/base/process.h"
-#include "engine/base/status_macros.h"
-#include "engine/io/atomic_file.h"
-#include "engine/io/joined_device.h"
-#include "engine/store/array_loader.h"
-#include "engine/store/joined_rows.h"
-#include "engine/store/scan_array.h"
-#include "engine/store/verified_file.h"
+#include "engine/base/status.h"
+#include "engine/io/block_device.h"
+#include "engine/io/whole_file.h"
+#include "engine/store/feature_rows.h"
+#include "engine/store/stored_array.h"
 
 namespace hearth::store {
 namespace {

@@ -11,16 +11,16 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "engine/io/atomic_file.h"
-#include "engine/io/faulty_file_system.h"
+#include "engine/io/testing/faults.h"
+#include "engine/io/whole_file.h"
+#include "engine/store/array_type.h"
 #include "engine/store/array_writer.h"
-#include "engine/store/dtype.h"
 #include "engine/store/labels.h"
 #include "engine/store/manifest.h"
-#include "engine/store/numpy_folder.h"
+#include "engine/store/testing/numpy_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/fixtures/import_folder.h"
+#include "tests/fixtures/graphs.h"
 
 namespace hearth::store {
 namespace {

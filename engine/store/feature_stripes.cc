@@ -6,13 +6,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 #include "engine/io/aligned_memory.h"
-#include "engine/io/coalesce.h"
-#include "engine/io/joined_device.h"
-#include "engine/io/striped_device.h"
+#include "engine/io/block_device.h"
+#include "engine/io/read_plan.h"
 #include "engine/store/block_checksums.h"
-#include "engine/store/row_format.h"
+#include "engine/store/feature_rows.h"
 
 namespace hearth::store {
 namespace {

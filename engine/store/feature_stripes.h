@@ -14,9 +14,9 @@
 #include "absl/types/span.h"
 #include "engine/io/block_device.h"
 #include "engine/io/file_system.h"
+#include "engine/store/block_checksums.h"
 #include "engine/store/dataset.h"
 #include "engine/store/manifest.h"
-#include "engine/store/verification_record.h"
 
 /// A copy of a dataset's features over several disks, for reads of single rows
 /// from all of them. The rows of a node type, as they are stored, are cut into

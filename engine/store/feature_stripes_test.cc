@@ -11,19 +11,18 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "engine/io/atomic_file.h"
-#include "engine/io/faulty_file_system.h"
-#include "engine/io/read_queues.h"
+#include "engine/io/read_queue.h"
 #include "engine/io/row_reader.h"
-#include "engine/io/scratch_directory.h"
+#include "engine/io/testing/faults.h"
+#include "engine/io/testing/scratch_directory.h"
+#include "engine/io/whole_file.h"
 #include "engine/store/dataset.h"
 #include "engine/store/manifest.h"
-#include "engine/store/numpy_folder.h"
-#include "engine/store/residency.h"
+#include "engine/store/testing/numpy_folder.h"
+#include "engine/store/topology.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/fixtures/hetero_graph.h"
-#include "tests/fixtures/import_folder.h"
+#include "tests/fixtures/graphs.h"
 
 namespace hearth::store {
 namespace {

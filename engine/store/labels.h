@@ -2,12 +2,32 @@
 #define HEARTH_ENGINE_STORE_LABELS_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "engine/store/label_kind.h"
 #include "engine/store/topology.h"
+
+namespace hearth::store {
+
+/// The kind of a node's label.
+enum class LabelKind {
+  /// One of several classes.
+  kClasses,
+  /// Any subset of several labels.
+  kMultiLabel,
+  /// One or more numbers to predict.
+  kTargets,
+};
+
+/// "classes", "multi_label", "targets".
+std::string Name(LabelKind kind);
+
+/// The inverse of Name. INVALID_ARGUMENT for anything else.
+absl::StatusOr<LabelKind> ParseLabelKind(absl::string_view name);
 
 /// Labels of nodes, one row a node, in memory as on disk. With a width of W:
 ///
@@ -21,8 +41,6 @@
 ///   known: rows then have (W + 7) / 8 more bytes, in which bit c is set where
 ///   label c is known; a label that is not is 0, and a labeled node knows one.
 /// * kTargets: float32 [rows, W]; all NaN where unlabeled.
-
-namespace hearth::store {
 
 /// Bytes of a row of W labels and the bit that tells whether it is labeled; of
 /// partial ones, with the bits that tell which are known.

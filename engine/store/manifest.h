@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "engine/store/dtype.h"
-#include "engine/store/label_kind.h"
+#include "engine/store/array_type.h"
+#include "engine/store/labels.h"
 
 namespace hearth::store {
 

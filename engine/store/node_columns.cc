@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "engine/base/crc32c.h"
-#include "engine/base/status_macros.h"
-#include "engine/io/atomic_file.h"
+#include "engine/base/status.h"
+#include "engine/io/whole_file.h"
 
 // The file: a header, the facts, little-endian float64, and the columns, one
 // after the other, little-endian float32.

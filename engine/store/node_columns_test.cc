@@ -6,9 +6,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/types/span.h"
-#include "engine/io/atomic_file.h"
 #include "engine/io/file_system.h"
-#include "engine/io/scratch_directory.h"
+#include "engine/io/testing/scratch_directory.h"
+#include "engine/io/whole_file.h"
 #include "gtest/gtest.h"
 
 namespace hearth::store {

@@ -3,20 +3,213 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "engine/base/status_annotate.h"
-#include "engine/base/status_macros.h"
-#include "engine/store/npy_literal.h"
-#include "engine/store/shape.h"
+#include "absl/strings/string_view.h"
+#include "engine/base/status.h"
+#include "engine/store/array_type.h"
+
+namespace hearth::store {
+
+std::string Name(ElementType type) {
+  switch (type.kind) {
+    case ElementType::Kind::kBool:
+      return "bool";
+    case ElementType::Kind::kInt:
+      return absl::StrCat("int", 8 * type.item_bytes);
+    case ElementType::Kind::kUint:
+      return absl::StrCat("uint", 8 * type.item_bytes);
+    case ElementType::Kind::kFloat:
+      return absl::StrCat("float", 8 * type.item_bytes);
+    case ElementType::Kind::kBFloat:
+      return "bfloat16";
+  }
+  return "";
+}
+
+int64_t ArrayHeader::NumElements() const {
+  return ArrayBytes(shape, 1).value_or(0);
+}
+
+/// The dictionary in the header of an .npy file, as written there.
+struct NpyDictionary {
+  std::string descr;
+  bool fortran_order = false;
+  std::vector<int64_t> shape;
+};
+
+/// Parses a Python literal such as
+/// {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
+/// with exactly these three keys, in any order. INVALID_ARGUMENT with the
+/// position of the first character that does not fit. Nothing is evaluated.
+absl::StatusOr<NpyDictionary> ParseNpyDictionary(absl::string_view text);
+
+namespace {
+
+// numpy's own limit.
+constexpr size_t kMaxDimensions = 32;
+
+class Parser {
+ public:
+  explicit Parser(absl::string_view text) : text_(text) {}
+
+  absl::StatusOr<NpyDictionary> Parse() {
+    if (!Take('{')) return Malformed("'{'");
+    while (!Take('}')) {
+      HEARTH_RETURN_IF_ERROR(ParseItem());
+      if (Take('}')) break;
+      if (!Take(',')) return Malformed("',' or '}'");
+    }
+    SkipSpace();
+    if (position_ != text_.size()) return Malformed("nothing more");
+    for (const char* key : {"descr", "fortran_order", "shape"}) {
+      if (keys_.count(key) == 0) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("the header lacks '", key, "'"));
+      }
+    }
+    return std::move(dictionary_);
+  }
+
+ private:
+  absl::Status ParseItem() {
+    HEARTH_ASSIGN_OR_RETURN(const std::string key, ParseString());
+    if (!Take(':')) return Malformed("':'");
+    if (!keys_.insert(key).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the header has '", absl::CEscape(key), "' twice"));
+    }
+    if (key == "descr") return ParseDescr();
+    if (key == "fortran_order") return ParseBool();
+    if (key == "shape") return ParseShape();
+    return absl::InvalidArgumentError(
+        absl::StrCat("the header has an unknown '", absl::CEscape(key), "'"));
+  }
+
+  absl::Status ParseDescr() {
+    SkipSpace();
+    if (position_ < text_.size() && text_[position_] == '[') {
+      return absl::InvalidArgumentError(
+          "has a structured element type; plain numbers are needed");
+    }
+    HEARTH_ASSIGN_OR_RETURN(dictionary_.descr, ParseString());
+    return absl::OkStatus();
+  }
+
+  absl::Status ParseBool() {
+    SkipSpace();
+    if (TakeWord("True")) {
+      dictionary_.fortran_order = true;
+    } else if (TakeWord("False")) {
+      dictionary_.fortran_order = false;
+    } else {
+      return Malformed("True or False");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ParseShape() {
+    if (!Take('(')) return Malformed("'('");
+    while (!Take(')')) {
+      HEARTH_ASSIGN_OR_RETURN(const int64_t dimension, ParseDimension());
+      dictionary_.shape.push_back(dimension);
+      if (dictionary_.shape.size() > kMaxDimensions) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("has more than ", kMaxDimensions, " dimensions"));
+      }
+      if (Take(')')) {
+        // In Python, (3) is a number.
+        if (dictionary_.shape.size() == 1) return Malformed("',' before ')'");
+        break;
+      }
+      if (!Take(',')) return Malformed("',' or ')'");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<int64_t> ParseDimension() {
+    SkipSpace();
+    size_t end = position_;
+    while (end < text_.size() && absl::ascii_isdigit(text_[end])) ++end;
+    const absl::string_view digits = text_.substr(position_, end - position_);
+    if (digits.empty()) return Malformed("a number of elements");
+    int64_t value = 0;
+    if (!absl::SimpleAtoi(digits, &value)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "has a dimension of ", digits.substr(0, 40), " elements"));
+    }
+    position_ = end;
+    // Python 2 wrote long integers so.
+    TakeWord("L");
+    return value;
+  }
+
+  absl::StatusOr<std::string> ParseString() {
+    SkipSpace();
+    if (position_ >= text_.size()) return Malformed("a string");
+    const char quote = text_[position_];
+    if (quote != '\'' && quote != '"') return Malformed("a string");
+    const size_t end = text_.find(quote, position_ + 1);
+    if (end == absl::string_view::npos) return Malformed("a whole string");
+    const absl::string_view value =
+        text_.substr(position_ + 1, end - position_ - 1);
+    if (absl::StrContains(value, '\\')) {
+      return Malformed("a string without escapes");
+    }
+    position_ = end + 1;
+    return std::string(value);
+  }
+
+  void SkipSpace() {
+    while (position_ < text_.size() && absl::ascii_isspace(text_[position_])) {
+      ++position_;
+    }
+  }
+
+  bool Take(char wanted) {
+    SkipSpace();
+    return TakeWord(absl::string_view(&wanted, 1));
+  }
+
+  bool TakeWord(absl::string_view wanted) {
+    if (!absl::StartsWith(text_.substr(position_), wanted)) return false;
+    position_ += wanted.size();
+    return true;
+  }
+
+  absl::Status Malformed(absl::string_view expected) const {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the header has \"", absl::CEscape(text_.substr(position_, 20)),
+        "\" at ", position_, " where ", expected, " should be"));
+  }
+
+  const absl::string_view text_;
+  size_t position_ = 0;
+  std::set<std::string> keys_;
+  NpyDictionary dictionary_;
+};
+
+}  // namespace
+
+absl::StatusOr<NpyDictionary> ParseNpyDictionary(absl::string_view text) {
+  return Parser(text).Parse();
+}
 
 // The format: "\x93NUMPY", major and minor version, the length of the rest of
 // the header (2 bytes little-endian in version 1, else 4), a Python dictionary
 // padded with spaces and ended by a newline, the elements.
 
-namespace hearth::store {
 namespace {
 
 constexpr absl::string_view kMagic("\x93NUMPY", 6);

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/io/atomic_file.h"
-#include "engine/io/scratch_directory.h"
-#include "engine/store/numpy_folder.h"
+#include "engine/io/testing/scratch_directory.h"
+#include "engine/io/whole_file.h"
+#include "engine/store/testing/numpy_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -10,10 +10,9 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "engine/base/status_annotate.h"
-#include "engine/base/status_macros.h"
-#include "engine/io/atomic_file.h"
-#include "engine/store/shape.h"
+#include "engine/base/status.h"
+#include "engine/io/whole_file.h"
+#include "engine/store/array_type.h"
 #include "engine/store/strict_json.h"
 
 // The format: the header's length (8 bytes, little-endian), the header (JSON:

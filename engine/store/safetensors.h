@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/io/file_system.h"
-#include "engine/store/dtype.h"
+#include "engine/store/array_type.h"
 
 namespace hearth::store {
 

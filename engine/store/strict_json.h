@@ -61,6 +61,17 @@ class JsonFields {
   absl::Status status_;
 };
 
+/// JSON objects whose last field, "crc32c", is the CRC32C of all bytes before
+/// it. The whole is JSON, and reading it by eye needs nothing else.
+
+/// The text of an object, not empty, with its checksum. What is not UTF-8 is
+/// replaced.
+std::string SealJson(const nlohmann::ordered_json& object);
+
+/// The object, with its checksum verified. DATA_LOSS if it does not match;
+/// INVALID_ARGUMENT as ParseStrictJson.
+absl::StatusOr<nlohmann::json> OpenSealedJson(absl::string_view text);
+
 }  // namespace hearth::store
 
 #endif  // HEARTH_ENGINE_STORE_STRICT_JSON_H_

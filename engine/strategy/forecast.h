@@ -1,6 +1,7 @@
 #ifndef HEARTH_ENGINE_STRATEGY_FORECAST_H_
 #define HEARTH_ENGINE_STRATEGY_FORECAST_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -11,18 +12,36 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/io/file_system.h"
-#include "engine/io/read_queues.h"
+#include "engine/io/read_queue.h"
 #include "engine/plan/partition/partition.h"
 #include "engine/plan/plan_store.h"
 #include "engine/store/dataset.h"
 #include "engine/store/labels.h"
+#include "engine/strategy/memory_budget.h"
 #include "engine/strategy/pass.h"
 #include "engine/strategy/strategy.h"
 
 namespace hearth::strategy {
+
+/// Forecast seconds of an epoch whose parts overlap, by what it waits for.
+struct EpochSeconds {
+  double read = 0;
+  double train = 0;
+  double compute = 0;
+
+  /// The part that takes longest bounds them all.
+  double all() const { return std::max({read, train, compute}); }
+
+  /// Which one that is, for people.
+  absl::string_view bound() const {
+    if (read >= train && read >= compute) return "the disk";
+    return train >= compute ? "the trainer" : "the processors";
+  }
+};
 
 /// Rows that one level of the feature store is expected to give in an epoch.
 struct LevelForecast {
@@ -91,6 +110,16 @@ struct ForecastRequest {
   /// Batches that are sampled, of more, evenly spread. REQUIRES: at least 1.
   int64_t most_batches = 512;
 };
+
+/// The forecast of strategies that cannot tell their reads: samples batches of
+/// the training passes and counts their rows, in proportion to seeds, which is
+/// exact if all batches are sampled. CANCELLED on a stop; errors of reading the
+/// topology.
+absl::StatusOr<Forecast> CountRows(const ForecastContext& context,
+                                   const ForecastRequest& request);
+
+/// Memory that CountRows holds at most.
+MemoryEstimate EstimateCountingMemory(const MemoryBasis& basis);
 
 }  // namespace hearth::strategy
 

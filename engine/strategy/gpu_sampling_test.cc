@@ -7,10 +7,10 @@
 
 #include "absl/status/status.h"
 #include "engine/store/manifest.h"
-#include "engine/strategy/gpu_fixture.h"
 #include "engine/strategy/kinds.h"
-#include "engine/strategy/memory_estimate.h"
+#include "engine/strategy/memory_budget.h"
 #include "engine/strategy/strategy.h"
+#include "engine/strategy/testing/gpu_harness.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/hearth_cuda.h"

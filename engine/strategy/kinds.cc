@@ -9,15 +9,15 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 #include "engine/strategy/addressable/addressable.h"
 #include "engine/strategy/diskgnn/diskgnn.h"
 #include "engine/strategy/diskgnn/forecast/forecast.h"
+#include "engine/strategy/forecast.h"
 #include "engine/strategy/gids/gids.h"
 #include "engine/strategy/ginex/ginex.h"
 #include "engine/strategy/gnndrive/gnndrive.h"
 #include "engine/strategy/outre/outre.h"
-#include "engine/strategy/row_count.h"
 
 namespace hearth::strategy {
 namespace {

@@ -9,8 +9,7 @@
 
 #include "engine/sample/batch_shape.h"
 #include "engine/store/manifest.h"
-#include "engine/strategy/budget.h"
-#include "engine/strategy/memory_estimate.h"
+#include "engine/strategy/memory_budget.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -10,14 +10,13 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "engine/base/catch_exceptions.h"
 #include "engine/base/crc32c.h"
 #include "engine/base/random.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 #include "engine/cache/assemble.h"
 #include "engine/io/aligned_memory.h"
 #include "engine/io/row_reader.h"
-#include "engine/io/scratch_file.h"
+#include "engine/io/whole_file.h"
 
 namespace hearth::strategy {
 namespace {

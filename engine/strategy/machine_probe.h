@@ -9,8 +9,8 @@
 #include "engine/base/clock.h"
 #include "engine/cache/direct_cache.h"
 #include "engine/io/file_system.h"
-#include "engine/io/read_queues.h"
-#include "engine/store/row_format.h"
+#include "engine/io/read_queue.h"
+#include "engine/store/feature_rows.h"
 
 /// Short measurements of what disk and processor do, instead of guesses. Each
 /// takes a fraction of a second on a disk of a GB/s, and looks at its stop

@@ -8,10 +8,10 @@
 
 #include "absl/status/status.h"
 #include "engine/base/clock.h"
-#include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
-#include "engine/io/read_queues.h"
-#include "engine/io/scratch_directory.h"
+#include "engine/io/read_queue.h"
+#include "engine/io/testing/faults.h"
+#include "engine/io/testing/scratch_directory.h"
 #include "gtest/gtest.h"
 
 namespace hearth::strategy {

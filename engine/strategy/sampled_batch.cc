@@ -1,6 +1,12 @@
 #include "engine/strategy/sampled_batch.h"
 
-#include "engine/base/status_macros.h"
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "engine/base/status.h"
+#include "engine/sample/mini_batch.h"
+#include "engine/train/train_step.h"
 
 namespace hearth::strategy {
 
@@ -21,6 +27,66 @@ train::BatchView SampledBatch::view() const {
           .labels = labels_.view(),
           .top_rows = {},
           .device_rows = device_rows_};
+}
+
+namespace {
+
+using Shards = std::vector<std::unique_ptr<SampledBatch>>;
+
+absl::Status DeliverBatch(const Shards& shards, const Delivery& delivery,
+                          const Strategy::Consumer& consumer,
+                          PassReport& report) {
+  std::vector<train::BatchView> views;
+  ++report.batches;
+  for (const std::unique_ptr<SampledBatch>& shard : shards) {
+    const sample::MiniBatch& sample = shard->sample();
+    report.seeds += sample.num_seeds;
+    if (sample.top.has_value()) {
+      report.pulled += std::ssize(sample.top->pulled);
+      report.pushed += std::ssize(sample.top->pushed);
+      report.total_age += sample.top->total_age;
+    }
+    report.rows_needed += shard->num_rows();
+    report.bytes_needed += shard->num_rows() * delivery.row_bytes;
+    if (delivery.count) delivery.count(*shard, report);
+    views.push_back(shard->view());
+  }
+  return consumer(views);
+}
+
+}  // namespace
+
+absl::Status Deliver(pipeline::Pipeline& pipeline, const Delivery& delivery,
+                     const Strategy::Consumer& consumer, std::stop_token stop,
+                     PassReport& report) {
+  const double start = delivery.clock.SteadySeconds();
+  const auto measure = [&] {
+    report.seconds = delivery.clock.SteadySeconds() - start;
+    report.stages = pipeline.Stats();
+  };
+  // Those of the batch to be delivered next that are there already.
+  Shards shards;
+  const absl::Status status = pipeline.Run(
+      delivery.range.count,
+      [&](int64_t index) -> std::unique_ptr<pipeline::Item> {
+        const int64_t number = delivery.range.first + index;
+        if (delivery.make) return delivery.make(number);
+        return std::make_unique<SampledBatch>(number);
+      },
+      [&](std::unique_ptr<pipeline::Item> item) {
+        shards.emplace_back(static_cast<SampledBatch*>(item.release()));
+        if (static_cast<int64_t>(shards.size()) < delivery.shards) {
+          return absl::OkStatus();
+        }
+        measure();
+        const absl::Status consumed =
+            DeliverBatch(shards, delivery, consumer, report);
+        shards.clear();
+        return consumed;
+      },
+      std::move(stop));
+  measure();
+  return status;
 }
 
 }  // namespace hearth::strategy

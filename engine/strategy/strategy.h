@@ -1,6 +1,7 @@
 #ifndef HEARTH_ENGINE_STRATEGY_STRATEGY_H_
 #define HEARTH_ENGINE_STRATEGY_STRATEGY_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <stop_token>
@@ -14,12 +15,13 @@
 #include "engine/base/clock.h"
 #include "engine/cuda/device.h"
 #include "engine/io/file_system.h"
-#include "engine/io/read_queues.h"
+#include "engine/io/read_queue.h"
 #include "engine/io/row_reader.h"
 #include "engine/plan/partition/partition.h"
 #include "engine/plan/plan_store.h"
+#include "engine/store/dataset.h"
+#include "engine/store/topology.h"
 #include "engine/strategy/pass.h"
-#include "engine/strategy/pass_report.h"
 #include "engine/train/train_step.h"
 
 namespace hearth::strategy {
@@ -112,6 +114,28 @@ class Strategy {
   /// Tells the strategy that no pass comes for a while: it gives back the
   /// memory that is not worth keeping (see MemoryShare::kept).
   virtual void Rest() = 0;
+};
+
+/// The neighbor lists that a strategy has in memory while it samples a pass, so
+/// that drawing from them reads nothing. Immutable.
+class ResidentLists {
+ public:
+  virtual ~ResidentLists() = default;
+
+  /// Whether that of `node` is there while batch `batch` is sampled.
+  virtual bool Has(int64_t batch, store::NodeId node) const = 0;
+};
+
+/// The pass for which resident lists are looked up; all of it outlives the
+/// call.
+struct ResidentListsRequest {
+  io::FileSystem& files;
+  const store::Dataset& dataset;
+  /// As StrategyResources::partition.
+  std::shared_ptr<const plan::Partition> partition;
+  /// As for Strategy::Prepare. The first is the one in question.
+  absl::Span<const Pass> passes;
+  std::stop_token stop;
 };
 
 }  // namespace hearth::strategy

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "engine/base/status_macros.h"
-#include "engine/store/dtype.h"
+#include "engine/base/status.h"
+#include "engine/store/array_type.h"
 
 namespace hearth::train {
 namespace {

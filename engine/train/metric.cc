@@ -1,10 +1,118 @@
 #include "engine/train/metric.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstddef>
+#include <limits>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 
 namespace hearth::train {
+
+namespace {
+
+constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
+
+// Nodes of one score, and those of all higher ones.
+struct Step {
+  int64_t positives = 0;
+  int64_t negatives = 0;
+  int64_t positives_above = 0;
+  int64_t negatives_above = 0;
+};
+
+// The sum of `value` over the different scores of a column, from the highest
+// on. Equal scores are one step.
+double SumOverSteps(absl::Span<const RankedScore> descending,
+                    absl::FunctionRef<double(const Step&)> value) {
+  double sum = 0;
+  Step step;
+  for (size_t i = 0; i < descending.size(); ++i) {
+    ++(descending[i].is_positive ? step.positives : step.negatives);
+    if (i + 1 < descending.size() &&
+        descending[i + 1].score == descending[i].score) {
+      continue;
+    }
+    sum += value(step);
+    step = {.positives_above = step.positives_above + step.positives,
+            .negatives_above = step.negatives_above + step.negatives};
+  }
+  return sum;
+}
+
+// The mean over columns of `value(descending, positives)`.
+double MeanOverColumns(
+    const Ranking& ranking,
+    absl::FunctionRef<double(absl::Span<const RankedScore>, int64_t)> value) {
+  const auto columns = static_cast<size_t>(ranking.columns);
+  double sum = 0;
+  int64_t defined = 0;
+  std::vector<RankedScore> column;
+  column.reserve(columns == 0 ? 0 : ranking.scores.size() / columns);
+  for (size_t c = 0; c < columns; ++c) {
+    column.clear();
+    int64_t positives = 0;
+    for (size_t i = c; i < ranking.scores.size(); i += columns) {
+      if (!ranking.scores[i].is_known) continue;
+      if (std::isnan(ranking.scores[i].score)) return kUndefined;
+      column.push_back(ranking.scores[i]);
+      positives += ranking.scores[i].is_positive;
+    }
+    if (positives == 0 || positives == std::ssize(column)) continue;
+    std::sort(column.begin(), column.end(),
+              [](const RankedScore& a, const RankedScore& b) {
+                return a.score > b.score;
+              });
+    sum += value(column, positives);
+    ++defined;
+  }
+  return defined == 0 ? kUndefined : sum / static_cast<double>(defined);
+}
+
+}  // namespace
+
+void Ranking::Add(const Ranking& other) {
+  columns = other.columns == 0 ? columns : other.columns;
+  scores.insert(scores.end(), other.scores.begin(), other.scores.end());
+}
+
+uint64_t Ranking::MemoryBytes(int64_t rows, int64_t columns) {
+  // And one column in order.
+  return columns == 0 ? 0
+                      : sizeof(RankedScore) * static_cast<uint64_t>(rows) *
+                            static_cast<uint64_t>(columns + 1);
+}
+
+double RocAuc(const Ranking& ranking) {
+  return MeanOverColumns(
+      ranking, [](absl::Span<const RankedScore> descending, int64_t positives) {
+        const int64_t negatives = std::ssize(descending) - positives;
+        const double area = SumOverSteps(descending, [](const Step& step) {
+          return static_cast<double>(step.negatives) *
+                 (static_cast<double>(step.positives_above) +
+                  0.5 * static_cast<double>(step.positives));
+        });
+        return area / static_cast<double>(positives) /
+               static_cast<double>(negatives);
+      });
+}
+
+double AveragePrecision(const Ranking& ranking) {
+  return MeanOverColumns(
+      ranking, [](absl::Span<const RankedScore> descending, int64_t positives) {
+        const double sum = SumOverSteps(descending, [](const Step& step) {
+          const int64_t right = step.positives_above + step.positives;
+          const int64_t all = right + step.negatives_above + step.negatives;
+          return static_cast<double>(step.positives) *
+                 static_cast<double>(right) / static_cast<double>(all);
+        });
+        return sum / static_cast<double>(positives);
+      });
+}
+
 namespace {
 
 constexpr std::array kMetrics = {Metric::kAccuracy, Metric::kMicroF1,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <variant>
 
 #include "absl/strings/ascii.h"
@@ -11,6 +12,57 @@
 #include "absl/strings/strip.h"
 
 namespace hearth::train {
+
+absl::Status ClassWeights::Validate(store::LabelKind kind,
+                                    int64_t width) const {
+  if (empty()) return absl::OkStatus();
+  if (kind == store::LabelKind::kTargets) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(balanced ? "balanced_classes" : "class_weights.values",
+                     ": must be absent: the labels are targets, not classes"));
+  }
+  if (balanced) {
+    if (kind == store::LabelKind::kClasses) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "balanced_classes: must be none, or a weight for each label: a node "
+        "may have several of the labels");
+  }
+  if (std::ssize(values) != width) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "class_weights.values: must have an entry for each of the ", width,
+        kind == store::LabelKind::kClasses ? " classes" : " labels", ", not ",
+        values.size()));
+  }
+  for (const double value : values) {
+    // As the loss takes it.
+    const auto weight = static_cast<float>(value);
+    if (std::isfinite(weight) && weight > 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "class_weights.values: must be positive numbers, not ", value));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<float> ClassWeights::Resolve(
+    absl::Span<const int64_t> class_counts) const {
+  if (!balanced) return {values.begin(), values.end()};
+  int64_t nodes = 0;
+  int64_t classes = 0;
+  for (const int64_t count : class_counts) {
+    nodes += count;
+    classes += count > 0;
+  }
+  std::vector<float> weights;
+  for (const int64_t count : class_counts) {
+    weights.push_back(count == 0
+                          ? 1.0f
+                          : static_cast<float>(static_cast<double>(nodes) /
+                                               (static_cast<double>(classes) *
+                                                static_cast<double>(count))));
+  }
+  return weights;
+}
+
 namespace {
 
 // Wider layers than this are mistakes: their weights alone would take
@@ -234,6 +286,54 @@ absl::Status ModelShape::Validate() const {
   status.Update(InRange("epochs", epochs, 1, INT32_MAX));
   status.Update(ValidateTypes(*this));
   return status;
+}
+
+namespace {
+
+double BaseRate(const OptimizerOptions& optimizer) {
+  return std::visit([](const auto& options) { return options.learning_rate; },
+                    optimizer);
+}
+
+struct RateAfterWarmup {
+  double operator()(const ConstantSchedule&) const { return base; }
+  double operator()(const CosineSchedule& cosine) const {
+    const double angle = std::numbers::pi * static_cast<double>(step) /
+                         static_cast<double>(num_steps);
+    return cosine.min_learning_rate +
+           (base - cosine.min_learning_rate) * (1 + std::cos(angle)) / 2;
+  }
+  double operator()(const StepSchedule& decay) const {
+    const int64_t falls = step / epoch_steps / decay.epochs;
+    return base * std::pow(decay.gamma, static_cast<double>(falls));
+  }
+
+  double base;
+  // Steps since the warm-up, and in all after it.
+  int64_t step;
+  int64_t num_steps;
+  int64_t epoch_steps;
+};
+
+}  // namespace
+
+LearningRate::LearningRate(const TrainOptions& options, const ModelShape& shape)
+    : base_(BaseRate(options.optimizer)),
+      schedule_(options.schedule),
+      epoch_steps_(shape.epoch_steps),
+      warmup_steps_(options.warmup_epochs * shape.epoch_steps),
+      all_steps_(shape.epochs * shape.epoch_steps) {}
+
+double LearningRate::At(int64_t step) const {
+  if (step < warmup_steps_) {
+    return base_ * static_cast<double>(step + 1) /
+           static_cast<double>(warmup_steps_);
+  }
+  return std::visit(RateAfterWarmup{.base = base_,
+                                    .step = step - warmup_steps_,
+                                    .num_steps = all_steps_ - warmup_steps_,
+                                    .epoch_steps = epoch_steps_},
+                    schedule_);
 }
 
 }  // namespace hearth::train

@@ -12,14 +12,41 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "engine/store/label_kind.h"
-#include "engine/train/class_weights.h"
+#include "absl/types/span.h"
+#include "engine/store/labels.h"
 #include "engine/train/metric.h"
+
+namespace hearth::train {
+
+/// How much nodes count in the training loss, by their labels: at most one of
+/// the two is set, and neither is all nodes alike.
+///
+/// * kClasses: the loss is the weighted mean over nodes, each of which has the
+///   weight of its class (torch.nn.CrossEntropyLoss with `weight`).
+/// * kMultiLabel: the weight of having a label against lacking it
+///   (torch.nn.BCEWithLogitsLoss with `pos_weight`).
+struct ClassWeights {
+  /// Each class counts by N / (C * N_c), where N_c of the N training nodes have
+  /// it, and C classes have any node (scikit-learn's "balanced"). Of kClasses
+  /// only.
+  bool balanced = false;
+  /// One positive number for each class or label.
+  std::vector<double> values = {};
+
+  bool empty() const { return !balanced && values.empty(); }
+
+  /// INVALID_ARGUMENT, naming the option, unless they can weigh labels of this
+  /// kind and width.
+  absl::Status Validate(store::LabelKind kind, int64_t width) const;
+
+  /// The weight of each class or label; empty where all nodes are alike. A
+  /// class without training nodes has a balanced weight of 1. `class_counts`
+  /// are the training nodes of each class. REQUIRES: Validate.
+  std::vector<float> Resolve(absl::Span<const int64_t> class_counts) const;
+};
 
 /// The model to train, and how: plain options, so that jobs and servers can
 /// speak of models without torch.
-
-namespace hearth::train {
 
 /// GraphSAGE, mean aggregator (Hamilton et al., 2017; PyG's SAGEConv).
 struct SageOptions {
@@ -273,6 +300,33 @@ struct ModelShape {
 /// Width of the embeddings that the model's last layer takes; 0 if that layer
 /// is the only one, and without a model.
 int64_t TopWidth(const ModelOptions& options, const ModelShape& shape);
+
+/// The learning rate of each step of a training, a function of the step's
+/// number alone: a training that was resumed goes on with the rates that it
+/// would have had. With W steps of warm-up, base rate r and n = step - W:
+///
+///   warm-up    r * (step + 1) / W                           for step < W
+///   constant   r
+///   cosine     m + (r - m) * (1 + cos(pi * n / (all - W))) / 2
+///   step       r * gamma ^ floor(n / (steps of `epochs` epochs))
+///
+/// The latter two are those of torch's CosineAnnealingLR and StepLR.
+/// Thread-safe.
+class LearningRate {
+ public:
+  /// REQUIRES: both are valid.
+  LearningRate(const TrainOptions& options, const ModelShape& shape);
+
+  /// Takes the number of the step, from 0.
+  double At(int64_t step) const;
+
+ private:
+  const double base_;
+  const Schedule schedule_;
+  const int64_t epoch_steps_;
+  const int64_t warmup_steps_;
+  const int64_t all_steps_;
+};
 
 }  // namespace hearth::train
 

@@ -3,23 +3,36 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/sample/mini_batch.h"
+#include "engine/store/graph.h"
 #include "engine/store/labels.h"
 #include "engine/store/safetensors.h"
-#include "engine/store/self_loops.h"
-#include "engine/train/device_rows.h"
 #include "engine/train/metric.h"
 #include "engine/train/model_options.h"
 
-/// The interface between data and models. Knows no torch.
-
 namespace hearth::train {
+
+/// The input rows of a batch, in the memory of a GPU that may still be busy
+/// bringing them together. Thread-safe: several models may take them.
+class DeviceRows {
+ public:
+  virtual ~DeviceRows() = default;
+
+  /// Queues in `stream`, a stream of the CUDA runtime on that GPU: a wait until
+  /// the rows are there, and a copy of all of them to `to`, memory of that GPU.
+  /// The host waits for neither, and the rows may be given up when this
+  /// returns. INTERNAL if the device fails, perhaps in earlier work.
+  virtual absl::Status QueueCopy(void* stream, float* to) const = 0;
+};
+
+/// The interface between data and models. Knows no torch.
 
 /// Version of the arithmetic of training. Equal options and batches give equal
 /// bits within one version. 2: products are summed block by block. 3: a node
@@ -180,6 +193,11 @@ class TrainStep {
   /// names, and the text of config.json under metadata "config".
   virtual absl::StatusOr<store::SafeTensors> Export() = 0;
 };
+
+/// A step that consumes batches without training (`--model none`), so that a
+/// slow trainer cannot hide a slow reader: losses are 0, nothing is predicted,
+/// and there is no state.
+std::unique_ptr<TrainStep> NewNullStep();
 
 }  // namespace hearth::train
 

@@ -1,18 +1,153 @@
 #include "server/access/access_control.h"
 
+#include <fcntl.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
-#include "engine/base/status_macros.h"
-#include "server/access/method_access.h"
+#include "absl/time/time.h"
+#include "engine/base/status.h"
 
 namespace hearth::server {
+
+namespace {
+
+constexpr char kPackage[] = "/hearth.v1.";
+
+// gRPC's own services.
+constexpr absl::string_view kCommonServices[] = {
+    "/grpc.health.v1.Health/",
+    "/grpc.reflection.v1alpha.ServerReflection/",
+};
+
+}  // namespace
+
+std::optional<v1::Access> AccessOf(absl::string_view path) {
+  for (const absl::string_view service : kCommonServices) {
+    if (!absl::StartsWith(path, service)) continue;
+    v1::Access access;
+    access.set_least_role(v1::VIEWER);
+    return access;
+  }
+  if (!absl::StartsWith(path, kPackage)) return std::nullopt;
+  const std::string name = absl::StrReplaceAll(path.substr(1), {{"/", "."}});
+  const google::protobuf::MethodDescriptor* method =
+      google::protobuf::DescriptorPool::generated_pool()->FindMethodByName(
+          name);
+  if (method == nullptr) return std::nullopt;
+  const v1::Access& access = method->options().GetExtension(v1::access);
+  if (access.least_role() == v1::ROLE_UNSPECIFIED) return std::nullopt;
+  return access;
+}
+
+const google::protobuf::MethodDescriptor* MethodOf(
+    const google::protobuf::Descriptor& request) {
+  const google::protobuf::FileDescriptor& file = *request.file();
+  for (int i = 0; i < file.service_count(); ++i) {
+    for (int j = 0; j < file.service(i)->method_count(); ++j) {
+      const auto* method = file.service(i)->method(j);
+      if (method->input_type() == &request) return method;
+    }
+  }
+  return nullptr;
+}
+
+std::string MethodName(absl::string_view path) {
+  absl::ConsumePrefix(&path, kPackage);
+  return std::string(path);
+}
+
+absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(
+    const std::string& path, const Clock& clock) {
+  std::unique_ptr<AuditLog> log(new AuditLog(path, clock));
+  absl::MutexLock lock(&log->mutex_);
+  HEARTH_RETURN_IF_ERROR(log->Reopen());
+  return log;
+}
+
+AuditLog::~AuditLog() {
+  if (file_ >= 0) close(file_);
+}
+
+bool AuditLog::MayFail(const Caller& caller) {
+  const double now = clock_.SteadySeconds();
+  if (now - minute_began_ >= 60) {
+    minute_began_ = now;
+    failures_.clear();
+  }
+  return ++failures_[caller.name] <= kFailuresPerMinute;
+}
+
+void AuditLog::Write(const Caller& caller, absl::string_view method,
+                     absl::string_view target, absl::StatusCode result) {
+  absl::MutexLock lock(&mutex_);
+  if (result != absl::StatusCode::kOk && !MayFail(caller)) {
+    ++left_out_;
+    return;
+  }
+  nlohmann::ordered_json line;
+  line["time"] = absl::FormatTime("%Y-%m-%d%ET%H:%M:%E3SZ", clock_.Now(),
+                                  absl::UTCTimeZone());
+  line["caller"] = caller.name;
+  line["role"] =
+      caller.role == v1::ROLE_UNSPECIFIED ? "" : v1::Role_Name(caller.role);
+  line["method"] = std::string(method);
+  line["target"] = std::string(target);
+  if (!caller.trace_id.empty()) line["trace_id"] = caller.trace_id;
+  line["result"] = absl::StatusCodeToString(result);
+  if (left_out_ > 0) line["failures_left_out"] = std::exchange(left_out_, 0);
+  const std::string text =
+      line.dump(-1, ' ', /*ensure_ascii=*/true,
+                nlohmann::ordered_json::error_handler_t::replace);
+  const absl::Status status = Append(absl::StrCat(text, "\n"));
+  if (!status.ok()) {
+    spdlog::error("audit log: {}: lost {}", std::string(status.message()),
+                  text);
+  }
+}
+
+absl::Status AuditLog::Reopen() {
+  struct stat named {};
+  struct stat opened {};
+  if (file_ >= 0 && stat(path_.c_str(), &named) == 0 &&
+      fstat(file_, &opened) == 0 && named.st_ino == opened.st_ino &&
+      named.st_dev == opened.st_dev) {
+    return absl::OkStatus();
+  }
+  const int file =
+      open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  if (file < 0) return ErrnoStatus(errno, path_, "open");
+  if (file_ >= 0) close(file_);
+  file_ = file;
+  is_torn_ = false;
+  return absl::OkStatus();
+}
+
+absl::Status AuditLog::Append(std::string line) {
+  HEARTH_RETURN_IF_ERROR(Reopen());
+  if (is_torn_) line = absl::StrCat("\n", line);
+  const ssize_t written = write(file_, line.data(), line.size());
+  if (written == static_cast<ssize_t>(line.size())) {
+    is_torn_ = false;
+    return absl::OkStatus();
+  }
+  if (written < 0) return ErrnoStatus(errno, path_, "write");
+  is_torn_ = written > 0;
+  return absl::ResourceExhaustedError(
+      absl::StrCat(path_, ": only ", written, " bytes could be written"));
+}
+
 namespace {
 
 // Strangers may call anything.

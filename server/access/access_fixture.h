@@ -10,11 +10,10 @@
 #include "engine/base/clock.h"
 #include "engine/io/file_system.h"
 #include "server/access/access_control.h"
-#include "server/access/audit_log.h"
+#include "server/storage/disk_space.h"
 #include "server/storage/job_store.h"
 #include "server/storage/sweep_store.h"
 #include "server/storage/token_store.h"
-#include "server/storage/trash.h"
 #include "server/storage/upload_staging.h"
 
 namespace hearth::server {

@@ -18,8 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "engine/base/status_annotate.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 
 namespace hearth::server {
 namespace {

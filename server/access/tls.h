@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "engine/base/clock.h"
 #include "server/access/caller.h"
-#include "server/front/wire.h"
+#include "server/front/sockets.h"
 
 namespace hearth::server {
 

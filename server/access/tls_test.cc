@@ -24,7 +24,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
-#include "server/front/wire.h"
+#include "server/front/sockets.h"
 
 namespace hearth::server {
 namespace {

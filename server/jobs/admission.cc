@@ -5,18 +5,57 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "engine/base/status_annotate.h"
-#include "engine/base/status_macros.h"
-#include "engine/io/atomic_file.h"
-#include "engine/job/checkpoint.h"
-#include "server/jobs/import_source.h"
-#include "server/jobs/model_folder.h"
-#include "server/mapping/field_violations.h"
-#include "server/mapping/resume_checks.h"
-#include "server/storage/job_uses.h"
-#include "server/storage/outside.h"
+#include "engine/base/status.h"
+#include "engine/io/whole_file.h"
+#include "engine/job/checkpoint/checkpoint.h"
+#include "server/jobs/dataset_jobs.h"
+#include "server/jobs/model_files.h"
+#include "server/mapping/request_checks.h"
+#include "server/storage/data_dir.h"
+#include "server/storage/job_state.h"
 
 namespace hearth::server {
+
+absl::StatusOr<NameClaims::Claim> NameClaims::Share(const std::string& name,
+                                                    absl::string_view purpose) {
+  absl::MutexLock lock(&mutex_);
+  Holders& holders = holders_[name];
+  if (holders.alone) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(name, " ", holders.purpose));
+  }
+  ++holders.count;
+  holders.purpose = std::string(purpose);
+  return Claim(this, name);
+}
+
+absl::StatusOr<NameClaims::Claim> NameClaims::Take(const std::string& name,
+                                                   absl::string_view purpose) {
+  absl::MutexLock lock(&mutex_);
+  Holders& holders = holders_[name];
+  if (holders.count > 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(name, " ", holders.purpose));
+  }
+  holders = {.count = 1, .alone = true, .purpose = std::string(purpose)};
+  return Claim(this, name);
+}
+
+NameClaims::Claim NameClaims::Await(const std::string& name) {
+  absl::MutexLock lock(&mutex_);
+  while (holders_.contains(name)) released_.Wait(&mutex_);
+  holders_[name] = {.count = 1, .alone = true, .purpose = "is awaited"};
+  return Claim(this, name);
+}
+
+void NameClaims::Release(const std::string& name) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = holders_.find(name);
+  if (--found->second.count > 0) return;
+  holders_.erase(found);
+  released_.SignalAll();
+}
+
 namespace {
 
 constexpr size_t kMaxRequestIdLength = 128;

@@ -4,8 +4,10 @@
 #include <google/protobuf/message.h>
 
 #include <cstddef>
+#include <map>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -15,22 +17,85 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/io/file_system.h"
-#include "engine/job/warm_strategies.h"
-#include "engine/plan/plan_stores.h"
+#include "engine/job/memory/warm_strategies.h"
+#include "engine/plan/plan_store.h"
 #include "hearth/v1/datasets.pb.h"
 #include "hearth/v1/jobs.pb.h"
 #include "hearth/v1/plans.pb.h"
-#include "server/jobs/name_claims.h"
 #include "server/jobs/scheduler.h"
 #include "server/mapping/spec_mapping.h"
 #include "server/storage/data_dir.h"
 #include "server/storage/dataset_catalog.h"
+#include "server/storage/disk_space.h"
 #include "server/storage/job_store.h"
 #include "server/storage/sweep_store.h"
-#include "server/storage/trash.h"
 #include "server/storage/upload_staging.h"
 
 namespace hearth::server {
+
+/// Names that calls in progress rely on, so that a call can look at files and
+/// remove them without a lock, and no other call takes away what it has just
+/// seen. Thread-safe.
+class NameClaims {
+ public:
+  /// A claim on names, given back when destroyed. Move-only. The claims must
+  /// outlive it.
+  class Claim {
+   public:
+    Claim() = default;
+    Claim(Claim&& other) noexcept { *this = std::move(other); }
+    Claim& operator=(Claim&& other) noexcept {
+      std::swap(claims_, other.claims_);
+      std::swap(names_, other.names_);
+      return *this;
+    }
+    ~Claim() {
+      for (const std::string& name : names_) claims_->Release(name);
+    }
+
+    /// Takes over what the other one claims. REQUIRES: of the same claims.
+    void Add(Claim other) {
+      claims_ = other.claims_;
+      names_.insert(names_.end(), other.names_.begin(), other.names_.end());
+      other.names_.clear();
+    }
+
+   private:
+    friend class NameClaims;
+    Claim(NameClaims* claims, std::string name)
+        : claims_(claims), names_({std::move(name)}) {}
+
+    NameClaims* claims_ = nullptr;
+    std::vector<std::string> names_;
+  };
+
+  /// Claims `name` ("dataset \"cora\"") together with others. `purpose`
+  /// ("is used by ...") is told to those that are refused meanwhile.
+  /// FAILED_PRECONDITION while somebody has it alone.
+  absl::StatusOr<Claim> Share(const std::string& name,
+                              absl::string_view purpose)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Claims `name` alone. FAILED_PRECONDITION while anybody has it.
+  absl::StatusOr<Claim> Take(const std::string& name, absl::string_view purpose)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Waits until nobody has `name`, and claims it alone.
+  Claim Await(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Holders {
+    int count = 0;
+    bool alone = false;
+    std::string purpose;
+  };
+
+  void Release(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  absl::Mutex mutex_;
+  absl::CondVar released_;
+  std::map<std::string, Holders> holders_ ABSL_GUARDED_BY(mutex_);
+};
 
 /// The parts that an Admission uses; all must outlive it.
 struct AdmissionParts {

@@ -6,15 +6,26 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/base/clock.h"
 #include "engine/io/file_system.h"
-#include "engine/job/observer.h"
+#include "engine/job/interface/observer.h"
 #include "hearth/v1/report.pb.h"
 #include "hearth/v1/spec.pb.h"
 #include "server/storage/data_dir.h"
 
 namespace hearth::server {
+
+/// Whether the folder or file `path` may be imported from. NOT_FOUND or
+/// INVALID_ARGUMENT if it is neither. With `roots` (none = any path):
+/// PERMISSION_DENIED unless it and its files lie under one of them and are
+/// reached without symbolic links, as the kernel resolves them (openat2 with
+/// RESOLVE_BENEATH). Checked when a job is submitted and again when it runs.
+/// CANCELLED when `stop` is requested.
+absl::Status CheckImportSource(const std::string& path,
+                               const std::vector<std::string>& roots,
+                               std::stop_token stop = {});
 
 /// The parts of the daemon that jobs on datasets use; all must outlive them.
 struct DatasetJobParts {

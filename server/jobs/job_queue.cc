@@ -6,8 +6,8 @@
 #include <iterator>
 
 #include "server/mapping/spec_mapping.h"
-#include "server/mapping/strategy_mapping.h"
-#include "server/storage/job_id.h"
+#include "server/mapping/training_mapping.h"
+#include "server/storage/job_state.h"
 
 namespace hearth::server {
 namespace {

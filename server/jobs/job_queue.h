@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "engine/base/wait_cause.h"
-#include "engine/job/convoy.h"
-#include "engine/job/memory_ledger.h"
+#include "engine/base/status.h"
+#include "engine/job/memory/memory_ledger.h"
+#include "engine/job/run/shared_pass.h"
 #include "hearth/v1/jobs.pb.h"
 
 namespace hearth::server {

@@ -9,32 +9,106 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "engine/base/byte_size.h"
-#include "engine/base/process_memory.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/process.h"
+#include "engine/base/status.h"
 #include "engine/ingest/import/import_options.h"
-#include "engine/io/atomic_file.h"
-#include "engine/job/explain_job.h"
-#include "engine/job/export_model.h"
-#include "engine/job/memory_ledger.h"
-#include "engine/job/observer.h"
-#include "engine/job/prepare_job.h"
-#include "engine/job/running_jobs.h"
-#include "engine/job/train_job.h"
-#include "engine/job/train_job_options.h"
-#include "engine/job/train_metrics.h"
+#include "engine/io/whole_file.h"
+#include "engine/job/checkpoint/export_model.h"
+#include "engine/job/interface/job_environment.h"
+#include "engine/job/interface/observer.h"
+#include "engine/job/interface/train_job_options.h"
+#include "engine/job/interface/train_metrics.h"
+#include "engine/job/memory/memory_ledger.h"
+#include "engine/job/run/explain_job.h"
+#include "engine/job/run/train_job.h"
 #include "engine/strategy/kinds.h"
-#include "engine/strategy/memory_estimate.h"
+#include "engine/strategy/memory_budget.h"
 #include "engine/train/model_options.h"
 #include "server/jobs/dataset_jobs.h"
-#include "server/jobs/job_observer.h"
 #include "server/jobs/job_queue.h"
-#include "server/jobs/model_folder.h"
+#include "server/jobs/model_files.h"
 #include "server/mapping/report_mapping.h"
 #include "server/mapping/spec_mapping.h"
-#include "server/storage/outside.h"
+#include "server/storage/data_dir.h"
 
 namespace hearth::server {
+
+RetiredSeries::RetiredSeries(metrics::Registry& registry, const Clock& clock)
+    : clock_(clock),
+      hook_(registry.NewCollectHook([this] { DropExpired(); })) {}
+
+void RetiredSeries::Add(std::shared_ptr<void> series) {
+  DropExpired();
+  absl::MutexLock lock(&mutex_);
+  series_.emplace_back(clock_.SteadySeconds() + kLifetimeSeconds,
+                       std::move(series));
+  if (series_.size() > kMaxJobs) series_.pop_front();
+}
+
+void RetiredSeries::DropExpired() {
+  absl::MutexLock lock(&mutex_);
+  const double now = clock_.SteadySeconds();
+  while (!series_.empty() && series_.front().first <= now) series_.pop_front();
+}
+
+JobObserver::JobObserver(JobEvents& events, const Clock& clock,
+                         metrics::Registry& registry, const Subject& subject)
+    : events_(events),
+      clock_(clock),
+      progress_time_(registry.NewGauge(
+          "hearth_job_last_progress_timestamp_seconds",
+          "Unix time of a running job's last progress, or of its start.",
+          {{"job", subject.id}})) {
+  Touch(*progress_time_);
+  if (!subject.has_checkpoints) return;
+  checkpoint_time_ = registry.NewGauge(
+      "hearth_job_last_checkpoint_timestamp_seconds",
+      "Unix time of a running job's last checkpoint, or of its start.",
+      {{"job", subject.id}});
+  Touch(*checkpoint_time_);
+}
+
+void JobObserver::Touch(metrics::Gauge& time) {
+  time.Set(absl::ToDoubleSeconds(clock_.Now() - absl::UnixEpoch()));
+}
+
+void JobObserver::OnRunning() { events_.OnRunning(); }
+
+void JobObserver::OnProgress(const job::Progress& progress) {
+  Touch(*progress_time_);
+  const double now = clock_.SteadySeconds();
+  if (last_progress_.has_value() &&
+      now - *last_progress_ < kSecondsBetweenProgress) {
+    return;
+  }
+  last_progress_ = now;
+  v1::JobEvent event;
+  *event.mutable_progress() = ToProto(progress);
+  events_.Append(event);
+}
+
+absl::Status JobObserver::OnFirstEpochKey(int64_t key) {
+  return events_.OnFirstEpochKey(static_cast<uint32_t>(key));
+}
+
+absl::Status JobObserver::OnEpoch(const job::EpochReport& epoch) {
+  return events_.OnEpoch(ToProto(epoch));
+}
+
+void JobObserver::OnDurable() {
+  if (checkpoint_time_ != nullptr) Touch(*checkpoint_time_);
+  events_.OnDurable();
+}
+
+void JobObserver::OnLog(job::Severity severity, const std::string& text) {
+  v1::JobEvent event;
+  event.mutable_log()->set_severity(ToProto(severity));
+  event.mutable_log()->set_text(text);
+  events_.Append(event);
+}
+
 namespace {
 
 // A model's file larger than this is not compared.

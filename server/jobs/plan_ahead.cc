@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "engine/base/catch_exceptions.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 
 namespace hearth::server {
 

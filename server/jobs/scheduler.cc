@@ -20,8 +20,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "engine/base/catch_exceptions.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 #include "server/storage/job_state.h"
 
 namespace hearth::server {

@@ -13,14 +13,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "engine/base/status_annotate.h"
-#include "engine/base/wait_cause.h"
+#include "engine/base/status.h"
 #include "engine/io/file_system.h"
-#include "engine/io/scratch_directory.h"
-#include "engine/job/memory_ledger.h"
-#include "engine/plan/plan_lease.h"
+#include "engine/io/testing/scratch_directory.h"
+#include "engine/job/memory/memory_ledger.h"
 #include "engine/plan/plan_store.h"
-#include "engine/strategy/memory_estimate.h"
+#include "engine/strategy/memory_budget.h"
 #include "server/storage/sqlite.h"
 
 namespace hearth::server {

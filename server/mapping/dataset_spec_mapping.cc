@@ -6,8 +6,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "engine/store/dtype.h"
-#include "server/mapping/names.h"
+#include "engine/store/array_type.h"
+#include "server/mapping/request_checks.h"
 
 namespace hearth::server {
 namespace {

@@ -8,9 +8,9 @@
 #include "engine/ingest/formats/format_options.h"
 #include "engine/ingest/generate/generate_options.h"
 #include "engine/ingest/import/import_graph.h"
-#include "engine/store/label_kind.h"
+#include "engine/store/labels.h"
 #include "hearth/v1/spec.pb.h"
-#include "server/mapping/field_violations.h"
+#include "server/mapping/request_checks.h"
 
 /// Conversion of the specs of jobs on datasets (import, verify, generate,
 /// export) to the engine's options; for spec_mapping.h, which is the way in.

@@ -4,16 +4,21 @@
 #include <cstdint>
 
 #include "engine/ingest/inspect/statistics.h"
-#include "engine/job/observer.h"
-#include "engine/job/report.h"
+#include "engine/job/interface/observer.h"
+#include "engine/job/interface/report.h"
+#include "engine/plan/plan_store.h"
 #include "engine/store/manifest.h"
 #include "hearth/v1/datasets.pb.h"
 #include "hearth/v1/jobs.pb.h"
+#include "hearth/v1/plans.pb.h"
 #include "hearth/v1/report.pb.h"
 
-/// The engine's reports as messages of the contract, field by field.
-
 namespace hearth::server {
+
+/// A plan as a message of the contract, without the names of datasets.
+v1::Plan ToProto(const plan::PlanInfo& info);
+
+/// The engine's reports as messages of the contract, field by field.
 
 v1::EpochReport ToProto(const job::EpochReport& report);
 v1::TrainReport ToProto(const job::TrainReport& report);

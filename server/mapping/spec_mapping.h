@@ -3,18 +3,28 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
-#include "engine/job/prepare_job.h"
-#include "engine/job/train_job.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "engine/job/interface/train_job_options.h"
+#include "engine/job/run/train_job.h"
 #include "engine/train/model_options.h"
 #include "hearth/v1/spec.pb.h"
+
+namespace hearth::server {
+
+/// The fan-outs of edge types that "paper:cites:paper=15,10;writes=5,0" names;
+/// none for an empty text. INVALID_ARGUMENT, saying what is wrong, for an entry
+/// without a name or numbers, a number below -1 or above 1048576, or a name
+/// that is given twice.
+absl::StatusOr<std::vector<job::EdgeTypeFanouts>> ParseFanoutsOf(
+    absl::string_view text);
 
 /// Where the contract's job specs meet the engine's options; those of jobs on
 /// datasets in dataset_spec_mapping.h. The other way, reports, is
 /// report_mapping.h.
-
-namespace hearth::server {
 
 /// Bounds on what a spec may ask for that depend on the machine.
 struct SpecLimits {

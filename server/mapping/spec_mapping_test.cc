@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/train/metric.h"
 #include "engine/train/model_options.h"
-#include "server/mapping/field_violations.h"
+#include "server/mapping/request_checks.h"
 
 namespace hearth::server {
 namespace {

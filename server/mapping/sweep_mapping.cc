@@ -14,13 +14,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "engine/base/status_macros.h"
-#include "proto/options/named_option.h"
+#include "engine/base/status.h"
+#include "proto/options/command_line.h"
 #include "proto/options/option_table.h"
 #include "proto/options/option_value.h"
-#include "proto/options/suggestion.h"
-#include "server/mapping/field_violations.h"
-#include "server/mapping/option_checks.h"
+#include "server/mapping/request_checks.h"
 
 namespace hearth::server {
 namespace {

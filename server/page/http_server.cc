@@ -21,13 +21,11 @@
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/base/clock.h"
-#include "engine/base/status_annotate.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 #include "engine/io/descriptor.h"
-#include "server/front/front.h"
-#include "server/front/http_guard.h"
-#include "server/front/tcp.h"
-#include "server/front/wire.h"
+#include "server/front/connection_limiter.h"
+#include "server/front/http_guards.h"
+#include "server/front/sockets.h"
 
 namespace hearth::server {
 namespace {

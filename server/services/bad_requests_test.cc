@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "hearth/v1/jobs.grpc.pb.h"
-#include "server/daemon_fixture.h"
+#include "server/testing/test_daemon.h"
 
 namespace hearth::server {
 namespace {

@@ -8,12 +8,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 #include "hearth/v1/access.pb.h"
-#include "server/access/entrances.h"
-#include "server/access/method_access.h"
+#include "server/access/access_control.h"
+#include "server/access/endpoints.h"
 #include "server/mapping/request_checks.h"
-#include "server/mapping/status_mapping.h"
 
 namespace hearth::server {
 namespace {

@@ -13,10 +13,10 @@
 #include "engine/base/clock.h"
 #include "engine/io/file_system.h"
 #include "hearth/v1/sweeps.grpc.pb.h"
-#include "server/daemon_fixture.h"
-#include "server/storage/faulty_vfs.h"
 #include "server/storage/job_store.h"
 #include "server/storage/sqlite.h"
+#include "server/storage/testing/faulty_vfs.h"
+#include "server/testing/test_daemon.h"
 
 namespace hearth::server {
 namespace {

@@ -1,7 +1,22 @@
 #include "server/services/transfers.h"
 
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "engine/base/status.h"
+#include "server/access/endpoints.h"
+#include "server/mapping/request_checks.h"
 
 namespace hearth::server {
 
@@ -66,6 +81,373 @@ void Transfers::Leave(const std::string& caller) {
   --count_;
   const auto found = of_callers_.find(caller);
   if (--found->second == 0) of_callers_.erase(found);
+}
+
+namespace {
+
+/// A model on its way, pumped by the hub of transfers:
+///
+///   1. the model is opened, if the caller may have it;
+///   2. it is read once for its digest, step by step: between steps the hub
+///      serves others;
+///   3. the model's description is written, and then piece after piece. The
+///      next one is read when the client's side has taken the last one, so that
+///      the stream holds one piece however slowly the client reads.
+///
+/// gRPC's threads only set flags and wake the hub. The stream lives until both
+/// gRPC and the hub have let it go.
+class ModelStream final : public grpc::ServerWriteReactor<v1::ModelChunk>,
+                          public Watcher,
+                          public std::enable_shared_from_this<ModelStream> {
+ public:
+  ModelStream(
+      Transfers& transfers, const CallGuard& guard,
+      grpc::CallbackServerContext& context,
+      const v1::DownloadModelRequest& request,
+      std::function<absl::StatusOr<std::unique_ptr<ModelReader>>()> open)
+      : transfers_(transfers),
+        guard_(guard),
+        context_(context),
+        request_(request),
+        check_(guard.CheckOf(context, request)),
+        open_(std::move(open)),
+        next_(request.offset()) {}
+
+  void Start() {
+    self_ = shared_from_this();
+    // Tells the client at once that somebody is there.
+    StartSendInitialMetadata();
+    transfers_.hub().Add(request_.job_id(), self_);
+  }
+
+  bool Pump(bool stopping) override {
+    if (is_writing_) {
+      if (Transfers::HasPassed(patient_until_)) GiveUp();
+      return true;
+    }
+    const absl::StatusOr<bool> goes_on = Step(stopping);
+    if (goes_on.ok() && *goes_on) return true;
+    place_.reset();
+    Finish(is_refused_ ? refusal_ : ToGrpcStatus(goes_on.status()));
+    return false;
+  }
+
+  void OnWriteDone(bool ok) override {
+    if (!ok) is_broken_ = true;
+    is_writing_ = false;
+    transfers_.hub().Wake(this);
+  }
+
+  void OnCancel() override {
+    is_broken_ = true;
+    transfers_.hub().Wake(this);
+  }
+
+  void OnDone() override {
+    const std::shared_ptr<ModelStream> last_share = std::move(self_);
+  }
+
+ private:
+  // False: all is written, or the caller was refused.
+  absl::StatusOr<bool> Step(bool stopping) {
+    if (is_broken_) return absl::CancelledError("the client is gone");
+    if (stopping) {
+      return absl::UnavailableError(absl::StrCat(
+          "hearthd is stopping; go on with the download from byte ", next_));
+    }
+    if (reader_ == nullptr && !Open()) return false;
+    HEARTH_RETURN_IF_ERROR(check_());
+    if (!is_digested_) {
+      HEARTH_ASSIGN_OR_RETURN(is_digested_, reader_->Digest());
+      transfers_.hub().Wake(this);
+      return true;
+    }
+    if (!is_described_) return Describe();
+    HEARTH_ASSIGN_OR_RETURN(std::string data, reader_->Read(next_));
+    if (data.empty()) return false;
+    next_ += data.size();
+    chunk_.Clear();
+    *chunk_.mutable_data() = std::move(data);
+    Write();
+    return true;
+  }
+
+  // Ends what is written, which the client does not take: then OnWriteDone.
+  void GiveUp() {
+    place_.reset();
+    context_.TryCancel();
+  }
+
+  // Opens the model, if the caller may have it.
+  bool Open() {
+    refusal_ = guard_.Run(context_, request_, &chunk_,
+                          [this](const Caller& caller) -> absl::Status {
+                            HEARTH_ASSIGN_OR_RETURN(
+                                place_, transfers_.Enter(caller.name));
+                            HEARTH_ASSIGN_OR_RETURN(reader_, open_());
+                            return CheckOffset();
+                          });
+    is_refused_ = !refusal_.ok();
+    return !is_refused_;
+  }
+
+  absl::Status CheckOffset() const {
+    FieldViolations violations;
+    if (request_.offset() > 0 && request_.sha256().empty()) {
+      violations.Add("sha256", "must be given with an offset");
+    }
+    return violations.ToStatus();
+  }
+
+  absl::StatusOr<bool> Describe() {
+    const v1::Model& model = reader_->model();
+    if (!request_.sha256().empty() && request_.sha256() != model.sha256()) {
+      return absl::AbortedError(
+          absl::StrCat("the model of ", request_.job_id(), " has the SHA-256 ",
+                       model.sha256(), " now, not ", request_.sha256(),
+                       ": download it from its beginning"));
+    }
+    if (next_ > model.size_bytes()) {
+      FieldViolations violations;
+      violations.Add("offset",
+                     absl::StrCat("must be at most ", model.size_bytes(),
+                                  ", not ", next_));
+      return violations.ToStatus();
+    }
+    is_described_ = true;
+    *chunk_.mutable_model() = model;
+    Write();
+    return true;
+  }
+
+  void Write() {
+    patient_until_ = transfers_.BePatientWith(*this);
+    is_writing_ = true;
+    StartWrite(&chunk_);
+  }
+
+  Transfers& transfers_;
+  std::unique_ptr<Transfers::Place> place_;
+  const CallGuard& guard_;
+  grpc::CallbackServerContext& context_;
+  const v1::DownloadModelRequest request_;
+  const std::function<absl::Status()> check_;
+  const std::function<absl::StatusOr<std::unique_ptr<ModelReader>>()> open_;
+  std::unique_ptr<ModelReader> reader_;
+  bool is_digested_ = false;
+  bool is_described_ = false;
+  // Whether the caller may not have the model, or the model is not there.
+  bool is_refused_ = false;
+  grpc::Status refusal_;
+  uint64_t next_;
+  v1::ModelChunk chunk_;
+  std::atomic<bool> is_writing_ = false;
+  // How long the client may take for the chunk, on the steady clock.
+  double patient_until_ = 0;
+  std::atomic<bool> is_broken_ = false;
+  std::shared_ptr<ModelStream> self_;
+};
+
+}  // namespace
+
+grpc::ServerWriteReactor<v1::ModelChunk>* StartModelStream(
+    Transfers& transfers, const CallGuard& guard,
+    grpc::CallbackServerContext& context,
+    const v1::DownloadModelRequest& request,
+    std::function<absl::StatusOr<std::unique_ptr<ModelReader>>()> open) {
+  const auto stream = std::make_shared<ModelStream>(transfers, guard, context,
+                                                    request, std::move(open));
+  stream->Start();
+  return stream.get();
+}
+
+namespace {
+
+absl::Span<const std::byte> BytesOf(const std::string& text) {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
+
+/// Bytes of an upload on their way, pumped by the hub of transfers:
+///
+///   1. a message is read: gRPC's threads only note that it is there, and wake
+///      the hub;
+///   2. of the first one the caller is checked, who must own the upload;
+///   3. what came before the daemon's start is caught up with, step by step:
+///      between steps the hub serves others;
+///   4. the bytes are written, up to the end of a file. That is finished on the
+///      other thread, where a slow disk keeps nobody waiting but those that
+///      finish files, too;
+///   5. the next message is read: the stream holds one message, and a client
+///      that sends faster waits.
+///
+/// The stream lives until both gRPC and the hub have let it go.
+class UploadStream final : public grpc::ServerReadReactor<v1::UploadChunk>,
+                           public Watcher,
+                           public std::enable_shared_from_this<UploadStream> {
+ public:
+  UploadStream(Transfers& transfers, const CallGuard& guard,
+               UploadStaging& uploads, grpc::CallbackServerContext& context,
+               v1::Upload* response)
+      : transfers_(transfers),
+        guard_(guard),
+        uploads_(uploads),
+        context_(context),
+        response_(response) {}
+
+  void Start() {
+    self_ = shared_from_this();
+    // Tells the client at once that somebody is there.
+    StartSendInitialMetadata();
+    transfers_.hub().Add("", self_);
+    Read();
+  }
+
+  bool Pump(bool stopping) override {
+    if (is_finishing_) return true;
+    const absl::StatusOr<bool> goes_on = Step(stopping);
+    if (goes_on.ok() && *goes_on) return true;
+    place_.reset();
+    Finish(is_refused_ ? refusal_ : ToGrpcStatus(goes_on.status()));
+    return false;
+  }
+
+  void OnReadDone(bool ok) override {
+    (ok ? has_chunk_ : has_ended_) = true;
+    transfers_.hub().Wake(this);
+  }
+
+  void OnCancel() override {
+    is_broken_ = true;
+    transfers_.hub().Wake(this);
+  }
+
+  void OnDone() override {
+    const std::shared_ptr<UploadStream> last_share = std::move(self_);
+  }
+
+ private:
+  // False: the client has sent all that it wanted to, or was refused.
+  absl::StatusOr<bool> Step(bool stopping) {
+    if (is_broken_) return absl::CancelledError("the client is gone");
+    if (stopping) {
+      return absl::UnavailableError(
+          "hearthd is stopping; what has come stays: go on with the upload "
+          "from there");
+    }
+    if (has_ended_) return End();
+    if (!has_chunk_) {
+      if (!Transfers::HasPassed(patient_until_)) return true;
+      return absl::DeadlineExceededError(absl::StrCat(
+          "nothing has been sent for ",
+          absl::FormatDuration(transfers_.patience()),
+          "; what has come stays: go on with the upload from there"));
+    }
+    if (upload_ == nullptr && !Open()) return false;
+    HEARTH_RETURN_IF_ERROR(check_());
+    // It may have been removed since, which nothing else that failed tells.
+    HEARTH_RETURN_IF_ERROR(uploads_.Find(id_).status());
+    HEARTH_RETURN_IF_ERROR(finished_);
+    HEARTH_ASSIGN_OR_RETURN(const bool is_ready, upload_->CatchUp());
+    if (!is_ready) {
+      transfers_.hub().Wake(this);
+      return true;
+    }
+    if (!chunk_.id().empty() && chunk_.id() != id_) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("id: must be the id of the stream, ", id_));
+    }
+    if (!upload_->IsFileFull()) {
+      HEARTH_ASSIGN_OR_RETURN(
+          const size_t taken,
+          upload_->Append(chunk_.offset() + taken_,
+                          BytesOf(chunk_.data()).subspan(taken_)));
+      taken_ += taken;
+    }
+    if (upload_->IsFileFull()) {
+      FinishFile();
+      return true;
+    }
+    has_chunk_ = false;
+    taken_ = 0;
+    Read();
+    return true;
+  }
+
+  void Read() {
+    patient_until_ = transfers_.BePatientWith(*this);
+    StartRead(&chunk_);
+  }
+
+  void FinishFile() {
+    is_finishing_ = true;
+    transfers_.DoSlowly([stream = shared_from_this()] {
+      stream->finished_ = stream->upload_->FinishFile();
+      stream->is_finishing_ = false;
+      stream->transfers_.hub().Wake(stream.get());
+    });
+  }
+
+  // Finds the upload, if the caller may change it.
+  bool Open() {
+    refusal_ =
+        guard_.Run(context_, chunk_, response_,
+                   [this](const Caller& caller) { return Enter(caller); });
+    is_refused_ = !refusal_.ok();
+    if (!is_refused_) check_ = guard_.CheckOf(context_, chunk_);
+    return !is_refused_;
+  }
+
+  absl::Status Enter(const Caller& caller) {
+    HEARTH_ASSIGN_OR_RETURN(place_, transfers_.Enter(caller.name));
+    id_ = chunk_.id();
+    HEARTH_ASSIGN_OR_RETURN(upload_, uploads_.Find(id_));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<bool> End() {
+    if (upload_ == nullptr) {
+      return absl::InvalidArgumentError("a stream without any message");
+    }
+    HEARTH_ASSIGN_OR_RETURN(*response_, uploads_.Get(id_));
+    return false;
+  }
+
+  Transfers& transfers_;
+  const CallGuard& guard_;
+  UploadStaging& uploads_;
+  grpc::CallbackServerContext& context_;
+  v1::Upload* const response_;
+  std::function<absl::Status()> check_;
+  std::string id_;
+  std::shared_ptr<StagedUpload> upload_;
+  std::unique_ptr<Transfers::Place> place_;
+  // Whether the caller may not send this upload.
+  bool is_refused_ = false;
+  grpc::Status refusal_;
+  // Being read until `has_chunk_`.
+  v1::UploadChunk chunk_;
+  // Bytes of it that are written.
+  size_t taken_ = 0;
+  // The other thread's while `is_finishing_`.
+  absl::Status finished_;
+  std::atomic<bool> is_finishing_ = false;
+  std::atomic<bool> has_chunk_ = false;
+  // How long the client may take for it, on the steady clock.
+  std::atomic<double> patient_until_ = std::numeric_limits<double>::infinity();
+  std::atomic<bool> has_ended_ = false;
+  std::atomic<bool> is_broken_ = false;
+  std::shared_ptr<UploadStream> self_;
+};
+
+}  // namespace
+
+grpc::ServerReadReactor<v1::UploadChunk>* StartUploadStream(
+    Transfers& transfers, const CallGuard& guard, UploadStaging& uploads,
+    grpc::CallbackServerContext& context, v1::Upload* response) {
+  const auto stream = std::make_shared<UploadStream>(transfers, guard, uploads,
+                                                     context, response);
+  stream->Start();
+  return stream.get();
 }
 
 }  // namespace hearth::server

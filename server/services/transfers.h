@@ -1,6 +1,8 @@
 #ifndef HEARTH_SERVER_SERVICES_TRANSFERS_H_
 #define HEARTH_SERVER_SERVICES_TRANSFERS_H_
 
+#include <grpcpp/grpcpp.h>
+
 #include <deque>
 #include <functional>
 #include <map>
@@ -14,7 +16,12 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "engine/base/clock.h"
+#include "hearth/v1/datasets.pb.h"
+#include "hearth/v1/jobs.pb.h"
 #include "server/jobs/event_hub.h"
+#include "server/jobs/model_files.h"
+#include "server/services/call_guard.h"
+#include "server/storage/upload_staging.h"
 
 namespace hearth::server {
 
@@ -88,6 +95,24 @@ class Transfers {
   EventHub hub_;
   std::jthread slow_thread_;
 };
+
+/// Starts the stream of a model to a client, which owns itself. `transfers`,
+/// on whose thread all its files are read, and `guard` must outlive the gRPC
+/// server. `open` opens the model, once the caller is known to be allowed to
+/// have it.
+grpc::ServerWriteReactor<v1::ModelChunk>* StartModelStream(
+    Transfers& transfers, const CallGuard& guard,
+    grpc::CallbackServerContext& context,
+    const v1::DownloadModelRequest& request,
+    std::function<absl::StatusOr<std::unique_ptr<ModelReader>>()> open);
+
+/// Starts the stream of an upload's bytes from a client, which owns itself.
+/// `transfers`, on whose thread all its files are written, `guard` and
+/// `uploads` must outlive the gRPC server. `response` gets the upload as it
+/// stands at the end of the stream.
+grpc::ServerReadReactor<v1::UploadChunk>* StartUploadStream(
+    Transfers& transfers, const CallGuard& guard, UploadStaging& uploads,
+    grpc::CallbackServerContext& context, v1::Upload* response);
 
 }  // namespace hearth::server
 

@@ -1,4 +1,3 @@
-// Downloads and uploads over gRPC.
 #include "server/services/transfers.h"
 
 #include <gmock/gmock.h>
@@ -13,14 +12,59 @@
 #include <thread>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "engine/base/sha256.h"
-#include "engine/io/faulty_file_system.h"
+#include "engine/io/testing/faults.h"
+#include "gtest/gtest.h"
 #include "hearth/v1/datasets.grpc.pb.h"
 #include "hearth/v1/jobs.grpc.pb.h"
-#include "server/daemon_fixture.h"
+#include "server/testing/test_daemon.h"
 
 namespace hearth::server {
+
+namespace {
+
+using Places = std::vector<std::unique_ptr<Transfers::Place>>;
+
+void Fill(Transfers& transfers, const std::string& caller, int count,
+          Places& places) {
+  for (int i = 0; i < count; ++i) {
+    auto place = transfers.Enter(caller);
+    ASSERT_TRUE(place.ok()) << place.status();
+    places.push_back(*std::move(place));
+  }
+}
+
+TEST(TransfersTest, OneCallerLeavesRoomForOthers) {
+  Transfers transfers(absl::Minutes(1));
+  Places places;
+  Fill(transfers, "ann", Transfers::kMostOfCaller, places);
+  EXPECT_TRUE(absl::IsResourceExhausted(transfers.Enter("ann").status()));
+  Fill(transfers, "bob", 1, places);
+  places.erase(places.begin());
+  Fill(transfers, "ann", 1, places);
+}
+
+TEST(TransfersTest, ThereIsABoundForAll) {
+  Transfers transfers(absl::Minutes(1));
+  Places places;
+  for (int caller = 0; caller < Transfers::kMost / Transfers::kMostOfCaller;
+       ++caller) {
+    Fill(transfers, absl::StrCat("caller ", caller), Transfers::kMostOfCaller,
+         places);
+  }
+  EXPECT_TRUE(absl::IsUnavailable(transfers.Enter("another").status()));
+  places.clear();
+  Fill(transfers, "another", 1, places);
+}
+
+}  // namespace
+
+// Downloads and uploads over gRPC.
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -414,4 +458,5 @@ TEST_F(UploadTest, AFullDiskLosesNothing) {
 }
 
 }  // namespace
+
 }  // namespace hearth::server

@@ -14,10 +14,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "engine/base/status_macros.h"
-#include "engine/io/atomic_file.h"
-#include "server/storage/job_folders.h"
-#include "server/storage/outside.h"
+#include "engine/base/status.h"
+#include "engine/io/whole_file.h"
+#include "server/storage/data_dir.h"
+#include "server/storage/job_recovery.h"
 
 namespace hearth::server {
 namespace {

@@ -14,11 +14,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/clock.h"
-#include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
 #include "engine/io/rooted_file_system.h"
+#include "engine/io/testing/faults.h"
 #include "server/storage/data_dir.h"
-#include "server/storage/job_folders.h"
+#include "server/storage/job_recovery.h"
 #include "server/storage/job_store.h"
 
 namespace hearth::server {

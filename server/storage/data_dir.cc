@@ -1,27 +1,119 @@
+#include "server/storage/data_dir.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "engine/base/status.h"
+#include "engine/io/file_system.h"
+#include "engine/io/whole_file.h"
+
+namespace hearth::server {
+
+namespace {
+
+constexpr char kLockName[] = "hearth.lock";
+
+// "another hearthd, process 7".
+std::string OtherProcess(int lock) {
+  char text[32] = {};
+  const ssize_t length = pread(lock, text, sizeof(text) - 1, 0);
+  int pid = 0;
+  const bool known = length > 0 && absl::SimpleAtoi(text, &pid);
+  return absl::StrCat("another hearthd",
+                      known ? absl::StrCat(", process ", pid) : std::string());
+}
+
+// A full disk is no reason not to start.
+absl::Status WritePid(const std::string& path, int lock) {
+  const std::string text = absl::StrCat(getpid(), "\n");
+  const bool written =
+      ftruncate(lock, 0) == 0 && pwrite(lock, text.data(), text.size(), 0) ==
+                                     static_cast<ssize_t>(text.size());
+  if (written || errno == ENOSPC) return absl::OkStatus();
+  return ErrnoStatus(errno, path, "write");
+}
+
+}  // namespace
+
+absl::StatusOr<FolderLock> FolderLock::Take(const std::string& folder,
+                                            absl::string_view what,
+                                            absl::string_view remedy) {
+  const std::string path = io::JoinPath(folder, kLockName);
+  const int lock = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (lock < 0) return ErrnoStatus(errno, path, "open");
+  FolderLock taken(lock);
+  if (flock(lock, LOCK_EX | LOCK_NB) == 0) {
+    const absl::Status written = WritePid(path, lock);
+    if (!written.ok()) return written;
+    return taken;
+  }
+  if (errno != EWOULDBLOCK) return ErrnoStatus(errno, path, "flock");
+  return absl::UnavailableError(absl::StrCat(
+      what, " ", folder, " is in use by ", OtherProcess(lock), "; ", remedy));
+}
+
+FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+namespace {
+
+// The path without symbolic links, "." and "..", as far as it exists; what does
+// not exist is taken for folders to come.
+std::string Resolve(io::FileSystem& files, const std::string& path) {
+  std::string resolved = "/";
+  for (const absl::string_view part :
+       absl::StrSplit(path, '/', absl::SkipEmpty())) {
+    if (part == ".") continue;
+    if (part == "..") {
+      resolved = io::ParentDirectory(resolved);
+      continue;
+    }
+    const std::string next = resolved == "/"
+                                 ? absl::StrCat("/", part)
+                                 : absl::StrCat(resolved, "/", part);
+    resolved = files.RealPath(next).value_or(next);
+  }
+  return resolved;
+}
+
+}  // namespace
+
+absl::Status CheckOutside(io::FileSystem& files, const std::string& data_dir,
+                          const std::string& destination) {
+  HEARTH_ASSIGN_OR_RETURN(const std::string owned, files.RealPath(data_dir));
+  const std::string resolved = Resolve(files, destination);
+  if (resolved != owned && !absl::StartsWith(resolved, owned + "/")) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(destination, " lies in the daemon's own data directory, ",
+                   owned, "; choose a folder elsewhere"));
+}
+
 // Opening, step by step:
 //   1. make the folder (only if it is missing, so a second daemon changes
 //      nothing);
 //   2. lock it (folder_lock.h);
 //   3. check format_version; only then change anything: make the folders and
 //      remove leftovers.
-#include "server/storage/data_dir.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <utility>
-#include <vector>
-
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-#include "engine/base/status_annotate.h"
-#include "engine/base/status_macros.h"
-#include "engine/io/atomic_file.h"
-
-namespace hearth::server {
 namespace {
 
 constexpr char kDatasetsName[] = "datasets";
@@ -235,6 +327,90 @@ std::string DataDir::ScratchPath() const {
 
 std::string DataDir::TrashPath() const {
   return io::JoinPath(ScratchPath(), kTrashName);
+}
+
+namespace {
+
+struct Folder {
+  // The real path, which tells it from others.
+  std::string path;
+  // io::FileInfo::file_system.
+  uint64_t file_system = 0;
+};
+
+absl::StatusOr<Folder> FindFolder(io::FileSystem& files,
+                                  const std::string& folder) {
+  const absl::StatusOr<io::FileInfo> info = files.Stat(folder);
+  if (absl::IsNotFound(info.status())) {
+    return absl::FailedPreconditionError("there is no such folder");
+  }
+  HEARTH_RETURN_IF_ERROR(info.status());
+  if (!info->is_directory) {
+    return absl::FailedPreconditionError("is not a folder");
+  }
+  HEARTH_ASSIGN_OR_RETURN(std::string path, files.RealPath(folder));
+  return Folder{.path = std::move(path), .file_system = info->file_system};
+}
+
+absl::Status Prepare(io::FileSystem& files, const std::string& folder,
+                     const std::string& plans) {
+  HEARTH_RETURN_IF_ERROR(files.CreateDirectory(plans));
+  if (chmod(plans.c_str(), 0700) != 0) {
+    return ErrnoStatus(errno, plans, "chmod");
+  }
+  return files.SyncDirectory(folder);
+}
+
+absl::Status RemoveLeftovers(io::FileSystem& files, const std::string& plans) {
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                          files.List(plans));
+  for (const std::string& name : names) {
+    if (!absl::EndsWith(name, io::kTemporarySuffix)) continue;
+    HEARTH_RETURN_IF_ERROR(files.RemoveTree(io::JoinPath(plans, name)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DataDisks>> DataDisks::Open(
+    io::FileSystem& files, const Clock& clock,
+    const std::vector<std::string>& folders) {
+  std::unique_ptr<DataDisks> disks(new DataDisks());
+  // The flags' folders by real path, and by file system.
+  std::map<std::string, std::string> known;
+  std::map<uint64_t, std::string> on_file_system;
+  const auto open = [&](const std::string& folder) -> absl::Status {
+    HEARTH_ASSIGN_OR_RETURN(const Folder found, FindFolder(files, folder));
+    if (const auto [other, added] = known.emplace(found.path, folder); !added) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("is the same folder as --data-disk ", other->second));
+    }
+    const std::string plans = io::JoinPath(folder, kFolderName);
+    HEARTH_RETURN_IF_ERROR(Prepare(files, folder, plans));
+    HEARTH_ASSIGN_OR_RETURN(
+        FolderLock lock,
+        FolderLock::Take(plans, "folder", "each needs data disks of its own"));
+    disks->locks_.push_back(std::move(lock));
+    HEARTH_RETURN_IF_ERROR(RemoveLeftovers(files, plans));
+    disks->owned_.push_back(std::make_unique<plan::PlanStore>(
+        files, clock, plan::PlanStore::Options{.folder = plans}));
+    disks->stores_.push_back(disks->owned_.back().get());
+    disks->folders_.push_back(folder);
+    const auto [other, first] =
+        on_file_system.emplace(found.file_system, folder);
+    if (!first) {
+      disks->warnings_.push_back(absl::StrCat(
+          "--data-disk ", folder, " is on the file system of --data-disk ",
+          other->second, ": striping features over both gains nothing"));
+    }
+    return absl::OkStatus();
+  };
+  for (const std::string& folder : folders) {
+    HEARTH_RETURN_IF_ERROR(
+        Annotate(open(folder), absl::StrCat("--data-disk ", folder)));
+  }
+  return disks;
 }
 
 }  // namespace hearth::server

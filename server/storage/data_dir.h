@@ -8,13 +8,46 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "engine/base/clock.h"
 #include "engine/io/file_system.h"
-#include "server/storage/folder_lock.h"
+#include "engine/plan/plan_store.h"
 
 namespace hearth::server {
+
+/// The right of one process to a folder: an exclusive flock on its file
+/// hearth.lock, which holds the pid for others' messages. The kernel drops it
+/// when the process ends, however it ends. Move-only.
+class FolderLock {
+ public:
+  /// Does not wait. UNAVAILABLE, naming the other's pid, if a process has the
+  /// folder: "WHAT FOLDER is in use by another hearthd, process 7; REMEDY".
+  static absl::StatusOr<FolderLock> Take(const std::string& folder,
+                                         absl::string_view what,
+                                         absl::string_view remedy);
+
+  FolderLock(FolderLock&& other) noexcept
+      : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  FolderLock& operator=(FolderLock&&) = delete;
+  ~FolderLock();
+
+ private:
+  explicit FolderLock(int descriptor) : descriptor_(descriptor) {}
+
+  int descriptor_;
+};
+
+/// OK if what would be made at the absolute path `destination` lies outside the
+/// data directory `data_dir`, with ".." and all symbolic links resolved that
+/// there are now. INVALID_ARGUMENT otherwise: a daemon owns all that lies in
+/// its data directory and may remove it.
+absl::Status CheckOutside(io::FileSystem& files, const std::string& data_dir,
+                          const std::string& destination);
 
 /// The folder that one daemon owns:
 ///
@@ -102,6 +135,42 @@ class DataDir {
 
   const std::string path_;
   const FolderLock lock_;
+};
+
+/// Folders on disks of their own, over which jobs stripe features. In each the
+/// daemon has a folder of plans:
+///
+///   FOLDER/hearth/hearth.lock   locked while a daemon uses it
+///   FOLDER/hearth/PLAN/         a plan (plan::PlanStore)
+///
+/// Holds the locks until destroyed. Thread-safe.
+class DataDisks {
+ public:
+  static constexpr char kFolderName[] = "hearth";
+
+  /// Makes the folders of plans, whose owner alone can enter them, and removes
+  /// what was left unfinished of removals. `files` and `clock` outlive it. Each
+  /// error begins with "--data-disk FOLDER: ": FAILED_PRECONDITION if it is not
+  /// there, INVALID_ARGUMENT if it is named twice, UNAVAILABLE if another
+  /// daemon uses it, and errors of writing.
+  static absl::StatusOr<std::unique_ptr<DataDisks>> Open(
+      io::FileSystem& files, const Clock& clock,
+      const std::vector<std::string>& folders);
+
+  /// In the order of the folders.
+  absl::Span<plan::PlanStore* const> stores() const { return stores_; }
+  const std::vector<std::string>& folders() const { return folders_; }
+  /// A sentence for each folder on the file system of an earlier one.
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
+ private:
+  DataDisks() = default;
+
+  std::vector<std::string> folders_;
+  std::vector<std::string> warnings_;
+  std::vector<FolderLock> locks_;
+  std::vector<std::unique_ptr<plan::PlanStore>> owned_;
+  std::vector<plan::PlanStore*> stores_;
 };
 
 }  // namespace hearth::server

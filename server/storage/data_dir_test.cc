@@ -3,19 +3,74 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "engine/base/clock.h"
+#include "engine/io/file_system.h"
+#include "engine/io/testing/faults.h"
+#include "engine/io/testing/scratch_directory.h"
+#include "engine/io/whole_file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
 
 namespace hearth::server {
+
 namespace {
 
 namespace fs = std::filesystem;
+
+class OutsideTest : public testing::Test {
+ protected:
+  OutsideTest() {
+    fs::remove_all(root_);
+    fs::create_directories(root_ + "/data/jobs");
+    fs::create_directories(root_ + "/database");
+    fs::create_directory_symlink(root_ + "/data/jobs", root_ + "/link");
+    fs::create_directory_symlink("link", root_ + "/link2");
+    fs::create_directory_symlink(root_ + "/data", root_ + "/named");
+  }
+
+  bool IsOutside(const std::string& path) {
+    const absl::Status status =
+        CheckOutside(io::FileSystem::Posix(), root_ + "/named", root_ + path);
+    EXPECT_TRUE(status.ok() || absl::IsInvalidArgument(status)) << status;
+    return status.ok();
+  }
+
+  const std::string root_ = testing::TempDir() + "/outside_test";
+};
+
+TEST_F(OutsideTest, FoldersInTheDataDirectoryAreFoundHoweverTheyAreWritten) {
+  for (const char* path :
+       {"/data", "/data/", "/data/x", "/data/x/y", "/data/jobs/train-1",
+        "//data//x", "/data/./x", "/new/../data/x", "/database/../data/x",
+        "/link/x", "/link2/x", "/link/../x", "/named/x", "/data/jobs/.."}) {
+    EXPECT_FALSE(IsOutside(path)) << path;
+  }
+}
+
+TEST_F(OutsideTest, OthersAreOutside) {
+  for (const char* path : {"/model", "/database/x", "/datax", "/data/../x",
+                           "/data/x/../../y", "/link/../../x", "/..", ""}) {
+    EXPECT_TRUE(IsOutside(path)) << path;
+  }
+}
+
+TEST_F(OutsideTest, AMissingDataDirectoryIsAnError) {
+  EXPECT_FALSE(
+      CheckOutside(io::FileSystem::Posix(), root_ + "/none", "/x").ok());
+}
+
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -200,5 +255,81 @@ TEST_F(DataDirTest, AFileInTheWayIsNamed) {
   EXPECT_THAT(std::string(data_dir.status().message()), HasSubstr(path_));
 }
 
+class DataDisksTest : public ::testing::Test {
+ protected:
+  DataDisksTest() {
+    for (const std::string& folder : {one_, two_}) {
+      EXPECT_TRUE(files_.CreateDirectory(folder).ok());
+    }
+  }
+
+  absl::StatusOr<std::unique_ptr<DataDisks>> Open(
+      const std::vector<std::string>& folders) {
+    return DataDisks::Open(files_, Clock::Real(), folders);
+  }
+
+  void ExpectError(const std::vector<std::string>& folders,
+                   absl::StatusCode code, const std::string& words) {
+    const absl::Status status = Open(folders).status();
+    EXPECT_EQ(status.code(), code) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("--data-disk " + folders.back() + ": "));
+    EXPECT_THAT(std::string(status.message()), HasSubstr(words));
+  }
+
+  io::ScratchDirectory scratch_;
+  io::FaultyFileSystem files_{io::FileSystem::Posix()};
+  const std::string one_ = scratch_.Path("one");
+  const std::string two_ = scratch_.Path("two");
+};
+
+TEST_F(DataDisksTest, EachHasAStoreInAFolderOfItsOwn) {
+  EXPECT_TRUE((*Open({one_}))->warnings().empty());
+  const auto disks = Open({one_, two_});
+  ASSERT_TRUE(disks.ok()) << disks.status();
+  ASSERT_EQ((*disks)->stores().size(), 2u);
+  EXPECT_EQ((*disks)->stores()[1]->options().folder, two_ + "/hearth");
+  ASSERT_EQ((*disks)->warnings().size(), 1u);
+  EXPECT_THAT((*disks)->warnings()[0],
+              HasSubstr("--data-disk " + two_ +
+                        " is on the file system of --data-disk " + one_));
+  struct stat info {};
+  ASSERT_EQ(stat((two_ + "/hearth").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0700u);
+  EXPECT_TRUE(Open({}).ok());
+}
+
+TEST_F(DataDisksTest, FoldersThatCannotBeUsedAreNamed) {
+  ExpectError({one_, scratch_.Path("none")},
+              absl::StatusCode::kFailedPrecondition, "no such folder");
+  ASSERT_TRUE(io::WriteFileAtomically(files_, scratch_.Path("file"), "").ok());
+  ExpectError({scratch_.Path("file")}, absl::StatusCode::kFailedPrecondition,
+              "not a folder");
+  ExpectError({one_, one_ + "/../one"}, absl::StatusCode::kInvalidArgument,
+              "the same folder as --data-disk " + one_);
+  files_.Inject({.status = absl::PermissionDeniedError("read-only"),
+                 .only = io::Operation::kCreateDirectory});
+  ExpectError({two_}, absl::StatusCode::kPermissionDenied, "read-only");
+}
+
+TEST_F(DataDisksTest, OneDaemonHasThem) {
+  const auto disks = Open({one_, two_});
+  ASSERT_TRUE(disks.ok()) << disks.status();
+  ExpectError({two_}, absl::StatusCode::kUnavailable,
+              "in use by another hearthd, process ");
+}
+
+TEST_F(DataDisksTest, WhatARemovalLeftGoes) {
+  ASSERT_TRUE(files_.CreateDirectory(one_ + "/hearth").ok());
+  ASSERT_TRUE(files_.CreateDirectory(one_ + "/hearth/stripe-ab-1.tmp").ok());
+  ASSERT_TRUE(files_.CreateDirectory(one_ + "/hearth/stripe-ab-2").ok());
+  const auto disks = Open({one_});
+  ASSERT_TRUE(disks.ok()) << disks.status();
+  EXPECT_THAT(*files_.List(one_ + "/hearth"),
+              ::testing::ElementsAre("hearth.lock", "stripe-ab-2"));
+  EXPECT_EQ((*disks)->stores()[0]->List()->size(), 1u);
+}
+
 }  // namespace
+
 }  // namespace hearth::server

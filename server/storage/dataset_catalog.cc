@@ -9,12 +9,12 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 #include "engine/ingest/inspect/statistics.h"
-#include "engine/io/atomic_file.h"
+#include "engine/io/whole_file.h"
 #include "engine/store/manifest.h"
-#include "server/mapping/names.h"
 #include "server/mapping/report_mapping.h"
+#include "server/mapping/request_checks.h"
 
 namespace hearth::server {
 namespace {

@@ -9,7 +9,7 @@
 #include "engine/io/file_system.h"
 #include "hearth/v1/datasets.pb.h"
 #include "server/storage/data_dir.h"
-#include "server/storage/trash.h"
+#include "server/storage/disk_space.h"
 
 namespace hearth::server {
 

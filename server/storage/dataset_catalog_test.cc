@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "tests/fixtures/planted_graph.h"
+#include "tests/fixtures/graphs.h"
 
 namespace hearth::server {
 namespace {

@@ -1,7 +1,7 @@
 // Effects of the VFS on a database: the promises of Database hold whatever call
 // fails, and whenever the power goes.
 
-#include "server/storage/faulty_vfs.h"
+#include "server/storage/testing/faulty_vfs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "engine/base/wait_cause.h"
-#include "engine/io/scratch_directory.h"
+#include "engine/base/status.h"
+#include "engine/io/testing/scratch_directory.h"
 #include "server/storage/sqlite.h"
 
 namespace hearth::server {

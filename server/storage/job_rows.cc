@@ -9,10 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
-#include "engine/base/status_macros.h"
-#include "server/storage/job_id.h"
+#include "engine/base/status.h"
 #include "server/storage/job_state.h"
-#include "server/storage/job_uses.h"
 
 namespace hearth::server {
 namespace {

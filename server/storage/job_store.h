@@ -16,13 +16,37 @@
 #include "engine/base/clock.h"
 #include "engine/io/file_system.h"
 #include "hearth/v1/jobs.pb.h"
-#include "server/storage/deletion_rows.h"
-#include "server/storage/disk_reserve.h"
-#include "server/storage/job_folders.h"
+#include "server/storage/disk_space.h"
+#include "server/storage/job_recovery.h"
 #include "server/storage/job_rows.h"
 #include "server/storage/sqlite.h"
 
 namespace hearth::server {
+
+/// How far a deletion has come.
+enum class Deletion { kNew, kBegun, kDone };
+
+/// The table of deletions, by the ids of their requests, so that one that is
+/// repeated neither fails nor deletes what has the name by then. The caller
+/// makes the transactions. Thread-compatible.
+class DeletionRows {
+ public:
+  /// Both must outlive this. REQUIRES: the tables are there.
+  DeletionRows(Database& database, const Clock& clock)
+      : database_(database), clock_(clock) {}
+
+  /// See JobStore.
+  absl::StatusOr<Deletion> Begin(const std::string& request_id,
+                                 const std::string& target);
+  absl::Status End(const std::string& request_id, const absl::Status& outcome);
+
+ private:
+  absl::Status ForgetOld();
+  absl::Status Insert(const std::string& request_id, const std::string& target);
+
+  Database& database_;
+  const Clock& clock_;
+};
 
 /// The jobs to list.
 struct JobQuery {

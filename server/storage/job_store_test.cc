@@ -16,8 +16,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "engine/io/file_system.h"
-#include "server/storage/job_id.h"
-#include "server/storage/job_uses.h"
+#include "server/storage/job_state.h"
 #include "server/storage/sqlite.h"
 
 namespace hearth::server {

@@ -1,5 +1,3 @@
-#include "server/storage/schema.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/clock.h"
-#include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
+#include "engine/io/testing/faults.h"
 #include "server/storage/job_store.h"
 #include "server/storage/sqlite.h"
 

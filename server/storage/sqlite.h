@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "engine/io/file_system.h"
 
 namespace hearth::server {
 
@@ -130,6 +131,16 @@ class Transaction {
   Database& database_;
   bool open_ = true;
 };
+
+/// Version of the tables that this program reads and writes; a database holds
+/// its own in `PRAGMA user_version`, 0 while it is empty.
+int SchemaVersion();
+
+/// Makes the tables of an empty database, or brings those of an older version
+/// to today's, version by version, each in a transaction. A database that is
+/// not empty is first copied to PATH.before-vN, N = SchemaVersion(), which is
+/// kept. FAILED_PRECONDITION for a newer version; then nothing is changed.
+absl::Status UpdateSchema(io::FileSystem& files, Database& database);
 
 }  // namespace hearth::server
 

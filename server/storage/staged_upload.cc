@@ -21,10 +21,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "engine/base/status_macros.h"
-#include "engine/io/atomic_file.h"
-#include "server/mapping/field_violations.h"
-#include "server/mapping/names.h"
+#include "engine/base/status.h"
+#include "engine/io/whole_file.h"
+#include "server/mapping/request_checks.h"
 
 namespace hearth::server {
 namespace {

@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "engine/base/status_macros.h"
-#include "server/storage/job_id.h"
+#include "engine/base/status.h"
+#include "server/storage/job_state.h"
 
 namespace hearth::server {
 namespace {

@@ -11,9 +11,9 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "engine/base/sha256.h"
-#include "engine/base/status_macros.h"
-#include "engine/io/atomic_file.h"
-#include "server/mapping/field_violations.h"
+#include "engine/base/status.h"
+#include "engine/io/whole_file.h"
+#include "server/mapping/request_checks.h"
 
 namespace hearth::server {
 namespace {

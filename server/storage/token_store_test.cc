@@ -12,11 +12,11 @@
 #include "absl/strings/match.h"
 #include "absl/time/time.h"
 #include "engine/base/clock.h"
-#include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
+#include "engine/io/testing/faults.h"
 #include "hearth/v1/admin.pb.h"
-#include "server/storage/faulty_vfs.h"
 #include "server/storage/job_store.h"
+#include "server/storage/testing/faulty_vfs.h"
 
 namespace hearth::server {
 namespace {

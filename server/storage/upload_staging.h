@@ -19,9 +19,9 @@
 #include "engine/base/clock.h"
 #include "engine/io/file_system.h"
 #include "hearth/v1/datasets.pb.h"
+#include "server/storage/disk_space.h"
 #include "server/storage/job_store.h"
 #include "server/storage/staged_upload.h"
-#include "server/storage/trash.h"
 
 namespace hearth::server {
 

@@ -15,12 +15,12 @@
 #include "absl/time/clock.h"
 #include "engine/base/clock.h"
 #include "engine/base/sha256.h"
-#include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
-#include "engine/io/scratch_directory.h"
+#include "engine/io/testing/faults.h"
+#include "engine/io/testing/scratch_directory.h"
 #include "hearth/v1/datasets.pb.h"
+#include "server/storage/disk_space.h"
 #include "server/storage/job_store.h"
-#include "server/storage/trash.h"
 
 namespace hearth::server {
 namespace {

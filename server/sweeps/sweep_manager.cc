@@ -33,14 +33,13 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "engine/base/clock.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 #include "engine/sweep/search.h"
 #include "engine/sweep/space.h"
-#include "server/jobs/name_claims.h"
-#include "server/mapping/field_violations.h"
+#include "server/jobs/admission.h"
+#include "server/mapping/request_checks.h"
 #include "server/mapping/sweep_mapping.h"
 #include "server/storage/job_state.h"
-#include "server/sweeps/data_order.h"
 #include "server/sweeps/live_sweep.h"
 
 namespace hearth::server {

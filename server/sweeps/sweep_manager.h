@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/metrics/registry.h"
-#include "engine/plan/plan_stores.h"
+#include "engine/plan/plan_store.h"
 #include "hearth/v1/sweeps.pb.h"
 #include "server/jobs/admission.h"
 #include "server/jobs/scheduler.h"

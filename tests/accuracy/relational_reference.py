@@ -1,6 +1,6 @@
 """Writes what PyG's relational models compute on a small graph, as JSON.
 
-    relational_reference.py > engine/model/relational_reference.json
+    relational_reference.py > engine/model/layers/relational_reference.json
 
 The graph has node types of several widths, one that has no edges in (so that it
 drops out of later layers), and an edge type without edges. For each model: its

@@ -12,7 +12,7 @@ from pyg_relational_models import RelationalConfig, Rgnn, new_model
 from relational_reference import examples
 from test_pyg_load import export
 
-REFERENCE = Path(__file__).parents[2] / "engine/model/relational_reference.json"
+REFERENCE = Path(__file__).parents[2] / "engine/model/layers/relational_reference.json"
 WIDTHS = {"a": 3, "b": 5}
 
 

@@ -1,9 +1,15 @@
 #ifndef HEARTH_TESTS_CONFORMANCE_CONFORMANCE_CASE_H_
 #define HEARTH_TESTS_CONFORMANCE_CONFORMANCE_CASE_H_
 
+#include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "engine/plan/partition/partition.h"
+#include "engine/plan/plan_store.h"
+#include "engine/sample/seed_order.h"
+#include "engine/store/dataset.h"
 #include "engine/strategy/kinds.h"
 #include "engine/strategy/strategy.h"
 #include "gtest/gtest.h"
@@ -30,5 +36,22 @@ inline std::string ConformanceCaseName(
 }
 
 }  // namespace hearth::strategy
+
+namespace hearth::testing {
+
+/// Three stores of plans in folders beside `folder`, as if each were on a disk
+/// of its own. Those of one folder are the same in all of the process.
+absl::Span<plan::PlanStore* const> DataDisks(const std::string& folder);
+
+/// A planted graph in parts, each within a community.
+struct PartedPlantedGraph {
+  std::shared_ptr<const plan::Partition> partition;
+  /// The training nodes in the order of the parts, with data seed 3.
+  std::unique_ptr<sample::SeedOrder> order;
+
+  static PartedPlantedGraph Of(const store::Dataset& dataset);
+};
+
+}  // namespace hearth::testing
 
 #endif  // HEARTH_TESTS_CONFORMANCE_CONFORMANCE_CASE_H_

@@ -12,7 +12,7 @@
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/io/file_system.h"
-#include "engine/io/read_queues.h"
+#include "engine/io/read_queue.h"
 #include "engine/sample/mini_batch.h"
 #include "engine/sample/seed_order.h"
 #include "engine/store/dataset.h"
@@ -22,11 +22,9 @@
 #include "engine/train/train_step.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/conformance/batch_fingerprint.h"
-#include "tests/conformance/data_disks.h"
-#include "tests/conformance/measured_pass.h"
-#include "tests/conformance/parted_planted_graph.h"
-#include "tests/fixtures/planted_graph.h"
+#include "tests/conformance/conformance_case.h"
+#include "tests/conformance/test_pass.h"
+#include "tests/fixtures/graphs.h"
 
 namespace hearth::strategy {
 namespace {

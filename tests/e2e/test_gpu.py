@@ -19,7 +19,7 @@ _BIN = Path(HEARTHD).parents[1]
 _REAL = os.environ.get("HEARTHD_ON_GPU")
 _ON_GPU = _REAL or os.environ.get("HEARTHD_FAKE_GPU", str(_BIN / "tests/fake_gpu/hearthd"))
 _small_gpu = pytest.mark.skipif(_REAL is not None, reason="wants a GPU of 512 MiB, the fake's")
-_NO_DRIVER = _BIN / "engine/model/libtest_driver.so"
+_NO_DRIVER = _BIN / "engine/model/runtime/libtest_driver.so"
 
 ON_GPU = ("--device", "cuda")
 SAMPLED = (*ON_GPU, "--sample-on", "gpu")

@@ -5,10 +5,10 @@
 #include <memory>
 
 #include "absl/status/status.h"
-#include "engine/base/process_memory.h"
-#include "engine/model/fake_device.h"
-#include "engine/model/new_train_step.h"
-#include "engine/model/torch_step.h"
+#include "engine/base/process.h"
+#include "engine/model/step/new_train_step.h"
+#include "engine/model/step/torch_step.h"
+#include "engine/model/testing/fake_device.h"
 #include "server/daemon.h"
 #include "server/daemon_process.h"
 

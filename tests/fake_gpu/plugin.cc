@@ -1,6 +1,6 @@
 // The plug-in of GPUs whose one GPU is a fake.
 
-#include "engine/cuda/fake_cuda.h"
+#include "engine/cuda/testing/fake_cuda.h"
 #include "kernels/cuda/hearth_cuda.h"
 
 extern "C" __attribute__((visibility("default"))) const HearthCudaTable*

@@ -7,9 +7,8 @@
 #include "absl/strings/string_view.h"
 #include "engine/ingest/formats/edge_list_layout.h"
 #include "engine/ingest/formats/format_options.h"
-#include "engine/ingest/parse/delimited.h"
-#include "engine/ingest/parse/text_lines.h"
-#include "engine/io/memory_file.h"
+#include "engine/ingest/parse/delimited_text.h"
+#include "engine/io/file_system.h"
 
 namespace hearth::ingest {
 namespace {

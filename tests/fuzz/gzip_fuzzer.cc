@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "engine/ingest/parse/gzip_file.h"
-#include "engine/io/memory_file.h"
+#include "engine/ingest/parse/byte_stream.h"
+#include "engine/io/file_system.h"
 
 // Deflate reaches 1,032 to one; one piece more is taken of what is left.
 constexpr size_t kMaxRatio = 1033;

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/io/memory_file.h"
+#include "engine/io/file_system.h"
 #include "engine/store/npy.h"
 
 // Headers of .npy files.

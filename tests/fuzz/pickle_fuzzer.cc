@@ -5,7 +5,7 @@
 
 #include "engine/ingest/parse/pickle_reader.h"
 #include "engine/ingest/parse/pickle_value.h"
-#include "engine/io/memory_file.h"
+#include "engine/io/file_system.h"
 #include "tests/fuzz/pickle_visit.h"
 
 // Pickles alone: within a PyTorch file a checksum is in the way.

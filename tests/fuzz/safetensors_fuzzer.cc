@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/io/memory_file.h"
+#include "engine/io/file_system.h"
 #include "engine/store/safetensors.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -7,7 +7,7 @@
 #include "absl/types/span.h"
 #include "engine/ingest/parse/pickle_value.h"
 #include "engine/ingest/parse/torch_file.h"
-#include "engine/io/memory_file.h"
+#include "engine/io/file_system.h"
 #include "tests/fuzz/pickle_visit.h"
 
 namespace hearth::ingest {

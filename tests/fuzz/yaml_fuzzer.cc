@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "client/cli/yaml_options.h"
+#include "client/cli/options/option_values.h"
 
 // Job files.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

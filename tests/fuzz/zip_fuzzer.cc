@@ -7,7 +7,7 @@
 
 #include "absl/types/span.h"
 #include "engine/ingest/parse/zip_archive.h"
-#include "engine/io/memory_file.h"
+#include "engine/io/file_system.h"
 #include "engine/store/npy.h"
 
 namespace hearth::ingest {

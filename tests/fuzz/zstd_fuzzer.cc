@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "engine/ingest/parse/zstd_file.h"
-#include "engine/io/memory_file.h"
+#include "engine/ingest/parse/byte_stream.h"
+#include "engine/io/file_system.h"
 
 // A block of one byte over and over may be as long as 128 KiB.
 constexpr size_t kMaxBytes = size_t{64} << 20;

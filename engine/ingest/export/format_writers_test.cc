@@ -1,3 +1,5 @@
+#include "engine/ingest/export/format_writers.h"
+
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -7,18 +9,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "engine/ingest/export/csc_writers.h"
 #include "engine/ingest/export/dataset_source.h"
-#include "engine/ingest/export/edge_list_writer.h"
-#include "engine/ingest/export/graphbolt_writer.h"
-#include "engine/ingest/generate/open_generated.h"
+#include "engine/ingest/generate/generated_graph.h"
 #include "engine/ingest/import/import_graph.h"
 #include "engine/ingest/parse/pickle_value.h"
 #include "engine/ingest/parse/torch_file.h"
 #include "engine/ingest/source/array_reader.h"
-#include "engine/io/atomic_file.h"
 #include "engine/io/file_system.h"
-#include "engine/io/scratch_directory.h"
+#include "engine/io/testing/scratch_directory.h"
+#include "engine/io/whole_file.h"
 #include "engine/store/dataset.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

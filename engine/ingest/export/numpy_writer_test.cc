@@ -1,13 +1,12 @@
-#include "engine/ingest/export/numpy_writer.h"
-
 #include <stop_token>
 #include <string>
 
+#include "engine/ingest/export/format_writers.h"
 #include "engine/ingest/formats/formats.h"
-#include "engine/ingest/generate/open_generated.h"
+#include "engine/ingest/generate/generated_graph.h"
 #include "engine/ingest/import/import_graph.h"
 #include "engine/io/file_system.h"
-#include "engine/io/scratch_directory.h"
+#include "engine/io/testing/scratch_directory.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

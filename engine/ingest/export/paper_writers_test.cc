@@ -1,3 +1,5 @@
+#include "engine/ingest/export/paper_writers.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -7,16 +9,12 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "engine/ingest/export/igb_writer.h"
-#include "engine/ingest/export/mag240m_writer.h"
-#include "engine/ingest/export/ogb_writer.h"
 #include "engine/ingest/formats/formats.h"
-#include "engine/ingest/generate/open_generated.h"
+#include "engine/ingest/generate/generated_graph.h"
 #include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/edge_source.h"
 #include "engine/io/file_system.h"
-#include "engine/io/memory_file.h"
-#include "engine/io/scratch_directory.h"
+#include "engine/io/testing/scratch_directory.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

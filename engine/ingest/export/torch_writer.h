@@ -9,9 +9,11 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "engine/ingest/export/byte_sink.h"
 #include "engine/ingest/export/output_folder.h"
-#include "engine/store/dtype.h"
+#include "engine/ingest/source/array_reader.h"
+#include "engine/ingest/source/import_context.h"
+#include "engine/ingest/source/source_graph.h"
+#include "engine/store/array_type.h"
 
 namespace hearth::ingest {
 
@@ -45,6 +47,15 @@ absl::Status WriteTorchCounts(
 /// "indptr" and "indices". To be loaded where dgl.graphbolt is.
 absl::Status WriteFusedCscGraph(OutputFolder& folder, const std::string& path,
                                 absl::Span<const TensorOutput> tensors);
+
+/// A tensor of integers, of int32 or int64. The references must outlive it.
+TensorOutput IntegerTensor(ImportContext& context, std::string name,
+                           store::DType dtype, ArrayReader& integers);
+
+/// The split of nodes: a dict of int64 tensors train, valid and test.
+/// REQUIRES: all parts are there.
+absl::Status WriteTorchSplit(ImportContext& context, SourceNodes& nodes,
+                             OutputFolder& folder, const std::string& path);
 
 }  // namespace hearth::ingest
 

@@ -1,5 +1,8 @@
 #include "engine/ingest/export/write_format.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -7,20 +10,118 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "engine/base/byte_size.h"
-#include "engine/base/status_macros.h"
-#include "engine/ingest/export/csc_writers.h"
-#include "engine/ingest/export/edge_list_writer.h"
-#include "engine/ingest/export/format_bytes.h"
-#include "engine/ingest/export/graphbolt_writer.h"
-#include "engine/ingest/export/igb_writer.h"
-#include "engine/ingest/export/mag240m_writer.h"
-#include "engine/ingest/export/numpy_writer.h"
-#include "engine/ingest/export/ogb_writer.h"
+#include "engine/base/status.h"
+#include "engine/ingest/export/format_writers.h"
+#include "engine/ingest/export/paper_writers.h"
+#include "engine/ingest/import/feature_import.h"
 #include "engine/ingest/import/source_checks.h"
+#include "engine/ingest/source/array_reader.h"
+#include "engine/ingest/source/edge_source.h"
 #include "engine/ingest/source/source_graph.h"
-#include "engine/io/atomic_file.h"
+#include "engine/io/whole_file.h"
+#include "engine/store/array_type.h"
 
 namespace hearth::ingest {
+
+/// The form in which a format writes edges.
+enum class EdgeForm {
+  kPairs,      // Both ends of each edge, 8 bytes each.
+  kAsGiven,    // CSC where the source has it, else pairs.
+  kSortedCsc,  // CSC; a list is sorted in scratch files first.
+  kText,       // A line of text for each edge.
+  kGzipText,   // The same, compressed.
+};
+
+/// The parts of a format that decide how many bytes its files take.
+struct FormatSize {
+  EdgeForm edges = EdgeForm::kPairs;
+  /// Bytes of a feature; nullopt = as many as the source's type has when it is
+  /// stored.
+  std::optional<uint64_t> feature_bytes = std::nullopt;
+  /// Whether features, labels and split are written.
+  bool has_node_data = true;
+};
+
+/// Bytes of a feature as text such as "-1.17549435e-38,", compressed to the
+/// half.
+inline constexpr uint64_t kGzipFeatureBytes = 8;
+
+/// Bytes that writing a graph takes on the disk, scratch included, told from
+/// its headers: never less, but for compressed text, which is taken to shrink
+/// to the half. REQUIRES: CheckHeaders.
+uint64_t BytesToWrite(const SourceGraph& graph, const FormatSize& size);
+
+namespace {
+
+// Headers, metadata, and the rounding of files to blocks of the disk.
+constexpr uint64_t kOverheadBytes = 1 << 20;
+constexpr uint64_t kIdBytes = sizeof(int64_t);
+
+uint64_t NumElements(const ArrayReader& array) {
+  return static_cast<uint64_t>(array.header().NumElements());
+}
+
+uint64_t BytesOfNodes(const SourceNodes& nodes, const FormatSize& size) {
+  uint64_t bytes = 0;
+  if (nodes.ids != nullptr) bytes += NumElements(*nodes.ids) * kIdBytes;
+  if (nodes.id_text != nullptr) bytes += NumElements(*nodes.id_text);
+  if (!size.has_node_data) return bytes;
+  if (nodes.features != nullptr) {
+    bytes += NumElements(*nodes.features) *
+             size.feature_bytes.value_or(static_cast<uint64_t>(
+                 store::SizeOf(StoredType(nodes.features->header()))));
+  }
+  if (nodes.labels != nullptr) bytes += NumElements(*nodes.labels) * kIdBytes;
+  for (const auto& part : nodes.split) {
+    // An id, and its label in GraphBolt's sets.
+    if (part != nullptr) bytes += NumElements(*part) * 2 * kIdBytes;
+  }
+  return bytes;
+}
+
+/// A line of both ids, a separator and the line's end.
+uint64_t TextBytes(const EdgeEnds& ends) {
+  const int64_t largest = std::max(ends.num_sources, ends.num_destinations);
+  return 2 * (absl::StrCat(largest).size() + 1);
+}
+
+uint64_t BytesOfEdges(const SourceEdges& edges, const EdgeEnds& ends,
+                      EdgeForm form) {
+  const auto num_edges = static_cast<uint64_t>(edges.num_edges());
+  const bool is_list = edges.edges != nullptr;
+  const uint64_t as_pairs = num_edges * 2 * kIdBytes;
+  const uint64_t as_csc =
+      (static_cast<uint64_t>(ends.num_destinations) + 1 + num_edges) * kIdBytes;
+  switch (form) {
+    case EdgeForm::kPairs:
+      return as_pairs;
+    case EdgeForm::kAsGiven:
+      return is_list ? as_pairs : as_csc;
+    case EdgeForm::kSortedCsc:
+      if (!is_list) return as_csc;
+      return 2 * as_csc +
+             num_edges * static_cast<uint64_t>(ScratchEdgeBytes(ends));
+    case EdgeForm::kText:
+      return num_edges * TextBytes(ends);
+    case EdgeForm::kGzipText:
+      return num_edges * TextBytes(ends) / 2;
+  }
+  return as_pairs;
+}
+
+}  // namespace
+
+uint64_t BytesToWrite(const SourceGraph& graph, const FormatSize& size) {
+  uint64_t bytes = kOverheadBytes;
+  for (const SourceNodes& nodes : graph.nodes) {
+    bytes += BytesOfNodes(nodes, size);
+  }
+  for (const SourceEdges& edges : graph.edges) {
+    bytes += BytesOfEdges(edges, graph.EndsOf(edges), size.edges);
+  }
+  return bytes;
+}
+
 namespace {
 
 constexpr uint64_t kMinMemoryBytes = 1 << 20;

@@ -18,15 +18,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 #include "engine/ingest/formats/edge_list_layout.h"
-#include "engine/ingest/formats/id_table.h"
 #include "engine/ingest/formats/node_numbering.h"
 #include "engine/ingest/formats/text_arrays.h"
-#include "engine/ingest/import/edge_spool.h"
-#include "engine/ingest/parse/delimited.h"
-#include "engine/ingest/parse/text_lines.h"
-#include "engine/ingest/parse/text_stream.h"
+#include "engine/ingest/parse/byte_stream.h"
+#include "engine/ingest/parse/delimited_text.h"
+#include "engine/ingest/source/scratch_array.h"
 
 namespace hearth::ingest {
 namespace {

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 
 namespace hearth::ingest {
 namespace {

@@ -13,8 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "engine/ingest/formats/format_options.h"
-#include "engine/ingest/parse/delimited.h"
-#include "engine/ingest/parse/text_lines.h"
+#include "engine/ingest/parse/delimited_text.h"
 
 /// How the lines of an edge list are to be read, told from its first ones.
 

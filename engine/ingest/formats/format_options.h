@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/store/label_kind.h"
+#include "engine/store/labels.h"
 
 /// Options of a source beyond its format.
 

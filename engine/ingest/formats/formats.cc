@@ -5,18 +5,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "engine/base/status_macros.h"
-#include "engine/ingest/formats/diskgnn.h"
+#include "engine/base/status.h"
+#include "engine/ingest/formats/csc_formats.h"
 #include "engine/ingest/formats/edge_list.h"
-#include "engine/ingest/formats/ginex.h"
 #include "engine/ingest/formats/graphbolt.h"
 #include "engine/ingest/formats/igb.h"
-#include "engine/ingest/formats/mag240m.h"
 #include "engine/ingest/formats/numpy.h"
 #include "engine/ingest/formats/ogb.h"
 #include "engine/ingest/source/array_reader.h"
+#include "engine/ingest/source/source_graph.h"
 
 namespace hearth::ingest {
+
 namespace {
 
 /// Format::open of a format without options.
@@ -130,6 +130,37 @@ absl::StatusOr<SourceGraph> OpenFormat(ImportContext& context,
       absl::StrJoin(kFormats, ", ", [](std::string* out, const Format& one) {
         absl::StrAppend(out, one.name);
       })));
+}
+
+namespace {
+
+absl::StatusOr<SourceGraph> OpenRecognized(ImportContext& context,
+                                           const std::string& source,
+                                           const FormatOptions& options) {
+  HEARTH_ASSIGN_OR_RETURN(const RecognizedFormat found,
+                          RecognizeFormat(context.files(), source));
+  HEARTH_ASSIGN_OR_RETURN(SourceGraph graph,
+                          OpenFormat(context, found.format, source, options));
+  graph.transforms.insert(
+      graph.transforms.begin(),
+      absl::StrCat("taken for ", found.format, ": ", found.reason));
+  return graph;
+}
+
+}  // namespace
+
+absl::StatusOr<ImportResult> ImportDataset(io::FileSystem& files,
+                                           const FormatChoice& choice,
+                                           const ImportOptions& options,
+                                           const ImportProgress& progress,
+                                           std::stop_token stop) {
+  const auto open = [&](ImportContext& context) {
+    return choice.format.empty()
+               ? OpenRecognized(context, options.source, choice.options)
+               : OpenFormat(context, choice.format, options.source,
+                            choice.options);
+  };
+  return ImportGraph(files, options, open, progress, std::move(stop));
 }
 
 }  // namespace hearth::ingest

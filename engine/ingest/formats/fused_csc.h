@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/ingest/source/array_reader.h"
+#include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/source_graph.h"
 #include "engine/io/file_system.h"
 
@@ -42,6 +43,14 @@ absl::StatusOr<FusedCsc> OpenFusedCsc(io::FileSystem& files,
 
 /// The nodes of the graph and their numbers, in the order of their ids.
 std::vector<SourceNodes> NodesOf(const FusedCsc& graph);
+
+/// The graph's edges. Those of a heterograph are written to scratch files, one
+/// for each type, with ids counted within the types of their ends; the graph is
+/// read once for every 256 KiB * number of types that a quarter of the memory
+/// limit does not hold. INVALID_ARGUMENT naming the first edge whose ends are
+/// not of the types that its own type says.
+absl::StatusOr<std::vector<SourceEdges>> EdgesOf(ImportContext& context,
+                                                 FusedCsc graph);
 
 }  // namespace hearth::ingest
 

@@ -10,17 +10,15 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "engine/base/status_macros.h"
-#include "engine/ingest/formats/csv_edges.h"
-#include "engine/ingest/formats/edge_type.h"
+#include "engine/base/status.h"
 #include "engine/ingest/formats/fused_csc.h"
-#include "engine/ingest/formats/fused_csc_edges.h"
 #include "engine/ingest/formats/graphbolt_nodes.h"
 #include "engine/ingest/formats/metadata_yaml.h"
-#include "engine/ingest/formats/source_folder.h"
+#include "engine/ingest/formats/source_files.h"
+#include "engine/ingest/formats/text_arrays.h"
 #include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/edge_source.h"
-#include "engine/io/atomic_file.h"
+#include "engine/io/whole_file.h"
 
 namespace hearth::ingest {
 namespace {

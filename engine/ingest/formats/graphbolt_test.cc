@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "engine/ingest/formats/imported_graph.h"
-#include "engine/store/label_kind.h"
-#include "engine/store/numpy_folder.h"
+#include "engine/ingest/formats/imported_graph_fixture.h"
+#include "engine/store/labels.h"
+#include "engine/store/testing/numpy_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,6 +1,9 @@
 #ifndef HEARTH_ENGINE_INGEST_FORMATS_IGB_H_
 #define HEARTH_ENGINE_INGEST_FORMATS_IGB_H_
 
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -10,6 +13,42 @@
 #include "engine/io/file_system.h"
 
 namespace hearth::ingest {
+
+/// A random order of 0 .. size - 1, that of a seed, which takes no memory: each
+/// position is computed by itself, by an alternating Feistel network over the
+/// bits of an id (Black and Rogaway, "Ciphers with Arbitrary Finite Domains",
+/// CT-RSA 2002) with Philox as its function. Immutable.
+class IdPermutation {
+ public:
+  /// REQUIRES: size > 0.
+  IdPermutation(int64_t size, uint64_t seed);
+
+  /// The id at `position`. REQUIRES: 0 <= position < size.
+  int64_t operator[](int64_t position) const;
+
+ private:
+  uint64_t Scramble(uint64_t id) const;
+
+  uint64_t size_;
+  uint64_t seed_;
+  int low_bits_;
+  int high_bits_;
+};
+
+/// Files of an IGB dataset that are not on the disk, or not as they look.
+
+/// int64 ids: first, first + 1, .. `count` in all; or, of those positions, the
+/// ids in `order`. `name` stands for the path.
+std::unique_ptr<io::ReadableFile> NewIdFile(std::string name, int64_t first,
+                                            int64_t count,
+                                            std::optional<IdPermutation> order);
+
+/// The first `kept_bytes` of `file`, then bytes of all ones up to `size_bytes`:
+/// -1 of any type of integers, NaN of any type of floats. REQUIRES: the file
+/// has kept_bytes.
+std::unique_ptr<io::ReadableFile> NewPaddedFile(
+    std::unique_ptr<io::ReadableFile> file, uint64_t kept_bytes,
+    uint64_t size_bytes);
 
 /// IGB and IGBH, the folder of a size or processed/ in it: for each type of
 /// nodes a folder with node_feat.npy, of 1,024 columns; for each type of edges

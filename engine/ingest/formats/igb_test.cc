@@ -1,21 +1,138 @@
 #include "engine/ingest/formats/igb.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "engine/ingest/formats/imported_graph.h"
-#include "engine/store/numpy_folder.h"
+#include "absl/types/span.h"
+#include "engine/ingest/formats/imported_graph_fixture.h"
+#include "engine/io/file_system.h"
+#include "engine/store/testing/numpy_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace hearth::ingest {
+
 namespace {
 
-using testing::Contains;
+TEST(IdPermutationTest, HasEveryIdOnce) {
+  for (const int64_t size : {1, 2, 3, 4, 5, 31, 32, 33, 1000, 65537}) {
+    const IdPermutation permutation(size, 7);
+    std::vector<bool> seen(static_cast<size_t>(size));
+    for (int64_t i = 0; i < size; ++i) {
+      const int64_t id = permutation[i];
+      ASSERT_GE(id, 0);
+      ASSERT_LT(id, size);
+      ASSERT_FALSE(seen[static_cast<size_t>(id)]) << size << " " << id;
+      seen[static_cast<size_t>(id)] = true;
+    }
+  }
+}
+
+TEST(IdPermutationTest, IsThatOfItsSeed) {
+  const auto all = [](uint64_t seed) {
+    const IdPermutation permutation(1000, seed);
+    std::vector<int64_t> ids;
+    for (int64_t i = 0; i < 1000; ++i) ids.push_back(permutation[i]);
+    return ids;
+  };
+  EXPECT_EQ(all(1), all(1));
+  EXPECT_NE(all(1), all(2));
+  EXPECT_NE(all(1), all(uint64_t{1} << 32 | 1));
+}
+
+TEST(IdPermutationTest, EveryOrderOfFewIdsComesUp) {
+  std::set<std::vector<int64_t>> orders;
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
+    const IdPermutation permutation(4, seed);
+    orders.insert(
+        {permutation[0], permutation[1], permutation[2], permutation[3]});
+  }
+  EXPECT_EQ(orders.size(), 24u);
+}
+
+TEST(IdPermutationTest, TheFirstPositionsHaveIdsFromAllOver) {
+  const int64_t size = 1'000'000;
+  const IdPermutation permutation(size, 3);
+  constexpr int kBuckets = 100, kDrawn = 100'000;
+  std::vector<int> counts(kBuckets);
+  for (int64_t i = 0; i < kDrawn; ++i) {
+    ++counts[static_cast<size_t>(permutation[i] * kBuckets / size)];
+  }
+  double chi_squared = 0;
+  for (const int count : counts) {
+    chi_squared += std::pow(count - kDrawn / kBuckets, 2) * kBuckets / kDrawn;
+  }
+  // Bounds for 99 degrees of freedom; beyond these one time in some ten
+  // thousand.
+  EXPECT_GT(chi_squared, 45);
+  EXPECT_LT(chi_squared, 160);
+}
+
+TEST(IdPermutationTest, HugeRangesAreFine) {
+  const int64_t size = INT64_MAX;
+  const IdPermutation permutation(size, 3);
+  for (const int64_t i : {int64_t{0}, int64_t{1} << 40, size - 1}) {
+    EXPECT_GE(permutation[i], 0);
+    EXPECT_LT(permutation[i], size);
+  }
+}
+
 using testing::ElementsAre;
+
+TEST(ComputedFileTest, IdsCountOrFollowAnOrder) {
+  const auto file = NewIdFile("ids", 5, 3, std::nullopt);
+  std::vector<int64_t> ids(3);
+  const absl::Span<std::byte> bytes(reinterpret_cast<std::byte*>(ids.data()),
+                                    24);
+  ASSERT_TRUE(file->Read(0, bytes).ok());
+  EXPECT_THAT(ids, ElementsAre(5, 6, 7));
+  EXPECT_EQ(file->Info()->size_bytes, 24u);
+  EXPECT_TRUE(absl::IsDataLoss(file->Read(8, bytes)));
+  EXPECT_TRUE(absl::IsDataLoss(file->Read(UINT64_MAX, bytes)));
+  const IdPermutation order(10, 1);
+  ASSERT_TRUE(NewIdFile("ids", 5, 3, order)->Read(0, bytes).ok());
+  EXPECT_THAT(ids, ElementsAre(order[5], order[6], order[7]));
+}
+
+TEST(ComputedFileTest, AnyBytesOfIdsCanBeRead) {
+  const auto file = NewIdFile("ids", int64_t{1} << 40 | 7, 2, std::nullopt);
+  std::array<std::byte, 16> all;
+  ASSERT_TRUE(file->Read(0, absl::MakeSpan(all)).ok());
+  for (size_t begin = 0; begin <= 16; ++begin) {
+    for (size_t end = begin; end <= 16; ++end) {
+      std::vector<std::byte> some(end - begin);
+      ASSERT_TRUE(file->Read(begin, absl::MakeSpan(some)).ok());
+      EXPECT_TRUE(some.empty() ||
+                  std::memcmp(some.data(), &all[begin], some.size()) == 0);
+    }
+  }
+}
+
+TEST(ComputedFileTest, WhatIsPaddedIsAllOnes) {
+  const auto file = NewPaddedFile(io::NewMemoryFile("abcdef"), 3, 8);
+  const std::string expected = "abc\xff\xff\xff\xff\xff";
+  EXPECT_EQ(file->Info()->size_bytes, 8u);
+  for (size_t begin = 0; begin <= 8; ++begin) {
+    std::string some(8 - begin, '\0');
+    ASSERT_TRUE(file->Read(begin, absl::MakeSpan(
+                                      reinterpret_cast<std::byte*>(some.data()),
+                                      some.size()))
+                    .ok());
+    EXPECT_EQ(some, expected.substr(begin));
+  }
+  std::array<std::byte, 2> beyond;
+  EXPECT_TRUE(absl::IsDataLoss(file->Read(7, absl::MakeSpan(beyond))));
+}
+
+using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -286,4 +403,5 @@ TEST_F(IgbFormatTest, EdgesOfNodesThatAreNotThereAreRefused) {
 }
 
 }  // namespace
+
 }  // namespace hearth::ingest

@@ -8,7 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 #include "yaml-cpp/yaml.h"
 
 namespace hearth::ingest {

@@ -16,8 +16,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "engine/base/random.h"
-#include "engine/io/faulty_file_system.h"
-#include "engine/io/scratch_directory.h"
+#include "engine/io/testing/faults.h"
+#include "engine/io/testing/scratch_directory.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

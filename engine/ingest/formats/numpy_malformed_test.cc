@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/ingest/formats/import_dataset.h"
+#include "engine/ingest/formats/formats.h"
 #include "engine/io/file_system.h"
-#include "engine/store/numpy_folder.h"
+#include "engine/store/testing/numpy_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

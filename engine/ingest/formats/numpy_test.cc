@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "engine/base/random.h"
-#include "engine/ingest/formats/import_dataset.h"
+#include "engine/ingest/formats/formats.h"
 #include "engine/ingest/inspect/statistics.h"
-#include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
+#include "engine/io/testing/faults.h"
 #include "engine/store/dataset.h"
-#include "engine/store/numpy_folder.h"
+#include "engine/store/testing/numpy_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -9,7 +9,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "engine/ingest/parse/text_lines.h"
+#include "engine/ingest/parse/delimited_text.h"
 #include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/edge_source.h"
 #include "engine/ingest/source/import_context.h"
@@ -56,6 +56,12 @@ absl::StatusOr<std::unique_ptr<ArrayReader>> ReadTextIds(
 absl::StatusOr<std::unique_ptr<EdgeSource>> ReadTextEdges(
     ImportContext& context, const std::string& path, const EdgeEnds& ends,
     int64_t num_edges);
+
+/// Edges of a text, plain or compressed, of a source, a comma and a destination
+/// in each line, without a header; brought to a scratch file. INVALID_ARGUMENT
+/// naming the first line that is anything else or has an id out of range.
+absl::StatusOr<std::unique_ptr<EdgeSource>> ReadCsvEdges(
+    ImportContext& context, const std::string& path, const EdgeEnds& ends);
 
 }  // namespace hearth::ingest
 

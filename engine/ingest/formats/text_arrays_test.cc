@@ -12,10 +12,10 @@
 #include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/edge_source.h"
 #include "engine/ingest/source/import_context.h"
-#include "engine/io/atomic_file.h"
-#include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
-#include "engine/io/scratch_directory.h"
+#include "engine/io/testing/faults.h"
+#include "engine/io/testing/scratch_directory.h"
+#include "engine/io/whole_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

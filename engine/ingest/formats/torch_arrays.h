@@ -4,17 +4,28 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "engine/ingest/parse/pickle_value.h"
 #include "engine/ingest/parse/torch_file.h"
 #include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/import_context.h"
+#include "engine/ingest/source/source_graph.h"
 #include "engine/io/file_system.h"
 
-/// Numbers and arrays in files that torch.save wrote, such as split_dict.pt.
+/// Arrays in files that torch.save wrote.
 
 namespace hearth::ingest {
+
+/// The array that `value`, a part of the file's root or null, is: a tensor, or
+/// an array of numpy's within the pickle. "PATH: NAME" in messages, PATH alone
+/// if `name` is empty. May outlive `file`. INVALID_ARGUMENT for anything else.
+absl::StatusOr<std::unique_ptr<ArrayReader>> OpenTorchValue(
+    const TorchFile& file, const PickleValue* value,
+    absl::string_view name = "");
+
+/// Numbers and arrays in files that torch.save wrote, such as split_dict.pt.
 
 /// The file at `path`. INVALID_ARGUMENT if there is none; else as
 /// TorchFile::Open.
@@ -32,6 +43,13 @@ absl::StatusOr<std::unique_ptr<ArrayReader>> OpenTorchArray(
 /// something: 1 or more. INVALID_ARGUMENT naming the key for anything else.
 absl::StatusOr<int64_t> ReadTorchCount(const TorchFile& file,
                                        absl::string_view key);
+
+/// Opens split_idx.pth in `folder` as the split of the only nodes of `graph`: a
+/// dictionary of tensors, or of numpy's arrays, train, valid and test. Where
+/// there is no test but a test-dev, that is taken, and noted. INVALID_ARGUMENT
+/// or DATA_LOSS, naming the file, for anything else.
+absl::Status OpenTorchSplit(io::FileSystem& files, const std::string& folder,
+                            SourceGraph& graph);
 
 }  // namespace hearth::ingest
 

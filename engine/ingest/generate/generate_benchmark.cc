@@ -10,7 +10,7 @@
 #include "engine/ingest/generate/generate_options.h"
 #include "engine/ingest/generate/generated_classes.h"
 #include "engine/ingest/generate/generated_edges.h"
-#include "engine/ingest/generate/generated_features.h"
+#include "engine/ingest/generate/generated_graph.h"
 
 namespace hearth::ingest {
 namespace {

@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "absl/status/status.h"
-#include "engine/store/dtype.h"
+#include "engine/store/array_type.h"
 
 namespace hearth::ingest {
 

@@ -10,7 +10,6 @@
 #include <variant>
 #include <vector>
 
-#include "engine/ingest/generate/rmat_recursion.h"
 #include "gtest/gtest.h"
 
 namespace hearth::ingest {

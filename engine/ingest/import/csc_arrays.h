@@ -4,15 +4,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/edge_source.h"
+#include "engine/ingest/source/import_context.h"
 #include "engine/io/file_system.h"
+#include "engine/store/array_type.h"
 #include "engine/store/array_writer.h"
-#include "engine/store/dtype.h"
+#include "engine/store/manifest.h"
 
 namespace hearth::ingest {
 
@@ -52,6 +56,25 @@ class CscWriter {
   bool narrow_ = false;
   std::vector<int32_t> narrowed_;
 };
+
+/// An array that the import wrote to `folder`, or registered, checked as it is
+/// read: what is made of it goes into the dataset, whose checksums would make
+/// damage look right.
+absl::StatusOr<std::unique_ptr<ArrayReader>> OpenWritten(
+    io::FileSystem& files, const std::string& folder,
+    const store::ArrayFile& array);
+
+/// OK if both are integer arrays of one dimension, indptr of one element more
+/// than there are destinations.
+absl::Status CheckCscHeaders(const ArrayReader& indptr,
+                             const ArrayReader& indices, const EdgeEnds& ends);
+
+/// Copies a topology that is in CSC already, checking that indptr begins with
+/// 0, never descends and ends with the number of edges, and that every id is
+/// in range. REQUIRES: CheckCscHeaders.
+absl::StatusOr<CscArrays> CopyCsc(ImportContext& context, ArrayReader& indptr,
+                                  ArrayReader& indices, const EdgeEnds& ends,
+                                  const store::ArrayPlace& place);
 
 }  // namespace hearth::ingest
 

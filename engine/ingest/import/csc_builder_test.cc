@@ -10,10 +10,9 @@
 #include <vector>
 
 #include "engine/base/random.h"
-#include "engine/ingest/import/bucket_sorter.h"
-#include "engine/io/atomic_file.h"
-#include "engine/io/faulty_file_system.h"
-#include "engine/io/scratch_directory.h"
+#include "engine/io/testing/faults.h"
+#include "engine/io/testing/scratch_directory.h"
+#include "engine/io/whole_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -10,8 +10,8 @@
 #include "engine/ingest/import/feature_import.h"
 #include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/source_graph.h"
+#include "engine/store/array_type.h"
 #include "engine/store/array_writer.h"
-#include "engine/store/dtype.h"
 #include "engine/store/manifest.h"
 
 /// Features for types of nodes that have none: the means of their neighbors'.

@@ -7,20 +7,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 #include "engine/ingest/import/csc_arrays.h"
 #include "engine/ingest/import/edge_import.h"
 #include "engine/ingest/import/feature_import.h"
-#include "engine/ingest/import/feature_writer.h"
-#include "engine/ingest/import/id_import.h"
 #include "engine/ingest/import/label_import.h"
-#include "engine/ingest/import/split_import.h"
-#include "engine/ingest/inspect/labeled_feature_scan.h"
+#include "engine/ingest/import/node_import.h"
+#include "engine/ingest/inspect/feature_scan.h"
 #include "engine/ingest/source/array_reader.h"
-#include "engine/ingest/source/row_source.h"
 #include "engine/io/file_system.h"
-#include "engine/store/array_header.h"
-#include "engine/store/dtype.h"
+#include "engine/store/array_type.h"
+#include "engine/store/npy.h"
 
 namespace hearth::ingest {
 namespace {

@@ -11,18 +11,16 @@
 #include "engine/base/byte_size.h"
 #include "engine/base/clock.h"
 #include "engine/base/sha256.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 #include "engine/base/version.h"
 #include "engine/ingest/import/edge_import.h"
 #include "engine/ingest/import/feature_fill.h"
 #include "engine/ingest/import/graph_writer.h"
-#include "engine/ingest/import/kept_parts.h"
-#include "engine/ingest/import/reverse_types.h"
+#include "engine/ingest/import/resumption.h"
 #include "engine/ingest/import/source_checks.h"
 #include "engine/ingest/inspect/graph_scan.h"
 #include "engine/ingest/inspect/statistics.h"
-#include "engine/ingest/source/noting_file_system.h"
-#include "engine/io/atomic_file.h"
+#include "engine/io/whole_file.h"
 
 // Protocol:
 // 1. Remove what lies in the unfinished folder, but for parts that an earlier

@@ -3,19 +3,17 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 #include "engine/ingest/import/csc_arrays.h"
-#include "engine/ingest/import/csc_copy.h"
 #include "engine/ingest/import/feature_import.h"
-#include "engine/ingest/import/id_import.h"
 #include "engine/ingest/import/label_import.h"
-#include "engine/ingest/import/split_import.h"
+#include "engine/ingest/import/node_import.h"
 #include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/edge_source.h"
-#include "engine/store/array_header.h"
+#include "engine/store/array_type.h"
 #include "engine/store/array_writer.h"
-#include "engine/store/dtype.h"
-#include "engine/store/row_checksums.h"
+#include "engine/store/feature_rows.h"
+#include "engine/store/npy.h"
 
 namespace hearth::ingest {
 namespace {

@@ -3,11 +3,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/ingest/inspect/statistics.h"
-#include "engine/store/dtype.h"
+#include "engine/ingest/source/array_reader.h"
+#include "engine/io/file_system.h"
+#include "engine/store/array_type.h"
+#include "engine/store/manifest.h"
 
 namespace hearth::ingest {
 
@@ -79,6 +86,31 @@ class FeatureScan {
   bool saw_label_ = false;
   std::vector<uint32_t> constant_columns_;
   SuspectColumns suspects_;
+};
+
+/// A FeatureScan that reads the labels of its rows. Single-owner.
+class LabeledFeatureScan {
+ public:
+  /// Scans rows of `num_columns` features of type `dtype`, those of `nodes`,
+  /// whose labels are in `folder` already.
+  static absl::StatusOr<std::unique_ptr<LabeledFeatureScan>> Create(
+      io::FileSystem& files, const std::string& folder,
+      const store::NodeTypeEntry& nodes, store::DType dtype,
+      int64_t num_columns);
+
+  /// The next rows, as they are stored.
+  absl::Status Add(const RowBlock& rows);
+
+  const FeatureScan& scan() const { return scan_; }
+
+ private:
+  LabeledFeatureScan(store::DType dtype, int64_t num_columns)
+      : scan_(dtype, num_columns) {}
+
+  FeatureScan scan_;
+  /// Null without classes.
+  std::unique_ptr<ArrayReader> classes_;
+  std::vector<int32_t> labels_;
 };
 
 }  // namespace hearth::ingest

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "engine/store/dtype.h"
+#include "engine/store/array_type.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -4,9 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "engine/base/status_macros.h"
-#include "engine/io/atomic_file.h"
-#include "engine/store/sealed_json.h"
+#include "engine/base/status.h"
+#include "engine/io/whole_file.h"
 #include "engine/store/strict_json.h"
 #include "nlohmann/json.hpp"
 

@@ -4,10 +4,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_replace.h"
-#include "engine/io/atomic_file.h"
 #include "engine/io/file_system.h"
-#include "engine/io/scratch_directory.h"
-#include "engine/store/sealed_json.h"
+#include "engine/io/testing/scratch_directory.h"
+#include "engine/io/whole_file.h"
+#include "engine/store/strict_json.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"

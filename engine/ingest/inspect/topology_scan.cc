@@ -7,14 +7,89 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "engine/base/byte_size.h"
-#include "engine/base/status_macros.h"
-#include "engine/ingest/inspect/degree_counts.h"
-#include "engine/ingest/inspect/id_stream.h"
+#include "engine/base/status.h"
 #include "engine/ingest/source/array_reader.h"
 #include "engine/io/file_system.h"
-#include "engine/store/label_kind.h"
+#include "engine/store/labels.h"
 
 namespace hearth::ingest {
+
+namespace {
+
+// Small beside an import's least memory limit.
+constexpr uint64_t kLowDegrees = 1 << 12;
+
+}  // namespace
+
+void DegreeCounts::Add(uint64_t degree) {
+  ++num_nodes_;
+  num_edges_ += degree;
+  if (degree >= kLowDegrees) {
+    ++high_[degree];
+    return;
+  }
+  if (degree >= low_.size()) low_.resize(degree + 1);
+  ++low_[degree];
+}
+
+uint64_t DegreeCounts::NumOf(uint64_t degree) const {
+  if (degree < low_.size()) return low_[degree];
+  const auto found = high_.find(degree);
+  return found == high_.end() ? 0 : found->second;
+}
+
+double DegreeCounts::Mean() const {
+  if (num_nodes_ == 0) return 0;
+  return static_cast<double>(num_edges_) / static_cast<double>(num_nodes_);
+}
+
+uint64_t DegreeCounts::Percentile(uint64_t percent) const {
+  if (num_nodes_ == 0) return 0;
+  // Rounded up, without the product that could overflow.
+  const uint64_t wanted =
+      num_nodes_ / 100 * percent + (num_nodes_ % 100 * percent + 99) / 100;
+  uint64_t seen = 0;
+  for (uint64_t degree = 0; degree < low_.size(); ++degree) {
+    seen += low_[degree];
+    if (seen >= wanted) return degree;
+  }
+  for (const auto& [degree, count] : high_) {
+    seen += count;
+    if (seen >= wanted) return degree;
+  }
+  return high_.rbegin()->first;
+}
+
+namespace {
+
+constexpr int64_t kBlockIds = 4096;
+
+}  // namespace
+
+absl::StatusOr<IdStream> IdStream::Open(io::FileSystem& files,
+                                        const std::string& path) {
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<ArrayReader> ids,
+                          ArrayReader::OpenNpy(files, path));
+  IdStream stream(std::move(ids));
+  HEARTH_RETURN_IF_ERROR(stream.ReadBlock());
+  return stream;
+}
+
+absl::Status IdStream::Next() {
+  ++at_;
+  return at_ < block_.size() ? absl::OkStatus() : ReadBlock();
+}
+
+absl::Status IdStream::ReadBlock() {
+  const int64_t left = ids_->header().NumElements() - num_read_;
+  block_.resize(static_cast<size_t>(std::min(left, kBlockIds)));
+  at_ = 0;
+  if (block_.empty()) return absl::OkStatus();
+  HEARTH_RETURN_IF_ERROR(ids_->ReadInts(num_read_, absl::MakeSpan(block_)));
+  num_read_ += static_cast<int64_t>(block_.size());
+  return absl::OkStatus();
+}
+
 namespace {
 
 constexpr uint64_t kMaxBlockBytes = 2 << 20;

@@ -3,18 +3,68 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/ingest/inspect/statistics.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/import_context.h"
+#include "engine/io/file_system.h"
 #include "engine/store/manifest.h"
 
 namespace hearth::ingest {
+
+/// Counts the nodes of each degree, exactly. Small whatever the graph: degrees
+/// that are far apart are few, as edges are. Single-owner.
+class DegreeCounts {
+ public:
+  void Add(uint64_t degree);
+
+  /// Nodes of that degree.
+  uint64_t NumOf(uint64_t degree) const;
+  /// 0 without nodes.
+  double Mean() const;
+  /// The least degree that `percent` of 100 nodes do not exceed; 0 without
+  /// nodes. 0 < percent <= 100.
+  uint64_t Percentile(uint64_t percent) const;
+
+ private:
+  uint64_t num_nodes_ = 0;
+  uint64_t num_edges_ = 0;
+  /// Counts of degrees below 2^12.
+  std::vector<uint64_t> low_;
+  std::map<uint64_t, uint64_t> high_;
+};
+
+/// Reads the ids of a stored split, one by one. Single-owner.
+class IdStream {
+ public:
+  /// At the first id of the .npy file at `path`.
+  static absl::StatusOr<IdStream> Open(io::FileSystem& files,
+                                       const std::string& path);
+
+  bool AtEnd() const { return at_ == block_.size(); }
+  /// REQUIRES: !AtEnd().
+  int64_t id() const { return block_[at_]; }
+  absl::Status Next();
+
+ private:
+  explicit IdStream(std::unique_ptr<ArrayReader> ids) : ids_(std::move(ids)) {}
+
+  absl::Status ReadBlock();
+
+  std::unique_ptr<ArrayReader> ids_;
+  int64_t num_read_ = 0;
+  std::vector<int64_t> block_;
+  size_t at_ = 0;
+};
 
 /// Counts what is in the stored edges of a dataset, one type after the other,
 /// reading each from one end to the other. What needs memory for each node is

@@ -1,24 +1,81 @@
 #include "engine/ingest/inspect/verify.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "engine/base/clock.h"
 #include "engine/base/crc32c.h"
-#include "engine/base/status_macros.h"
-#include "engine/ingest/inspect/damage_list.h"
+#include "engine/base/status.h"
 #include "engine/ingest/inspect/statistics.h"
 #include "engine/io/aligned_memory.h"
-#include "engine/io/atomic_file.h"
+#include "engine/io/whole_file.h"
 #include "engine/pipeline/pipeline.h"
 #include "engine/store/block_checksums.h"
 #include "engine/store/manifest.h"
-#include "engine/store/scan_array.h"
+#include "engine/store/stored_array.h"
+
+namespace hearth::ingest {
+
+/// The damage that a verification found: the first findings in words, and a
+/// count of the rest. Thread-compatible.
+class DamageList {
+ public:
+  static constexpr size_t kMaxListed = 20;
+
+  /// "`what`": a file, what of it, and why.
+  void Add(std::string what) {
+    ++count_;
+    if (listed_.size() < kMaxListed) listed_.push_back(std::move(what));
+  }
+
+  /// Adds what the status says if that is damage: a file that is missing, too
+  /// short, unreadable or does not match. Other errors are returned.
+  absl::Status AddIfDamage(const absl::Status& status);
+
+  /// All of `other`, behind what is here.
+  void Append(DamageList other);
+
+  bool empty() const { return count_ == 0; }
+
+  /// DATA_LOSS that names `path` and all; OK if there is nothing.
+  absl::Status ToStatus(const std::string& path) const;
+
+ private:
+  uint64_t count_ = 0;
+  std::vector<std::string> listed_;
+};
+
+absl::Status DamageList::AddIfDamage(const absl::Status& status) {
+  const bool is_damage = absl::IsDataLoss(status) || absl::IsNotFound(status) ||
+                         absl::IsUnavailable(status);
+  if (!is_damage) return status;
+  Add(std::string(status.message()));
+  return absl::OkStatus();
+}
+
+void DamageList::Append(DamageList other) {
+  for (std::string& what : other.listed_) {
+    if (listed_.size() < kMaxListed) listed_.push_back(std::move(what));
+  }
+  count_ += other.count_;
+}
+
+absl::Status DamageList::ToStatus(const std::string& path) const {
+  if (empty()) return absl::OkStatus();
+  const uint64_t unlisted = count_ - listed_.size();
+  return absl::DataLossError(absl::StrCat(
+      path, ": ", count_, count_ == 1 ? " part is" : " parts are",
+      " damaged: ", absl::StrJoin(listed_, "; "),
+      unlisted > 0 ? absl::StrCat("; and ", unlisted, " more") : ""));
+}
 
 // An array is read in chunks of whole blocks by two threads, so that the disk
 // has the next request while a chunk is checked. Each chunk is read with what
@@ -26,7 +83,6 @@
 // An array of one chunk is read on the caller's thread: a dataset of many types
 // has hundreds of them.
 
-namespace hearth::ingest {
 namespace {
 
 constexpr uint64_t kChunkBytes = 4 << 20;

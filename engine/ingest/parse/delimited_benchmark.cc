@@ -10,10 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "benchmark/benchmark.h"
 #include "engine/base/random.h"
-#include "engine/ingest/parse/delimited.h"
-#include "engine/ingest/parse/text_lines.h"
-#include "engine/ingest/parse/zip_builder.h"
-#include "engine/io/memory_file.h"
+#include "engine/ingest/parse/delimited_text.h"
+#include "engine/ingest/parse/testing/zip_builder.h"
+#include "engine/io/file_system.h"
 
 namespace hearth::ingest {
 namespace {

@@ -2,20 +2,122 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "engine/base/status_macros.h"
-#include "engine/ingest/parse/pickle_arguments.h"
-#include "engine/store/shape.h"
+#include "engine/base/status.h"
+#include "engine/ingest/parse/pickle_value.h"
+#include "engine/store/array_type.h"
 
 namespace hearth::ingest {
+
+absl::StatusOr<PickleValue*> PickleArena::New(
+    decltype(PickleValue::data) data) {
+  if (--values_left_ < 0) {
+    return absl::ResourceExhaustedError("has too many values to be read");
+  }
+  tree_.values.push_back({std::move(data)});
+  return &tree_.values.back();
+}
+
+absl::Status PickleArena::Charge(uint64_t count) {
+  if (count > bytes_left_) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("has strings and arrays that take ", count - bytes_left_,
+                     " bytes more than are read"));
+  }
+  bytes_left_ -= count;
+  return absl::OkStatus();
+}
+
+PickleTree PickleArena::Release(const PickleValue* root) {
+  tree_.root = root;
+  return std::move(tree_);
+}
+
+/// Takes apart what a pickle gives its functions. Errors are INVALID_ARGUMENT
+/// "gets ..." and leave the function's name to the caller.
+
+using Arguments = absl::Span<const PickleValue* const>;
+
+/// INVALID_ARGUMENT: `what`.
+absl::Status Refused(absl::string_view what);
+
+/// The items of `value`, a tuple of `least` to `most`.
+absl::StatusOr<Arguments> TupleOf(const PickleValue& value, size_t least,
+                                  size_t most);
+
+/// `value` as a T, which `wanted` calls by name.
+template <typename T>
+absl::StatusOr<const T*> Need(const PickleValue& value,
+                              absl::string_view wanted) {
+  const auto* const found = value.As<T>();
+  if (found == nullptr) {
+    return Refused(absl::StrCat("gets ", value.KindName(), " where ", wanted,
+                                " should be"));
+  }
+  return found;
+}
+
+/// An int that is not negative.
+absl::StatusOr<int64_t> NeedCount(const PickleValue& value);
+
+/// A tuple of counts: a shape or strides.
+absl::StatusOr<std::vector<int64_t>> NeedCounts(const PickleValue& value);
+
+namespace {
+
+// numpy's own limit on dimensions is 64.
+constexpr size_t kMaxDimensions = 64;
+
+}  // namespace
+
+absl::Status Refused(absl::string_view what) {
+  return absl::InvalidArgumentError(what);
+}
+
+absl::StatusOr<Arguments> TupleOf(const PickleValue& value, size_t least,
+                                  size_t most) {
+  const auto* const tuple = value.As<PickleTuple>();
+  if (tuple == nullptr || tuple->items.size() < least ||
+      tuple->items.size() > most) {
+    return Refused("gets arguments that its writers never give it");
+  }
+  return Arguments(tuple->items);
+}
+
+absl::StatusOr<int64_t> NeedCount(const PickleValue& value) {
+  HEARTH_ASSIGN_OR_RETURN(const int64_t* number,
+                          Need<int64_t>(value, "a count"));
+  if (*number < 0) return Refused(absl::StrCat("gets a count of ", *number));
+  return *number;
+}
+
+absl::StatusOr<std::vector<int64_t>> NeedCounts(const PickleValue& value) {
+  HEARTH_ASSIGN_OR_RETURN(const auto* tuple,
+                          Need<PickleTuple>(value, "a tuple of counts"));
+  if (tuple->items.size() > kMaxDimensions) {
+    return Refused(absl::StrCat("gets ", tuple->items.size(), " dimensions"));
+  }
+  std::vector<int64_t> counts;
+  for (const PickleValue* item : tuple->items) {
+    HEARTH_ASSIGN_OR_RETURN(const int64_t count, NeedCount(*item));
+    counts.push_back(count);
+  }
+  return counts;
+}
+
 namespace {
 
 absl::Status ChargeShape(PickleArena& arena,

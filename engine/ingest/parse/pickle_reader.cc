@@ -1,21 +1,138 @@
 #include "engine/ingest/parse/pickle_reader.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "engine/base/status_annotate.h"
-#include "engine/base/status_macros.h"
-#include "engine/ingest/parse/named_status.h"
-#include "engine/ingest/parse/pickle_arena.h"
+#include "absl/types/span.h"
+#include "engine/base/status.h"
+#include "engine/ingest/parse/byte_stream.h"
 #include "engine/ingest/parse/pickle_calls.h"
-#include "engine/ingest/parse/pickle_input.h"
-#include "engine/ingest/parse/pickle_walk.h"
+#include "engine/ingest/parse/pickle_value.h"
+#include "engine/io/file_system.h"
+
+namespace hearth::ingest {
+
+/// Reads a pickle's bytes in order, 64 KiB at a time. Single-owner.
+class PickleInput {
+ public:
+  /// From `begin` to at most `limit` bytes after it. `file` must outlive this.
+  static absl::StatusOr<PickleInput> Open(io::ReadableFile& file,
+                                          uint64_t begin, uint64_t limit);
+
+  /// Offset in the file of the next byte.
+  uint64_t position() const { return next_ - (buffer_.size() - used_); }
+
+  /// DATA_LOSS where the file ends, RESOURCE_EXHAUSTED at the limit.
+  absl::StatusOr<uint8_t> TakeByte();
+  /// A little-endian number of `count` <= 8 bytes.
+  absl::StatusOr<uint64_t> TakeNumber(size_t count);
+  /// Checked against the file's size before memory is taken.
+  absl::StatusOr<std::string> TakeBytes(uint64_t count);
+  /// Up to a newline, which is taken and left out; at most 256 bytes.
+  absl::StatusOr<std::string> TakeLine();
+
+ private:
+  PickleInput(io::ReadableFile& file, uint64_t begin, uint64_t end,
+              uint64_t file_size)
+      : file_(&file), next_(begin), end_(end), file_size_(file_size) {}
+
+  absl::Status CheckLeft(uint64_t count) const;
+  absl::Status Fill();
+
+  io::ReadableFile* file_;
+  std::vector<std::byte> buffer_;
+  size_t used_ = 0;
+  /// Offset in the file after the buffer.
+  uint64_t next_;
+  uint64_t end_;
+  uint64_t file_size_;
+};
+
+namespace {
+
+constexpr uint64_t kBufferBytes = 64 << 10;
+constexpr size_t kMaxLineBytes = 256;
+
+}  // namespace
+
+absl::StatusOr<PickleInput> PickleInput::Open(io::ReadableFile& file,
+                                              uint64_t begin, uint64_t limit) {
+  HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file.Info());
+  const uint64_t start = std::min(begin, info.size_bytes);
+  const uint64_t end = start + std::min(limit, info.size_bytes - start);
+  return PickleInput(file, start, end, info.size_bytes);
+}
+
+absl::Status PickleInput::CheckLeft(uint64_t count) const {
+  if (count <= end_ - position()) return absl::OkStatus();
+  if (end_ == file_size_) {
+    return absl::DataLossError(
+        absl::StrCat("is truncated: the pickle goes on after byte ", end_));
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat("has a pickle that goes on after byte ", end_,
+                   ", the most that is read"));
+}
+
+absl::Status PickleInput::Fill() {
+  HEARTH_RETURN_IF_ERROR(CheckLeft(1));
+  buffer_.resize(std::min(kBufferBytes, end_ - next_));
+  used_ = 0;
+  HEARTH_RETURN_IF_ERROR(file_->Read(next_, absl::MakeSpan(buffer_)));
+  next_ += buffer_.size();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint8_t> PickleInput::TakeByte() {
+  if (used_ == buffer_.size()) HEARTH_RETURN_IF_ERROR(Fill());
+  return std::to_integer<uint8_t>(buffer_[used_++]);
+}
+
+absl::StatusOr<uint64_t> PickleInput::TakeNumber(size_t count) {
+  uint64_t value = 0;
+  for (size_t i = 0; i < count; ++i) {
+    HEARTH_ASSIGN_OR_RETURN(const uint64_t byte, TakeByte());
+    value |= byte << (8 * i);
+  }
+  return value;
+}
+
+absl::StatusOr<std::string> PickleInput::TakeBytes(uint64_t count) {
+  HEARTH_RETURN_IF_ERROR(CheckLeft(count));
+  std::string bytes(count, '\0');
+  const auto out =
+      absl::MakeSpan(reinterpret_cast<std::byte*>(bytes.data()), bytes.size());
+  const size_t buffered = std::min<uint64_t>(count, buffer_.size() - used_);
+  std::copy_n(buffer_.begin() + static_cast<std::ptrdiff_t>(used_), buffered,
+              out.begin());
+  used_ += buffered;
+  HEARTH_RETURN_IF_ERROR(file_->Read(next_, out.subspan(buffered)));
+  next_ += count - buffered;
+  return bytes;
+}
+
+absl::StatusOr<std::string> PickleInput::TakeLine() {
+  std::string line;
+  while (true) {
+    HEARTH_ASSIGN_OR_RETURN(const uint8_t byte, TakeByte());
+    if (byte == '\n') return line;
+    if (line.size() == kMaxLineBytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("has a name of more than ", kMaxLineBytes,
+                       " bytes at byte ", position()));
+    }
+    line.push_back(static_cast<char>(byte));
+  }
+}
 
 // A pickle is a program for a stack machine with a memo (Python's
 // pickletools.py describes each opcode). Those that neither torch.save nor
@@ -23,7 +140,6 @@
 // most one thing on the stack, the mark stack or the memo, so the limit on
 // opcodes bounds all three.
 
-namespace hearth::ingest {
 namespace {
 
 constexpr uint64_t kMaxProtocol = 5;

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "engine/io/memory_file.h"
+#include "engine/io/file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

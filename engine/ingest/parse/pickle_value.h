@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "engine/store/npy.h"
 
@@ -120,6 +121,14 @@ struct PickleTree {
   std::deque<PickleValue> values;
   const PickleValue* root = nullptr;
 };
+
+/// Checks that whoever walks the values below `root` comes to an end soon: no
+/// cycles, at most `max_depth` containers within one another (both
+/// INVALID_ARGUMENT), and at most `max_walk` values where one that is used
+/// twice counts twice (RESOURCE_EXHAUSTED). And that the keys of each
+/// dictionary are scalars, no two the same (INVALID_ARGUMENT).
+absl::Status CheckWalk(const PickleValue& root, int max_depth,
+                       int64_t max_walk);
 
 }  // namespace hearth::ingest
 

@@ -13,8 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "engine/base/status_macros.h"
-#include "engine/store/shape.h"
+#include "engine/base/status.h"
+#include "engine/store/array_type.h"
 
 // torch/serialization.py. The zip format: FOLDER/data.pkl, FOLDER/data/KEY for
 // each storage, and FOLDER/byteorder in newer files. The old format: pickles of

@@ -8,8 +8,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "engine/ingest/parse/zip_builder.h"
-#include "engine/io/memory_file.h"
+#include "engine/ingest/parse/testing/zip_builder.h"
+#include "engine/io/file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/io/faulty_file_system.h"
-#include "engine/store/numpy_folder.h"
+#include "engine/io/testing/faults.h"
+#include "engine/store/testing/numpy_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -2,8 +2,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/byte_size.h"
-#include "engine/base/status_macros.h"
-#include "engine/io/atomic_file.h"
+#include "engine/base/status.h"
+#include "engine/io/whole_file.h"
 
 namespace hearth::ingest {
 

@@ -1,13 +1,16 @@
 #include "engine/ingest/source/source_graph.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <set>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 
 namespace hearth::ingest {
+
 namespace {
 
 /// INVALID_ARGUMENT if the name is empty or among `seen`, where it is added.
@@ -117,6 +120,21 @@ void SourceGraph::TakeFeaturesAsBFloat16() {
     transforms.push_back(
         absl::StrCat(some.features->name(), ": uint16 taken as bfloat16"));
   }
+}
+
+std::string FilePrefixes::New(const std::string& type) {
+  std::string prefix = type;
+  for (char& c : prefix) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '-') {
+      c = '_';
+    }
+  }
+  prefix.resize(std::min<size_t>(prefix.size(), 100));
+  std::string unique = prefix;
+  for (int i = 2; !taken_.insert(unique).second; ++i) {
+    unique = absl::StrCat(prefix, "-", i);
+  }
+  return unique;
 }
 
 }  // namespace hearth::ingest

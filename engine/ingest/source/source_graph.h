@@ -5,13 +5,14 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/edge_source.h"
-#include "engine/store/label_kind.h"
+#include "engine/store/labels.h"
 
 namespace hearth::ingest {
 
@@ -88,6 +89,18 @@ struct SourceGraph {
 
   /// Takes features that are uint16 as bfloat16, and says so in `transforms`.
   void TakeFeaturesAsBFloat16();
+};
+
+/// Gives the prefixes that the names of each type's files begin with.
+/// Single-owner.
+class FilePrefixes {
+ public:
+  /// The type's name, with what no file name should have replaced; unlike all
+  /// before.
+  std::string New(const std::string& type);
+
+ private:
+  std::set<std::string> taken_;
 };
 
 }  // namespace hearth::ingest

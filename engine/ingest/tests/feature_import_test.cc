@@ -8,14 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "engine/ingest/formats/import_dataset.h"
+#include "engine/ingest/formats/formats.h"
 #include "engine/ingest/import/import_graph.h"
-#include "engine/ingest/import/non_finite.h"
+#include "engine/ingest/import/import_options.h"
 #include "engine/io/file_system.h"
+#include "engine/store/array_type.h"
 #include "engine/store/dataset.h"
-#include "engine/store/dtype.h"
-#include "engine/store/float16.h"
-#include "engine/store/numpy_folder.h"
+#include "engine/store/testing/numpy_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -6,16 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "engine/ingest/formats/import_dataset.h"
+#include "engine/ingest/formats/formats.h"
 #include "engine/ingest/import/import_graph.h"
-#include "engine/ingest/import/non_finite.h"
+#include "engine/ingest/import/import_options.h"
 #include "engine/ingest/inspect/statistics.h"
-#include "engine/ingest/tests/small_graphs.h"
-#include "engine/io/atomic_file.h"
+#include "engine/ingest/tests/small_graphs_fixture.h"
 #include "engine/io/file_system.h"
-#include "engine/store/label_kind.h"
+#include "engine/io/whole_file.h"
+#include "engine/store/labels.h"
 #include "engine/store/manifest.h"
-#include "engine/store/numpy_folder.h"
+#include "engine/store/testing/numpy_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -11,20 +11,18 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "engine/ingest/formats/import_dataset.h"
+#include "engine/ingest/formats/formats.h"
 #include "engine/ingest/import/import_options.h"
-#include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
-#include "engine/io/scratch_directory.h"
+#include "engine/io/testing/faults.h"
+#include "engine/io/testing/scratch_directory.h"
+#include "engine/store/array_type.h"
 #include "engine/store/dataset.h"
-#include "engine/store/dtype.h"
-#include "engine/store/float16.h"
 #include "engine/store/manifest.h"
-#include "engine/store/residency.h"
 #include "engine/store/topology.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/fixtures/hetero_graph.h"
+#include "tests/fixtures/graphs.h"
 
 namespace hearth::ingest {
 namespace {

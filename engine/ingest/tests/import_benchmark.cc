@@ -20,13 +20,12 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "benchmark/benchmark.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 #include "engine/ingest/formats/formats.h"
-#include "engine/ingest/formats/import_dataset.h"
 #include "engine/ingest/import/import_graph.h"
 #include "engine/ingest/source/import_context.h"
 #include "engine/io/file_system.h"
-#include "engine/store/dtype.h"
+#include "engine/store/array_type.h"
 #include "engine/store/npy.h"
 
 namespace hearth::ingest {

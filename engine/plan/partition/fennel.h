@@ -1,13 +1,114 @@
 #ifndef HEARTH_ENGINE_PLAN_PARTITION_FENNEL_H_
 #define HEARTH_ENGINE_PLAN_PARTITION_FENNEL_H_
 
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
-#include "engine/plan/partition/part_counts.h"
-#include "engine/plan/partition/penalty_tree.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/base/status.h"
+#include "engine/io/aligned_memory.h"
+#include "engine/store/topology.h"
 
 namespace hearth::plan {
+
+/// Parts that one level of partitioning makes, at most: the square root of all.
+inline constexpr int kMaxLevelParts = 256;
+
+/// How many neighbors of one node are in each part of a level. Costs what the
+/// parts cost that are met, not what there are. Single-owner.
+class PartCounts {
+ public:
+  void Add(int part, int64_t count = 1) {
+    counts_[static_cast<size_t>(part)] += count;
+    met_[static_cast<size_t>(part) / 64] |= uint64_t{1} << (part % 64);
+  }
+
+  int64_t operator[](int part) const {
+    return counts_[static_cast<size_t>(part)];
+  }
+
+  /// Calls `visit(part, count)` for the parts that were met, ascending.
+  template <typename Visit>
+  void ForEach(Visit visit) const {
+    for (int word = 0; word < kMaxLevelParts / 64; ++word) {
+      for (uint64_t left = met_[static_cast<size_t>(word)]; left != 0;
+           left &= left - 1) {
+        const int part = word * 64 + std::countr_zero(left);
+        visit(part, counts_[static_cast<size_t>(part)]);
+      }
+    }
+  }
+
+  /// All are 0.
+  void Clear() {
+    ForEach(
+        [this](int part, int64_t) { counts_[static_cast<size_t>(part)] = 0; });
+    met_ = {};
+  }
+
+ private:
+  std::array<int64_t, kMaxLevelParts> counts_ = {};
+  // A bit for each part.
+  std::array<uint64_t, kMaxLevelParts / 64> met_ = {};
+};
+
+/// A penalty for each part, and the part with the lowest one, of equal ones the
+/// first. A tournament: a change costs the logarithm of the parts.
+/// Single-owner.
+class PenaltyTree {
+ public:
+  /// The penalty of a part that takes no more nodes.
+  static constexpr double kClosed = std::numeric_limits<double>::infinity();
+
+  /// All are closed. REQUIRES: parts > 0.
+  explicit PenaltyTree(int parts)
+      : leaves_(std::bit_ceil(static_cast<size_t>(parts))),
+        penalties_(leaves_, kClosed),
+        winners_(2 * leaves_) {
+    for (size_t leaf = 0; leaf < leaves_; ++leaf) {
+      winners_[leaves_ + leaf] = static_cast<int>(leaf);
+    }
+    for (size_t at = leaves_ - 1; at > 0; --at) winners_[at] = Winner(at);
+  }
+
+  void Set(int part, double penalty) {
+    penalties_[static_cast<size_t>(part)] = penalty;
+    for (size_t at = (leaves_ + static_cast<size_t>(part)) / 2; at > 0;
+         at /= 2) {
+      winners_[at] = Winner(at);
+    }
+  }
+
+  double operator[](int part) const {
+    return penalties_[static_cast<size_t>(part)];
+  }
+
+  /// The first part with the lowest penalty.
+  int lowest() const { return winners_[1]; }
+
+ private:
+  // The one of the two below with the lower penalty.
+  int Winner(size_t at) const {
+    const int left = winners_[2 * at];
+    const int right = winners_[2 * at + 1];
+    return penalties_[static_cast<size_t>(left)] <=
+                   penalties_[static_cast<size_t>(right)]
+               ? left
+               : right;
+  }
+
+  size_t leaves_;
+  std::vector<double> penalties_;
+  // A tree in an array: node i stands above 2i and 2i + 1; 1 is the root.
+  std::vector<int> winners_;
+};
 
 /// The graph of a level, and the parts to make of it.
 struct FennelInput {
@@ -64,6 +165,100 @@ class Fennel {
   PenaltyTree penalties_;
   PenaltyTree training_penalties_;
 };
+
+/// A Bloom filter for the nodes of each part (OUTRE, section 5.2), for
+/// PartCapacity nodes and a rate of false positives of 0.1. The filters are of
+/// one size and hash alike, and bit i of all of them stands together, so that
+/// one probe asks them all. Thread-compatible.
+class BloomFilters {
+ public:
+  static constexpr double kFalsePositives = 0.1;
+
+  /// Bytes of filters for the parts of a level: 5.3 bits a node, where the
+  /// parts are not tiny.
+  static uint64_t Bytes(int64_t nodes, int parts);
+
+  /// RESOURCE_EXHAUSTED without memory. REQUIRES: 0 < parts <= kMaxLevelParts.
+  static absl::StatusOr<BloomFilters> Make(int64_t nodes, int parts);
+
+  void Insert(store::NodeId node, int part);
+
+  /// Adds 1 to `counts` for each part that the node seems to be in: for the
+  /// one in which it was put, and at times for others.
+  void Count(store::NodeId node, PartCounts& counts) const;
+
+ private:
+  static constexpr int kHashes = 3;
+  // Words that the bits of all parts may reach into, and one more.
+  static constexpr int kMaxWords = kMaxLevelParts / 64;
+
+  BloomFilters(int64_t rows, int parts, io::AlignedMemory memory)
+      : rows_(rows), parts_(parts), memory_(std::move(memory)) {}
+
+  // The first bits of the rows that the node's hashes name.
+  std::array<uint64_t, kHashes> Places(store::NodeId node) const;
+
+  uint64_t* words() {
+    return reinterpret_cast<uint64_t*>(memory_.bytes().data());
+  }
+  const uint64_t* words() const {
+    return reinterpret_cast<const uint64_t*>(memory_.bytes().data());
+  }
+
+  // Bits of one filter.
+  int64_t rows_;
+  int parts_;
+  // rows_ times parts_ bits, one after the other.
+  io::AlignedMemory memory_;
+};
+
+/// The parts of the two levels (OUTRE, section 5.2): the first makes the square
+/// root of all, rounded up; of each, the second makes as many as of any other,
+/// or one more, so that they are all.
+class LevelSplit {
+ public:
+  /// REQUIRES: 0 < parts <= PartitionOptions::kMaxParts.
+  explicit LevelSplit(int parts)
+      : parts_(parts),
+        first_parts_(static_cast<int>(std::ceil(std::sqrt(parts)))) {}
+
+  int parts() const { return parts_; }
+  int first_parts() const { return first_parts_; }
+
+  /// Parts that are made of first-level part `first`.
+  int second_parts(int first) const { return begin(first + 1) - begin(first); }
+
+  /// The number of the first of them.
+  int begin(int first) const {
+    const int more = parts_ % first_parts_;
+    return parts_ / first_parts_ * first + (first < more ? first : more);
+  }
+
+ private:
+  int parts_;
+  int first_parts_;
+};
+
+/// Rounds without more inner edges than any before, after which a level ends.
+inline constexpr int kMaxStalledRounds = 3;
+
+/// Calls `place`, again and again, `rounds` times at most; the rounds made.
+inline absl::StatusOr<int> MakeRounds(
+    int rounds, absl::FunctionRef<absl::Status(bool again)> place,
+    absl::FunctionRef<absl::StatusOr<int64_t>()> count_inner) {
+  int64_t most = -1;
+  int stalled = 0;
+  int made = 0;
+  while (made < rounds && stalled < kMaxStalledRounds) {
+    HEARTH_RETURN_IF_ERROR(place(made > 0));
+    ++made;
+    if (made == rounds) break;
+    HEARTH_ASSIGN_OR_RETURN(const int64_t inner, count_inner());
+    stalled = inner > most ? 0 : stalled + 1;
+    most = inner > most ? inner : most;
+  }
+  return made;
+}
 
 }  // namespace hearth::plan
 

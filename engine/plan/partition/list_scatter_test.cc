@@ -9,10 +9,10 @@
 
 #include "absl/status/status.h"
 #include "engine/base/random.h"
-#include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
-#include "engine/io/scratch_directory.h"
-#include "engine/plan/partition/list_window.h"
+#include "engine/io/testing/faults.h"
+#include "engine/io/testing/scratch_directory.h"
+#include "engine/plan/partition/topology_scan.h"
 #include "engine/store/topology.h"
 #include "gtest/gtest.h"
 

@@ -13,12 +13,11 @@
 #include "benchmark/benchmark.h"
 #include "engine/base/random.h"
 #include "engine/io/file_system.h"
-#include "engine/io/scratch_directory.h"
+#include "engine/io/testing/scratch_directory.h"
 #include "engine/plan/partition/partition_options.h"
-#include "engine/plan/partition/partition_run.h"
 #include "engine/plan/partition/write_partition.h"
 #include "engine/store/dataset.h"
-#include "engine/store/list_graph.h"
+#include "engine/store/testing/list_graph.h"
 #include "engine/store/topology.h"
 
 namespace hearth::plan {

@@ -8,10 +8,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/io/file_system.h"
-#include "engine/plan/partition/node_ids.h"
-#include "engine/plan/partition/node_set.h"
+#include "engine/plan/partition/node_arrays.h"
 #include "engine/plan/partition/partition_options.h"
-#include "engine/plan/partition/partition_run.h"
 #include "engine/store/dataset.h"
 
 namespace hearth::plan {

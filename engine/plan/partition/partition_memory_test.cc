@@ -3,16 +3,13 @@
 #include <memory>
 #include <vector>
 
-#include "engine/base/process_memory.h"
+#include "engine/base/process.h"
 #include "engine/base/random.h"
-#include "engine/plan/partition/naive_partition.h"
-#include "engine/plan/partition/partition_bounds.h"
-#include "engine/plan/partition/partition_fixture.h"
 #include "engine/plan/partition/partition_options.h"
-#include "engine/plan/partition/partition_run.h"
+#include "engine/plan/partition/testing/naive_partition.h"
 #include "engine/plan/partition/write_partition.h"
 #include "engine/store/dataset.h"
-#include "engine/store/list_graph.h"
+#include "engine/store/testing/list_graph.h"
 #include "gtest/gtest.h"
 
 namespace hearth::plan {

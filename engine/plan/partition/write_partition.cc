@@ -4,30 +4,111 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "engine/base/catch_exceptions.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 #include "engine/io/aligned_memory.h"
-#include "engine/io/stream_writer.h"
+#include "engine/io/file_system.h"
+#include "engine/io/whole_file.h"
 #include "engine/pipeline/pipeline.h"
-#include "engine/plan/partition/cross_counts.h"
-#include "engine/plan/partition/first_level.h"
-#include "engine/plan/partition/inner_edges.h"
-#include "engine/plan/partition/level_split.h"
+#include "engine/plan/partition/fennel.h"
 #include "engine/plan/partition/list_scatter.h"
-#include "engine/plan/partition/node_ids.h"
-#include "engine/plan/partition/node_labels.h"
-#include "engine/plan/partition/node_set.h"
-#include "engine/plan/partition/part_lists_file.h"
-#include "engine/plan/partition/partition_bounds.h"
+#include "engine/plan/partition/node_arrays.h"
+#include "engine/plan/partition/partition.h"
 #include "engine/plan/partition/partition_context.h"
-#include "engine/plan/partition/partition_files.h"
-#include "engine/plan/partition/partition_index.h"
-#include "engine/plan/partition/second_level.h"
+#include "engine/plan/partition/partition_options.h"
+#include "engine/plan/partition/partition_passes.h"
 #include "engine/plan/partition/topology_scan.h"
+
+namespace hearth::plan {
+
+/// The files of a partition while it is made: they get their names when all are
+/// durable, the index last. Single-owner.
+class PartitionFiles {
+ public:
+  /// `files` outlives the object.
+  PartitionFiles(io::FileSystem& files, std::string folder)
+      : files_(files), folder_(std::move(folder)) {}
+
+  /// Unless committed, removes all that is there of the partition.
+  ~PartitionFiles();
+
+  PartitionFiles(const PartitionFiles&) = delete;
+  PartitionFiles& operator=(const PartitionFiles&) = delete;
+
+  /// Makes the folder, if need be, and removes what is left of another
+  /// partition: its index first, so that this never stands beside files of
+  /// another one.
+  absl::Status Begin();
+
+  /// The path under which the file `name` is written.
+  std::string Temporary(const char* name) const;
+
+  /// The path of the scattered lists.
+  std::string Scratch() const;
+  absl::Status RemoveScratch() { return files_.RemoveTree(Scratch()); }
+
+  /// Names all files, and writes the index. REQUIRES: they are durable.
+  absl::Status Commit(const PartitionIndex& index);
+
+ private:
+  absl::Status RemoveAll();
+
+  io::FileSystem& files_;
+  const std::string folder_;
+  bool committed_ = false;
+};
+
+namespace {
+
+constexpr const char* kDataFiles[] = {kPartListsFile, kTrainingNodesFile,
+                                      kPartsFile, kCrossCountsFile};
+constexpr const char* kScratchFile = "partition.scatter";
+
+}  // namespace
+
+PartitionFiles::~PartitionFiles() {
+  // An error has been told already.
+  if (!committed_) RemoveAll().IgnoreError();
+}
+
+absl::Status PartitionFiles::Begin() {
+  HEARTH_RETURN_IF_ERROR(files_.CreateDirectory(folder_));
+  return RemoveAll();
+}
+
+absl::Status PartitionFiles::RemoveAll() {
+  HEARTH_RETURN_IF_ERROR(
+      files_.RemoveTree(io::JoinPath(folder_, kPartitionIndexFile)));
+  HEARTH_RETURN_IF_ERROR(files_.RemoveTree(Temporary(kPartitionIndexFile)));
+  HEARTH_RETURN_IF_ERROR(files_.SyncDirectory(folder_));
+  for (const char* name : kDataFiles) {
+    HEARTH_RETURN_IF_ERROR(files_.RemoveTree(Temporary(name)));
+    HEARTH_RETURN_IF_ERROR(files_.RemoveTree(io::JoinPath(folder_, name)));
+  }
+  return RemoveScratch();
+}
+
+std::string PartitionFiles::Temporary(const char* name) const {
+  return absl::StrCat(io::JoinPath(folder_, name), io::kTemporarySuffix);
+}
+
+std::string PartitionFiles::Scratch() const { return Temporary(kScratchFile); }
+
+absl::Status PartitionFiles::Commit(const PartitionIndex& index) {
+  for (const char* name : kDataFiles) {
+    HEARTH_RETURN_IF_ERROR(
+        files_.Rename(Temporary(name), io::JoinPath(folder_, name)));
+  }
+  HEARTH_RETURN_IF_ERROR(files_.SyncDirectory(folder_));
+  HEARTH_RETURN_IF_ERROR(WritePartitionIndex(files_, folder_, index));
+  committed_ = true;
+  return absl::OkStatus();
+}
 
 // All passes but the second level read the topology from one end to the other,
 // past the page cache; nothing in memory grows with the edges.
@@ -41,7 +122,6 @@
 // 4. Cross counts: with all parts known, read the topology a last time.
 // 5. Write the parts and the training nodes; name the files, the index last.
 
-namespace hearth::plan {
 namespace {
 
 using store::NodeId;

@@ -5,8 +5,6 @@
 #include "absl/types/span.h"
 #include "engine/io/file_system.h"
 #include "engine/plan/partition/partition_options.h"
-#include "engine/plan/partition/partition_run.h"
-#include "engine/plan/partition/partition_summary.h"
 #include "engine/store/dataset.h"
 #include "engine/store/topology.h"
 

@@ -8,16 +8,13 @@
 #include <vector>
 
 #include "engine/base/random.h"
-#include "engine/plan/partition/naive_partition.h"
-#include "engine/plan/partition/partition_bounds.h"
-#include "engine/plan/partition/partition_fixture.h"
 #include "engine/plan/partition/partition_options.h"
+#include "engine/plan/partition/testing/naive_partition.h"
 #include "engine/store/dataset.h"
-#include "engine/store/list_graph.h"
-#include "engine/store/residency.h"
+#include "engine/store/testing/list_graph.h"
 #include "engine/store/topology.h"
 #include "gtest/gtest.h"
-#include "tests/fixtures/hetero_graph.h"
+#include "tests/fixtures/graphs.h"
 
 namespace hearth::plan {
 namespace {

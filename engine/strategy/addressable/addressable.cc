@@ -1,5 +1,6 @@
 #include "engine/strategy/addressable/addressable.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <memory>
@@ -7,25 +8,135 @@
 #include <variant>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "engine/base/clock.h"
-#include "engine/base/status_macros.h"
-#include "engine/base/team.h"
+#include "engine/base/status.h"
+#include "engine/base/thread_team.h"
 #include "engine/cache/assemble.h"
 #include "engine/cuda/device.h"
+#include "engine/cuda/stream.h"
 #include "engine/io/row_reader.h"
 #include "engine/pipeline/pipeline.h"
+#include "engine/store/dataset.h"
 #include "engine/store/labels.h"
-#include "engine/store/residency.h"
-#include "engine/strategy/addressable/pinned_features.h"
-#include "engine/strategy/batch_delivery.h"
-#include "engine/strategy/buffer_pool.h"
-#include "engine/strategy/sample_stage.h"
+#include "engine/store/topology.h"
+#include "engine/strategy/device_buffers.h"
 #include "engine/strategy/sampled_batch.h"
-#include "engine/strategy/sampled_topology.h"
-#include "engine/train/device_rows.h"
+#include "engine/strategy/sampling.h"
+#include "engine/train/train_step.h"
+#include "kernels/cuda/hearth_cuda.h"
 
 namespace hearth::strategy {
+
+/// Features in the host's memory, pinned, of which a GPU gathers the rows of
+/// batches over its bus, into rooms of its own memory. Used by one thread at a
+/// time.
+class PinnedFeatures {
+ public:
+  /// Pins `features`, of one table in memory, which outlive this. Errors of
+  /// cuda::Registration.
+  static absl::StatusOr<std::unique_ptr<PinnedFeatures>> Register(
+      const cuda::Device& device, const store::LoadedFeatures& features);
+
+  PinnedFeatures(const PinnedFeatures&) = delete;
+  PinnedFeatures& operator=(const PinnedFeatures&) = delete;
+
+  /// Queues a gather of the rows of `nodes`, which stay until the rows are
+  /// destroyed; that waits for it. RESOURCE_EXHAUSTED if the device has no
+  /// memory; INTERNAL if it fails.
+  absl::StatusOr<std::unique_ptr<const train::DeviceRows>> Gather(
+      absl::Span<const store::NodeId> nodes);
+
+  /// Gives back what it holds of the device's memory. REQUIRES: no rows are
+  /// left.
+  void Rest();
+
+  /// Device memory at most: rows of float32 in `rooms` batches of up to `rows`
+  /// rows of `dim` columns, and the list of which rows they are.
+  static uint64_t DeviceBytes(int64_t rows, int64_t dim, int rooms);
+
+ private:
+  PinnedFeatures(const cuda::Device& device,
+                 const store::LoadedFeatures& features)
+      : device_(device), features_(features), rooms_(device) {}
+
+  absl::Status Queue(absl::Span<const store::NodeId> nodes, std::byte* out);
+
+  const cuda::Device device_;
+  const store::LoadedFeatures& features_;
+  cuda::Registration pinned_;
+  // The nodes of the batch that was queued last, on the device.
+  cuda::Memory nodes_;
+  // Destroyed before all memory that its work refers to, which waits, and after
+  // the rooms, whose readers wait for its work.
+  std::unique_ptr<cuda::Stream> stream_;
+  DeviceRooms rooms_;
+};
+
+absl::StatusOr<std::unique_ptr<PinnedFeatures>> PinnedFeatures::Register(
+    const cuda::Device& device, const store::LoadedFeatures& features) {
+  std::unique_ptr<PinnedFeatures> made(new PinnedFeatures(device, features));
+  const auto bytes =
+      static_cast<size_t>(features.num_rows() * features.row_bytes());
+  HEARTH_ASSIGN_OR_RETURN(made->pinned_, cuda::Registration::Register(
+                                             device, {features.rows(), bytes}));
+  HEARTH_ASSIGN_OR_RETURN(made->stream_, cuda::Stream::Create(device));
+  return made;
+}
+
+absl::StatusOr<std::unique_ptr<const train::DeviceRows>> PinnedFeatures::Gather(
+    absl::Span<const store::NodeId> nodes) {
+  const uint64_t bytes =
+      nodes.size() * sizeof(float) * static_cast<uint64_t>(features_.dim());
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<DeviceRooms::Lease> room,
+                          rooms_.Take(bytes, *stream_));
+  absl::Status status = Queue(nodes, room->data());
+  if (status.ok()) status = room->Fill(*stream_);
+  if (!status.ok()) {
+    stream_->Wait().IgnoreError();
+    return status;
+  }
+  return room;
+}
+
+absl::Status PinnedFeatures::Queue(absl::Span<const store::NodeId> nodes,
+                                   std::byte* out) {
+  const uint64_t bytes = nodes.size() * sizeof(store::NodeId);
+  if (bytes == 0) return absl::OkStatus();
+  if (nodes_.size() < bytes) {
+    HEARTH_RETURN_IF_ERROR(stream_->Wait());
+    // Given back first, so that there is place for the larger one.
+    nodes_ = {};
+    HEARTH_ASSIGN_OR_RETURN(
+        nodes_,
+        cuda::Memory::Allocate(device_, cuda::Memory::Kind::kDevice, bytes));
+  }
+  HEARTH_RETURN_IF_ERROR(stream_->Copy(nodes_.data(), nodes.data(), bytes));
+  HearthCudaGather gather = {};
+  gather.source = features_.rows();
+  gather.element = CudaElement(features_.dtype());
+  gather.dim = features_.dim();
+  gather.indices = reinterpret_cast<const int64_t*>(nodes_.data());
+  gather.count = std::ssize(nodes);
+  gather.out = reinterpret_cast<float*>(out);
+  return stream_->Gather(gather);
+}
+
+// Nothing is queued: who had rows waited.
+void PinnedFeatures::Rest() {
+  rooms_.Clear();
+  nodes_ = {};
+}
+
+uint64_t PinnedFeatures::DeviceBytes(int64_t rows, int64_t dim, int rooms) {
+  const auto widened = dim * static_cast<int64_t>(sizeof(float));
+  return static_cast<uint64_t>(
+      rows * (rooms * widened + static_cast<int64_t>(sizeof(store::NodeId))));
+}
+
 namespace {
 
 // Batches between the stages. Assembled ones are big: one waits while one is

@@ -6,12 +6,26 @@
 
 #include "absl/status/statusor.h"
 #include "engine/store/dataset.h"
-#include "engine/strategy/addressable/options.h"
-#include "engine/strategy/budget.h"
-#include "engine/strategy/memory_estimate.h"
+#include "engine/strategy/memory_budget.h"
 #include "engine/strategy/strategy.h"
 
 namespace hearth::strategy {
+
+/// Features and topology in memory: the reference for all others.
+struct MemoryOptions {
+  bool operator==(const MemoryOptions&) const = default;
+};
+
+/// Features and neighbors mapped from the dataset's files; the page cache
+/// decides what stays (the PyG+ baseline of the Ginex paper, section 2.3).
+/// Where each node's neighbors begin, 8 bytes a node, is in memory.
+struct MmapOptions {
+  /// The kernel reads pages ahead, by as much as the disk is set to
+  /// (read_ahead_kb), instead of single ones.
+  bool read_ahead = false;
+
+  bool operator==(const MmapOptions&) const = default;
+};
 
 /// The strategies whose feature rows all have an address: `memory` and `mmap`.
 /// Stages: sample, assemble, train. See NewStrategy (kinds.h) for lifetimes and

@@ -1,5 +1,6 @@
 #include "engine/strategy/diskgnn/diskgnn.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,25 +13,28 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 #include "engine/cache/direct_cache.h"
-#include "engine/io/read_queues.h"
-#include "engine/plan/plan_lease.h"
+#include "engine/cache/row_memory.h"
+#include "engine/io/read_plan.h"
+#include "engine/io/read_queue.h"
 #include "engine/plan/plan_store.h"
+#include "engine/sample/batch_shape.h"
+#include "engine/store/feature_rows.h"
 #include "engine/store/labels.h"
-#include "engine/store/row_format.h"
-#include "engine/strategy/buffer_pool.h"
-#include "engine/strategy/diskgnn/cuda_row_assembler.h"
 #include "engine/strategy/diskgnn/diskgnn_pass.h"
+#include "engine/strategy/diskgnn/diskgnn_plan.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
-#include "engine/strategy/diskgnn/layout_choice.h"
-#include "engine/strategy/diskgnn/plan_identity.h"
-#include "engine/strategy/diskgnn/plan_key.h"
+#include "engine/strategy/diskgnn/layout/popularity_model.h"
+#include "engine/strategy/diskgnn/layout/segment_planner.h"
+#include "engine/strategy/diskgnn/packing/pack_batches.h"
 #include "engine/strategy/diskgnn/preparation.h"
-#include "engine/strategy/diskgnn/prepared_plan.h"
 #include "engine/strategy/diskgnn/row_assembler.h"
+#include "engine/strategy/machine_probe.h"
+#include "engine/strategy/sampled_batch.h"
 
 namespace hearth::strategy {
+
 namespace {
 
 class DiskgnnStrategy final : public Strategy {
@@ -219,6 +223,248 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewDiskgnnStrategy(
   return std::make_unique<DiskgnnStrategy>(
       InBytes(options, features.layout.num_rows, features.layout.row_bytes),
       pipeline, dataset, resources, std::move(labels), std::move(features));
+}
+
+namespace {
+
+// The most memory for packing that is chosen without being asked for, besides 4
+// bytes a node: without them a graph of 268 million nodes could not be packed.
+constexpr uint64_t kMostAutoPacking = uint64_t{1} << 30;
+
+uint64_t FeatureBytes(const MemoryBasis& basis) {
+  return static_cast<uint64_t>(basis.num_nodes()) *
+         static_cast<uint64_t>(basis.row_bytes());
+}
+
+// The rows of all nodes, from a page on.
+uint64_t AllRowBytes(const MemoryBasis& basis) {
+  return FeatureBytes(basis) + kPageBytes;
+}
+
+PackBound PackBoundOf(const MemoryBasis& basis) {
+  const sample::BatchShape largest = basis.batches.WithMargin();
+  return {.num_nodes = basis.num_nodes(),
+          .row_bytes = basis.row_bytes(),
+          .num_batches = basis.total_batches * basis.shards,
+          .batch_nodes = largest.num_inputs(),
+          .sample_bytes = largest.MemoryBytes()};
+}
+
+// Memory that packing holds at most beside partitions of the features, which
+// are at most twice as large as all of them: buffers, and a page for each batch
+// and each segment (PlanPackMemory).
+uint64_t PackingBytes(const MemoryBasis& basis) {
+  constexpr uint64_t kBuffers = uint64_t{64} << 20;
+  return kBuffers + 2 * kPageBytes *
+                        static_cast<uint64_t>(basis.total_batches) *
+                        static_cast<uint64_t>(basis.shards);
+}
+
+// More memory than that is of no use to packing.
+uint64_t MostPackingBytes(const MemoryBasis& basis) {
+  return 2 * FeatureBytes(basis) + PackingBytes(basis);
+}
+
+// Rows in memory, and bytes of a list of them and of where each node's row is.
+struct LevelBytes {
+  uint64_t held_rows = 0;
+  uint64_t bytes = 0;
+};
+
+LevelBytes LevelsOf(const DiskgnnOptions& options, const MemoryBasis& basis) {
+  const auto nodes = static_cast<uint64_t>(basis.num_nodes());
+  const uint64_t row_bytes =
+      std::max<uint64_t>(1, static_cast<uint64_t>(basis.row_bytes()));
+  const uint64_t held =
+      std::min(nodes, options.gpu_cache_bytes / row_bytes +
+                          options.cpu_cache_bytes / row_bytes);
+  return {.held_rows = held, .bytes = 4 * nodes + 8 * held};
+}
+
+// The most rows of a batch that are read, since those that are held are not.
+// Caches that have room for more rows make it smaller.
+uint64_t RowsRead(const DiskgnnOptions& options, const MemoryBasis& basis) {
+  const uint64_t held = LevelsOf(options, basis).held_rows;
+  return std::min(
+      static_cast<uint64_t>(basis.batches.WithMargin().num_inputs()),
+      static_cast<uint64_t>(basis.num_nodes()) - held);
+}
+
+// The most that one of the steps up to the choice of the layout takes: the
+// indptr while batches are sampled; counts, and the most popular nodes in their
+// order; levels and a planner's tables, of no more nodes than all batches have.
+uint64_t SearchBytes(const DiskgnnOptions& options, const MemoryBasis& basis) {
+  const auto nodes = static_cast<uint64_t>(basis.num_nodes());
+  const auto [held, levels] = LevelsOf(options, basis);
+  const uint64_t accesses =
+      static_cast<uint64_t>(basis.total_batches * basis.shards) *
+      static_cast<uint64_t>(basis.batches.WithMargin().num_inputs());
+  const uint64_t searching =
+      4 * nodes + static_cast<uint64_t>(SegmentPlanner::kBytesPerRow) *
+                      std::min(nodes - held, accesses);
+  return std::max({basis.indptr_bytes(), levels + 4 * nodes + 8 * held,
+                   levels + searching});
+}
+
+// The same of all steps before training: levels beside the limit while it is
+// packed.
+uint64_t PlanningBytes(const DiskgnnOptions& options,
+                       const MemoryBasis& basis) {
+  return std::max(
+      {SearchBytes(options, basis),
+       LevelsOf(options, basis).bytes +
+           std::min(options.prepare_memory_bytes, MostPackingBytes(basis)),
+       // On the way to the GPU.
+       options.gpu_cache_bytes > 0 ? kGpuLoadBytes : 0});
+}
+
+// Bytes of the disk cache, as far as the options tell: with neither a size nor
+// a limit, half of the rows of the longest pass.
+uint64_t DiskCacheBytes(const DiskgnnOptions& options,
+                        const MemoryBasis& basis) {
+  uint64_t bytes = UINT64_MAX;
+  if (options.disk_cache_bytes.has_value()) bytes = *options.disk_cache_bytes;
+  if (options.disk_limit_bytes > 0) {
+    bytes = std::min(bytes, options.disk_limit_bytes);
+  }
+  if (bytes < UINT64_MAX) return bytes;
+  return static_cast<uint64_t>(basis.batches.WithMargin().num_inputs() *
+                               basis.row_bytes() * basis.num_batches *
+                               basis.shards / 2);
+}
+
+// Memory of all reading threads: requests in flight, and the pages wanted.
+uint64_t ReadBytes(const DiskgnnOptions& options, const MemoryBasis& basis) {
+  constexpr uint64_t kBytesPerPage =
+      2 * 16 + sizeof(int64_t) + io::kPlanBytesPerRow;
+  const auto row_bytes = static_cast<uint64_t>(basis.row_bytes());
+  const uint64_t pages_of_row = row_bytes / kPageBytes + 2;
+  return static_cast<uint64_t>(basis.pipeline.extractors) *
+         (DiskgnnPass::StagingBytes(options.io_depth) +
+          RowsRead(options, basis) * pages_of_row * kBytesPerPage);
+}
+
+// Bytes that planning takes beyond `later`, the bytes that are there only once
+// the plan is open; all of it where the next plan is made while one runs.
+uint64_t BesideRunning(const DiskgnnOptions& options, const MemoryBasis& basis,
+                       uint64_t later) {
+  const uint64_t planning = PlanningBytes(options, basis);
+  if (basis.prepares_ahead) return planning;
+  // On the way to the GPU.
+  const uint64_t loading = options.gpu_cache_bytes > 0 ? kGpuLoadBytes : 0;
+  return std::max(planning > later ? planning - later : 0, loading);
+}
+
+}  // namespace
+
+absl::StatusOr<MemoryEstimate> EstimateDiskgnnMemory(
+    const DiskgnnOptions& options, const MemoryBasis& basis) {
+  const sample::BatchShape largest = basis.batches.WithMargin();
+  const auto rows = static_cast<uint64_t>(largest.num_inputs());
+  const auto row_bytes = static_cast<uint64_t>(basis.row_bytes());
+  const int loaders = basis.pipeline.extractors;
+  const bool has_gpu = options.gpu_cache_bytes > 0;
+  const int read = DiskgnnPass::ReadAtOnce(loaders, basis.shards, has_gpu);
+  const int assembled = DiskgnnPass::AssembledAtOnce(basis.shards);
+  // Positions and rows, with the room that lists have grown to, and the table's
+  // own bytes, each range from a page on.
+  constexpr uint64_t kTableBytesPerRow =
+      3 * (sizeof(int32_t) + sizeof(int64_t));
+  const uint64_t read_bytes =
+      RowsRead(options, basis) * row_bytes + 2 * kPageBytes;
+  // Rows and reads come first: planning has neither.
+  MemoryEstimate estimate;
+  estimate.Add("cache", std::min(options.cpu_cache_bytes, AllRowBytes(basis)),
+               /*kept=*/true);
+  const DiskgnnOptions limited =
+      InBytes(options, basis.num_nodes(), basis.row_bytes());
+  estimate.Add("checksums",
+               DiskCacheBytes(limited, basis) / kPageBytes * sizeof(uint32_t),
+               /*kept=*/true);
+  estimate.Add("reads", ReadBytes(options, basis));
+  estimate.Add("buffers", static_cast<uint64_t>(read) *
+                              (cache::AlignedBuffer::MemoryBytes(read_bytes) +
+                               rows * kTableBytesPerRow));
+  estimate.Add("planning",
+               BesideRunning(options, basis, estimate.TotalBytes()));
+  if (has_gpu) {
+    estimate.Add("gpu cache",
+                 std::min(options.gpu_cache_bytes, AllRowBytes(basis)),
+                 /*kept=*/true, kRowsOnGpu);
+    // CudaRowAssembler's rooms: widened rows of all batches that may stay
+    // there, whether models on the GPU take them or others; rows of one as they
+    // were read, and where they go, each part aligned.
+    const uint64_t widened =
+        rows * static_cast<uint64_t>(basis.row_format().dim) * sizeof(float);
+    estimate.Add("gpu batch",
+                 static_cast<uint64_t>(assembled) * widened +
+                     rows * kTableBytesPerRow + read_bytes + kPageBytes,
+                 /*kept=*/true, kRowsOnGpu);
+  }
+  // Offline: a sampler's batches, and those that wait to be written. Graph
+  // loaders have their chunks' bytes besides.
+  const int offline = basis.pipeline.samplers + 3 * basis.shards;
+  const int online =
+      2 * loaders + DiskgnnPass::kLoadedWaiting * basis.shards +
+      DiskgnnPass::ReadAtOnce(loaders, basis.shards, /*rows_on_gpu=*/false) +
+      assembled;
+  AddBatches(basis,
+             {.samplers = basis.pipeline.samplers,
+              .sampled = basis.prepares_ahead ? offline + online
+                                              : std::max(offline, online),
+              .assembled = assembled},
+             estimate);
+  return estimate;
+}
+
+DiskgnnOptions WithMeasuredDiskgnnBudgets(DiskgnnOptions options,
+                                          const MemoryBasis& basis) {
+  if (options.prepare_memory_bytes == kAutoBytes) {
+    options.prepare_memory_bytes = std::min(
+        UsefulPackMemory(PackBoundOf(basis), basis.pipeline.samplers),
+        kMostAutoPacking +
+            sizeof(uint32_t) * static_cast<uint64_t>(basis.num_nodes()));
+  }
+  return options;
+}
+
+std::vector<BudgetOf<DiskgnnOptions>> DiskgnnBudgets(
+    const DiskgnnOptions& options, const MemoryBasis& basis) {
+  using Chosen = Configuration<DiskgnnOptions>;
+  std::vector<BudgetOf<DiskgnnOptions>> budgets =
+      ThreadBudgets<DiskgnnOptions>(basis.pipeline);
+  const uint64_t packing = EnoughPackMemory(PackBoundOf(basis));
+  budgets.push_back(
+      {.budget = {.option = "prepare-memory",
+                  .asked = options.prepare_memory_bytes,
+                  .least = std::min(options.prepare_memory_bytes, packing),
+                  .useful = MostPackingBytes(basis),
+                  .step = uint64_t{1} << 20},
+       .set = [](uint64_t bytes, Chosen& chosen) {
+         chosen.strategy.prepare_memory_bytes = bytes;
+       }});
+  budgets.push_back({.budget = CacheBudget("cpu-cache", options.cpu_cache_bytes,
+                                           AllRowBytes(basis)),
+                     .set = [](uint64_t bytes, Chosen& chosen) {
+                       chosen.strategy.cpu_cache_bytes = bytes;
+                     }});
+  return budgets;
+}
+
+MemoryEstimate EstimateDiskgnnForecastMemory(const DiskgnnOptions& options,
+                                             const MemoryBasis& basis) {
+  MemoryEstimate estimate;
+  // One step follows the other; a sample's counts are there besides.
+  estimate.Add("planning", std::max(SearchBytes(options, basis) +
+                                        PopularityModel::MemoryBytes(
+                                            basis.total_batches * basis.shards),
+                                    kProbeBytes));
+  AddBatches(basis,
+             {.samplers = basis.pipeline.samplers,
+              .sampled = basis.pipeline.samplers + 3 * basis.shards,
+              .assembled = basis.shards},
+             estimate);
+  return estimate;
 }
 
 }  // namespace hearth::strategy

@@ -14,10 +14,10 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
-#include "engine/io/read_queues.h"
-#include "engine/io/scratch_directory.h"
+#include "engine/io/read_queue.h"
+#include "engine/io/testing/faults.h"
+#include "engine/io/testing/scratch_directory.h"
 #include "engine/plan/plan_store.h"
 #include "engine/sample/seed_order.h"
 #include "engine/store/dataset.h"
@@ -25,9 +25,9 @@
 #include "engine/strategy/strategy.h"
 #include "engine/train/train_step.h"
 #include "gtest/gtest.h"
-#include "tests/conformance/batch_fingerprint.h"
-#include "tests/conformance/stopping_clock.h"
-#include "tests/fixtures/planted_graph.h"
+#include "tests/conformance/hooks.h"
+#include "tests/conformance/test_pass.h"
+#include "tests/fixtures/graphs.h"
 
 namespace hearth::strategy {
 

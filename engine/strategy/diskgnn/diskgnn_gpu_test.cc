@@ -10,20 +10,20 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "engine/cuda/fake_cuda.h"
+#include "engine/cuda/testing/fake_cuda.h"
 #include "engine/io/file_system.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/store/dataset.h"
 #include "engine/strategy/diskgnn/diskgnn_fixture.h"
 #include "engine/strategy/kinds.h"
-#include "engine/strategy/memory_estimate.h"
+#include "engine/strategy/memory_budget.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/train_step.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/hearth_cuda.h"
-#include "tests/conformance/rows_on_gpu.h"
-#include "tests/fixtures/planted_graph.h"
+#include "tests/conformance/test_pass.h"
+#include "tests/fixtures/graphs.h"
 
 namespace hearth::strategy {
 namespace {

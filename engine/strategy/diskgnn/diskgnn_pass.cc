@@ -4,12 +4,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "engine/base/status_macros.h"
-#include "engine/strategy/batch_delivery.h"
+#include "engine/base/status.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
-#include "engine/strategy/diskgnn/packing/chunk_reader.h"
+#include "engine/strategy/diskgnn/packing/plan_reader.h"
 #include "engine/strategy/diskgnn/row_assembler.h"
-#include "engine/strategy/sample_stage.h"
+#include "engine/strategy/sampled_batch.h"
+#include "engine/strategy/sampling.h"
 
 // The stages, of which the paper has the first two beside each other; here they
 // are one after the other and work on different batches, so that both disks and

@@ -11,10 +11,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "engine/base/wait_cause.h"
-#include "engine/io/faulty_file_system.h"
-#include "engine/plan/plan_lease.h"
+#include "engine/base/status.h"
+#include "engine/io/testing/faults.h"
 #include "engine/plan/plan_records.h"
+#include "engine/plan/plan_store.h"
 #include "engine/strategy/diskgnn/diskgnn_fixture.h"
 #include "engine/strategy/kinds.h"
 #include "engine/strategy/strategy.h"

@@ -1,25 +1,123 @@
 #include "engine/strategy/diskgnn/preparation.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "engine/base/byte_size.h"
-#include "engine/base/status_macros.h"
-#include "engine/base/wait_cause.h"
+#include "engine/base/status.h"
+#include "engine/plan/access_trace.h"
+#include "engine/plan/plan_store.h"
 #include "engine/sample/history.h"
-#include "engine/store/residency.h"
-#include "engine/strategy/diskgnn/layout_choice.h"
-#include "engine/strategy/diskgnn/offline_sampling.h"
+#include "engine/sample/mini_batch.h"
+#include "engine/store/topology.h"
+#include "engine/strategy/diskgnn/diskgnn_plan.h"
 #include "engine/strategy/diskgnn/packing/pack_batches.h"
-#include "engine/strategy/diskgnn/plan_identity.h"
-#include "engine/strategy/sample_stage.h"
+#include "engine/strategy/diskgnn/packing/sample_spool.h"
+#include "engine/strategy/sampling.h"
 
 namespace hearth::strategy {
+
+DiskgnnOptions InBytes(DiskgnnOptions options, int64_t num_rows,
+                       int64_t row_bytes) {
+  if (options.disk_limit_ratio > 0) {
+    options.disk_limit_bytes = static_cast<uint64_t>(
+        std::max(1.0, options.disk_limit_ratio * static_cast<double>(num_rows) *
+                          static_cast<double>(row_bytes)));
+    options.disk_limit_ratio = 0;
+  }
+  return options;
+}
+
+int64_t RowsWithin(uint64_t budget_bytes, int64_t row_bytes,
+                   int64_t num_nodes) {
+  return static_cast<int64_t>(
+      std::min(budget_bytes / static_cast<uint64_t>(row_bytes),
+               static_cast<uint64_t>(num_nodes)));
+}
+
+absl::StatusOr<MemoryLevels> ChooseLevels(plan::AccessTrace& trace,
+                                          const DiskgnnOptions& options,
+                                          int64_t row_bytes, int64_t num_nodes,
+                                          const std::stop_token& stop) {
+  HEARTH_ASSIGN_OR_RETURN(const plan::AccessCounts counts,
+                          plan::AccessCounts::Count(trace, num_nodes, stop));
+  return MemoryLevels::Choose(
+      counts,
+      {.gpu = RowsWithin(options.gpu_cache_bytes, row_bytes, num_nodes),
+       .cpu = RowsWithin(options.cpu_cache_bytes, row_bytes, num_nodes)});
+}
+
+LayoutRoom RoomForLayout(const DiskgnnOptions& options, int64_t row_bytes,
+                         uint64_t free) {
+  LayoutRoom room = {.limits = {.disk_bytes = free,
+                                .other_bytes = plan::PlanStore::kRecordBytes}};
+  room.by_disk =
+      options.disk_limit_bytes == 0 || free < options.disk_limit_bytes;
+  if (!room.by_disk) room.limits.disk_bytes = options.disk_limit_bytes;
+  if (options.disk_cache_bytes.has_value()) {
+    room.limits.max_cache_rows = static_cast<int64_t>(
+        *options.disk_cache_bytes / static_cast<uint64_t>(row_bytes));
+  }
+  return room;
+}
+
+absl::Status ExplainRefusal(const absl::Status& status, const LayoutRoom& room,
+                            const std::string& folder) {
+  if (!room.by_disk || !absl::IsResourceExhausted(status)) return status;
+  return Annotate(status, absl::StrCat(folder,
+                                       ": limited by what the disk and "
+                                       "other plans leave"));
+}
+
+namespace {
+
+// Room is made for so much at a time.
+constexpr uint64_t kRoomBytes = uint64_t{1} << 20;
+
+}  // namespace
+
+absl::Status SampleOffline(const OfflineSampling& sampling,
+                           absl::Span<const Pass> passes,
+                           absl::Span<const ShardPick> picks,
+                           std::stop_token stop) {
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<SampleSpoolWriter> spool,
+      SampleSpoolWriter::Create(sampling.files, sampling.path));
+  // Bytes that the spool may grow to, about.
+  uint64_t room = 0;
+  HEARTH_RETURN_IF_ERROR(SampleShards(
+      {.clock = sampling.clock,
+       .source = sampling.source,
+       .samplers = sampling.samplers,
+       .progress = sampling.progress,
+       .with_histories = true},
+      passes, picks,
+      [&](const ShardPick& /*pick*/,
+          const sample::MiniBatch& batch) -> absl::Status {
+        if (sampling.make_room && spool->size_bytes() >= room) {
+          HEARTH_RETURN_IF_ERROR(sampling.make_room(kRoomBytes));
+          room = spool->size_bytes() + kRoomBytes;
+        }
+        return spool->Append(batch);
+      },
+      std::move(stop)));
+  return spool->Finish();
+}
+
+absl::Status SampleOffline(const OfflineSampling& sampling,
+                           absl::Span<const Pass> passes,
+                           std::stop_token stop) {
+  return SampleOffline(sampling, passes, SpreadOver(passes, INT64_MAX),
+                       std::move(stop));
+}
+
 namespace {
 
 using plan::PlanLease;

@@ -2,6 +2,7 @@
 #define HEARTH_ENGINE_STRATEGY_DISKGNN_PREPARATION_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -13,21 +14,87 @@
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/io/file_system.h"
-#include "engine/plan/plan_lease.h"
+#include "engine/plan/access_trace.h"
 #include "engine/plan/plan_records.h"
 #include "engine/plan/plan_store.h"
 #include "engine/store/dataset.h"
 #include "engine/store/labels.h"
+#include "engine/strategy/diskgnn/diskgnn.h"
+#include "engine/strategy/diskgnn/diskgnn_plan.h"
 #include "engine/strategy/diskgnn/layout/layout_search.h"
-#include "engine/strategy/diskgnn/layout/memory_levels.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
-#include "engine/strategy/diskgnn/options.h"
+#include "engine/strategy/diskgnn/layout/segment_planner.h"
 #include "engine/strategy/diskgnn/packing/sample_spool.h"
-#include "engine/strategy/diskgnn/plan_identity.h"
-#include "engine/strategy/diskgnn/prepared_plan.h"
+#include "engine/strategy/pass.h"
+#include "engine/strategy/sampling.h"
 #include "engine/strategy/strategy.h"
 
+/// The meaning of a job's options for the layout of its plan, shared by
+/// preparation and forecast.
+
 namespace hearth::strategy {
+
+/// The property of a plan that says how its layout was chosen.
+inline constexpr char kLayoutProperty[] = "layout";
+
+/// `options` with a limit in bytes alone.
+DiskgnnOptions InBytes(DiskgnnOptions options, int64_t num_rows,
+                       int64_t row_bytes);
+
+/// Rows that `budget_bytes` hold.
+int64_t RowsWithin(uint64_t budget_bytes, int64_t row_bytes, int64_t num_nodes);
+
+/// The most popular nodes of a trace, as many as there is memory for. Errors as
+/// plan::AccessCounts::Count.
+absl::StatusOr<MemoryLevels> ChooseLevels(plan::AccessTrace& trace,
+                                          const DiskgnnOptions& options,
+                                          int64_t row_bytes, int64_t num_nodes,
+                                          const std::stop_token& stop);
+
+/// The limits of the layout.
+struct LayoutRoom {
+  LayoutLimits limits;
+  /// Whether the limit is what the disk and other plans leave, not an option.
+  bool by_disk = false;
+};
+
+/// `free` is what may be written in the plan's folder (plan::PlanRoom).
+LayoutRoom RoomForLayout(const DiskgnnOptions& options, int64_t row_bytes,
+                         uint64_t free);
+
+/// `status` of a search in that room, for a plan in `folder`: tells where the
+/// limit comes from if it is too small.
+absl::Status ExplainRefusal(const absl::Status& status, const LayoutRoom& room,
+                            const std::string& folder);
+
+/// Where offline samples go, and how they are made. All of it outlives the
+/// call.
+struct OfflineSampling {
+  io::FileSystem& files;
+  const Clock& clock;
+  SampleSource source;
+  /// Threads.
+  int samplers = 1;
+  /// The path of the spool; its folder is there.
+  std::string path;
+  /// Called before so many more bytes are written. May be empty.
+  std::function<absl::Status(uint64_t bytes)> make_room = nullptr;
+  /// Hears of shards done and in all. May be empty.
+  std::function<void(uint64_t done, uint64_t total)> progress = nullptr;
+};
+
+/// Samples all shards of all `passes`, pass after pass, before training
+/// (DiskGNN, section 3), by several threads, into a SampleSpool in their
+/// order. RESOURCE_EXHAUSTED if the disk is full; CANCELLED when `stop` is
+/// requested; errors of `make_room`; after an error nothing is left.
+absl::Status SampleOffline(const OfflineSampling& sampling,
+                           absl::Span<const Pass> passes, std::stop_token stop);
+
+/// The same of the shards `picks` alone, which SpreadOver made of `passes`.
+absl::Status SampleOffline(const OfflineSampling& sampling,
+                           absl::Span<const Pass> passes,
+                           absl::Span<const ShardPick> picks,
+                           std::stop_token stop);
 
 /// Everything that a plan is prepared with; it outlives the preparation.
 struct PreparationContext {

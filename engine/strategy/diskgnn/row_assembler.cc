@@ -1,5 +1,22 @@
 #include "engine/strategy/diskgnn/row_assembler.h"
 
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <utility>
+
+#include "engine/base/status.h"
+#include "engine/base/thread_team.h"
+#include "engine/cache/assemble.h"
+#include "engine/cuda/device.h"
+#include "engine/cuda/stream.h"
+#include "engine/io/aligned_memory.h"
+#include "engine/store/feature_rows.h"
+#include "engine/strategy/device_buffers.h"
+#include "engine/strategy/diskgnn/packing/plan_reader.h"
+#include "engine/train/train_step.h"
+#include "kernels/cuda/hearth_cuda.h"
+
 namespace hearth::strategy {
 
 RowImage LevelImages::gpu() const {
@@ -12,6 +29,227 @@ RowImage LevelImages::cpu() const {
   return {.path = io::JoinPath(folder, kCpuCacheFile),
           .crc = layout.cpu_crc,
           .bytes = layout.cpu_cache_bytes()};
+}
+
+namespace {
+
+class CpuRowAssembler final : public RowAssembler {
+ public:
+  CpuRowAssembler(const store::RowFormat& format, io::AlignedMemory gpu,
+                  io::AlignedMemory cpu)
+      : format_(format), gpu_(std::move(gpu)), cpu_(std::move(cpu)) {}
+
+  absl::Status Assemble(const LoadedRows& batch, Team& team,
+                        float* out) override {
+    const AddressTable& table = batch.table;
+    for (const auto& [level, rows] :
+         {std::pair(&table.gpu, &gpu_), std::pair(&table.cpu, &cpu_)}) {
+      cache::ScatterRows(team, RowsAt(rows->bytes().data()), level->rows,
+                         level->positions, out);
+    }
+    cache::ScatterRows(team, RowsAt(batch.disk.data()), table.disk.positions,
+                       out);
+    cache::ScatterRows(team, RowsAt(batch.packed.data()), table.packed, out);
+    return absl::OkStatus();
+  }
+
+  void Rest() override {}
+
+ private:
+  cache::StoredRows RowsAt(const std::byte* rows) const {
+    return {.data = rows, .dtype = format_.dtype, .dim = format_.dim};
+  }
+
+  const store::RowFormat format_;
+  const io::AlignedMemory gpu_;
+  const io::AlignedMemory cpu_;
+};
+
+absl::StatusOr<io::AlignedMemory> Load(const LevelImages& images,
+                                       const RowImage& image,
+                                       const std::stop_token& stop) {
+  if (image.bytes == 0) return io::AlignedMemory();
+  HEARTH_ASSIGN_OR_RETURN(io::AlignedMemory memory,
+                          io::AlignedMemory::Allocate(image.bytes));
+  HEARTH_RETURN_IF_ERROR(LoadRowImage(images.files, image,
+                                      memory.bytes().first(image.bytes), stop));
+  return memory;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RowAssembler>> NewCpuRowAssembler(
+    const LevelImages& images, const std::stop_token& stop) {
+  HEARTH_ASSIGN_OR_RETURN(io::AlignedMemory gpu,
+                          Load(images, images.gpu(), stop));
+  HEARTH_ASSIGN_OR_RETURN(io::AlignedMemory cpu,
+                          Load(images, images.cpu(), stop));
+  return std::make_unique<CpuRowAssembler>(images.format, std::move(gpu),
+                                           std::move(cpu));
+}
+
+// A batch:
+//
+//  1. A room for its rows, which the stream fills once copies of the rows of an
+//     earlier batch are done.
+//  2. Queued: copies of packed rows, of rows of the disk cache and of the
+//     table's lists; the scatter.
+//  3. For rows that stay an event is recorded; else their copy to the host is
+//     queued.
+//  4. Wait, for rows that stay only after an error: what was queued refers to
+//     the batch.
+
+namespace {
+
+using cuda::Memory;
+
+class CudaRowAssembler final : public RowAssembler {
+ public:
+  CudaRowAssembler(const cuda::Device& device, const store::RowFormat& format,
+                   std::unique_ptr<cuda::Stream> stream)
+      : device_(device),
+        format_(format),
+        staging_(device),
+        stream_(std::move(stream)),
+        rooms_(device) {}
+
+  absl::Status Load(const LevelImages& images, const std::stop_token& stop);
+
+  absl::Status Assemble(const LoadedRows& batch, Team& team,
+                        float* out) override;
+  absl::StatusOr<std::unique_ptr<const train::DeviceRows>> AssembleOnDevice(
+      const LoadedRows& batch) override;
+
+  // Nothing is queued: who had rows waited.
+  void Rest() override {
+    rooms_.Clear();
+    staging_.Clear();
+  }
+
+ private:
+  using Room = std::unique_ptr<DeviceRooms::Lease>;
+
+  absl::Status LoadGpuCache(const LevelImages& images,
+                            const std::stop_token& stop);
+  uint64_t RowBytes(const LoadedRows& batch) const;
+  absl::StatusOr<Room> Queue(const LoadedRows& batch);
+  absl::Status Scatter(const LoadedRows& batch, std::byte* out);
+
+  const cuda::Device device_;
+  const store::RowFormat format_;
+  Memory gpu_rows_;
+  Memory cpu_rows_;
+  DeviceStaging staging_;
+  // Destroyed before all memory that its work refers to, which waits, and after
+  // the rooms, whose readers wait for its work.
+  const std::unique_ptr<cuda::Stream> stream_;
+  DeviceRooms rooms_;
+};
+
+absl::Status CudaRowAssembler::Load(const LevelImages& images,
+                                    const std::stop_token& stop) {
+  HEARTH_RETURN_IF_ERROR(LoadGpuCache(images, stop));
+  const RowImage image = images.cpu();
+  HEARTH_ASSIGN_OR_RETURN(
+      cpu_rows_, Memory::Allocate(device_, Memory::Kind::kPinned, image.bytes));
+  if (image.bytes == 0) return absl::OkStatus();
+  return LoadRowImage(images.files, image, {cpu_rows_.data(), cpu_rows_.size()},
+                      stop);
+}
+
+absl::Status CudaRowAssembler::LoadGpuCache(const LevelImages& images,
+                                            const std::stop_token& stop) {
+  const RowImage image = images.gpu();
+  HEARTH_ASSIGN_OR_RETURN(
+      gpu_rows_, Memory::Allocate(device_, Memory::Kind::kDevice, image.bytes));
+  if (image.bytes == 0) return absl::OkStatus();
+  HEARTH_ASSIGN_OR_RETURN(
+      const Memory buffer,
+      Memory::Allocate(device_, Memory::Kind::kPinned, kGpuLoadBytes));
+  return StreamRowImage(
+      images.files, image, {buffer.data(), buffer.size()},
+      [&](uint64_t at, absl::Span<const std::byte> part) {
+        absl::Status status =
+            stream_->Copy(gpu_rows_.data() + at, part.data(), part.size());
+        status.Update(stream_->Wait());
+        return status;
+      },
+      stop);
+}
+
+absl::Status CudaRowAssembler::Assemble(const LoadedRows& batch, Team& /*team*/,
+                                        float* out) {
+  if (RowBytes(batch) == 0) return absl::OkStatus();
+  const absl::StatusOr<Room> room = Queue(batch);
+  absl::Status status = room.status();
+  if (status.ok()) {
+    status = stream_->Copy(out, (*room)->data(), RowBytes(batch));
+  }
+  status.Update(stream_->Wait());
+  return status;
+}
+
+absl::StatusOr<std::unique_ptr<const train::DeviceRows>>
+CudaRowAssembler::AssembleOnDevice(const LoadedRows& batch) {
+  absl::StatusOr<Room> room = Queue(batch);
+  absl::Status status = room.status();
+  if (status.ok()) status = (*room)->Fill(*stream_);
+  if (!status.ok()) {
+    stream_->Wait().IgnoreError();
+    return status;
+  }
+  return *std::move(room);
+}
+
+uint64_t CudaRowAssembler::RowBytes(const LoadedRows& batch) const {
+  return static_cast<uint64_t>(batch.table.counts().total() * format_.dim) *
+         sizeof(float);
+}
+
+absl::StatusOr<CudaRowAssembler::Room> CudaRowAssembler::Queue(
+    const LoadedRows& batch) {
+  HEARTH_ASSIGN_OR_RETURN(Room room, rooms_.Take(RowBytes(batch), *stream_));
+  if (room->data() != nullptr) {
+    HEARTH_RETURN_IF_ERROR(Scatter(batch, room->data()));
+  }
+  return room;
+}
+
+absl::Status CudaRowAssembler::Scatter(const LoadedRows& batch,
+                                       std::byte* out) {
+  const AddressTable& table = batch.table;
+  staging_.Begin();
+  // Those that lie in host memory first.
+  const DeviceStaging::Part parts[] = {
+      staging_.AddReached(cpu_rows_.data(), table.cpu.rows,
+                          table.cpu.positions),
+      staging_.AddCopied(batch.packed, table.packed),
+      staging_.AddCopied(batch.disk, table.disk.positions),
+      staging_.AddReached(gpu_rows_.data(), table.gpu.rows,
+                          table.gpu.positions)};
+  HEARTH_RETURN_IF_ERROR(staging_.QueueCopies(*stream_));
+  HearthCudaScatter scatter = {};
+  static_assert(std::size(parts) == std::size(scatter.parts));
+  scatter.element = CudaElement(format_.dtype);
+  scatter.dim = format_.dim;
+  scatter.out = reinterpret_cast<float*>(out);
+  for (size_t i = 0; i < std::size(parts); ++i) {
+    scatter.parts[i] = staging_.At(parts[i]);
+  }
+  return stream_->Scatter(scatter);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RowAssembler>> NewCudaRowAssembler(
+    const cuda::Device& device, const LevelImages& images,
+    const std::stop_token& stop) {
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<cuda::Stream> stream,
+                          cuda::Stream::Create(device));
+  auto assembler = std::make_unique<CudaRowAssembler>(device, images.format,
+                                                      std::move(stream));
+  HEARTH_RETURN_IF_ERROR(assembler->Load(images, stop));
+  return assembler;
 }
 
 }  // namespace hearth::strategy

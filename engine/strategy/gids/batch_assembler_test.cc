@@ -8,11 +8,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "engine/cuda/fake_cuda.h"
-#include "engine/store/dtype.h"
-#include "engine/store/row_format.h"
-#include "engine/strategy/gids/constant_buffer.h"
-#include "engine/strategy/gids/locator.h"
+#include "engine/cuda/testing/fake_cuda.h"
+#include "engine/store/array_type.h"
+#include "engine/store/feature_rows.h"
 #include "gtest/gtest.h"
 
 namespace hearth::strategy {

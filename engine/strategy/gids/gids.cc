@@ -14,25 +14,25 @@
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "engine/base/byte_size.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 #include "engine/cache/window_cache.h"
 #include "engine/cuda/device.h"
 #include "engine/io/block_device.h"
 #include "engine/io/read_probe.h"
 #include "engine/plan/plan_store.h"
+#include "engine/store/block_checksums.h"
+#include "engine/store/feature_rows.h"
 #include "engine/store/labels.h"
-#include "engine/store/row_format.h"
-#include "engine/store/verification_record.h"
-#include "engine/strategy/buffer_pool.h"
 #include "engine/strategy/gids/batch_assembler.h"
-#include "engine/strategy/gids/constant_buffer.h"
+#include "engine/strategy/gids/estimates.h"
 #include "engine/strategy/gids/gids_pass.h"
 #include "engine/strategy/gids/hot_nodes.h"
-#include "engine/strategy/gids/sizes.h"
 #include "engine/strategy/gids/stripes.h"
-#include "engine/strategy/sampled_topology.h"
+#include "engine/strategy/sampled_batch.h"
+#include "engine/strategy/sampling.h"
 
 namespace hearth::strategy {
+
 namespace {
 
 // The window cache: its table, and what has the rows in its lines.

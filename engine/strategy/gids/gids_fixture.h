@@ -15,8 +15,8 @@
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/io/file_system.h"
-#include "engine/io/read_queues.h"
-#include "engine/io/scratch_directory.h"
+#include "engine/io/read_queue.h"
+#include "engine/io/testing/scratch_directory.h"
 #include "engine/plan/plan_store.h"
 #include "engine/sample/seed_order.h"
 #include "engine/store/dataset.h"
@@ -24,11 +24,9 @@
 #include "engine/strategy/strategy.h"
 #include "engine/train/train_step.h"
 #include "gtest/gtest.h"
-#include "tests/conformance/batch_fingerprint.h"
-#include "tests/conformance/hooked_dataset.h"
-#include "tests/conformance/measured_pass.h"
-#include "tests/conformance/stopping_clock.h"
-#include "tests/fixtures/planted_graph.h"
+#include "tests/conformance/hooks.h"
+#include "tests/conformance/test_pass.h"
+#include "tests/fixtures/graphs.h"
 
 namespace hearth::strategy {
 

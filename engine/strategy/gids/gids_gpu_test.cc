@@ -10,18 +10,17 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "engine/cuda/fake_cuda.h"
+#include "engine/cuda/testing/fake_cuda.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/strategy/gids/gids_fixture.h"
 #include "engine/strategy/kinds.h"
-#include "engine/strategy/memory_estimate.h"
+#include "engine/strategy/memory_budget.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/train_step.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/hearth_cuda.h"
-#include "tests/conformance/measured_pass.h"
-#include "tests/conformance/rows_on_gpu.h"
+#include "tests/conformance/test_pass.h"
 
 namespace hearth::strategy {
 namespace {

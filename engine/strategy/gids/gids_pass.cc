@@ -7,13 +7,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "engine/base/status_macros.h"
-#include "engine/cache/aligned_buffer.h"
-#include "engine/io/queued_reader.h"
+#include "engine/base/status.h"
+#include "engine/cache/row_memory.h"
+#include "engine/io/row_reader.h"
 #include "engine/sample/batch_shape.h"
-#include "engine/strategy/batch_delivery.h"
 #include "engine/strategy/sampled_batch.h"
-#include "engine/train/device_rows.h"
+#include "engine/train/train_step.h"
 
 // The stages of a pass:
 //

@@ -22,7 +22,7 @@
 #include "engine/train/train_step.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/conformance/measured_pass.h"
+#include "tests/conformance/test_pass.h"
 
 namespace hearth::strategy {
 namespace {

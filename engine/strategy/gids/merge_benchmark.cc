@@ -16,18 +16,18 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 #include "engine/io/file_system.h"
 #include "engine/io/read_probe.h"
-#include "engine/io/read_queues.h"
+#include "engine/io/read_queue.h"
 #include "engine/plan/plan_store.h"
 #include "engine/sample/seed_order.h"
 #include "engine/store/dataset.h"
 #include "engine/strategy/gids/gids.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/train_step.h"
-#include "tests/conformance/hooked_dataset.h"
-#include "tests/conformance/measured_pass.h"
+#include "tests/conformance/hooks.h"
+#include "tests/conformance/test_pass.h"
 
 namespace hearth::strategy {
 namespace {

@@ -13,9 +13,8 @@
 #include "absl/synchronization/mutex.h"
 #include "engine/base/byte_size.h"
 #include "engine/base/sha256.h"
-#include "engine/base/status_macros.h"
-#include "engine/base/team.h"
-#include "engine/base/wait_cause.h"
+#include "engine/base/status.h"
+#include "engine/base/thread_team.h"
 
 // Opening, step by step:
 //   1. lease the plans of all disks, always in the order of the disks, so that

@@ -13,12 +13,11 @@
 #include "engine/base/clock.h"
 #include "engine/io/block_device.h"
 #include "engine/io/file_system.h"
-#include "engine/plan/plan_lease.h"
 #include "engine/plan/plan_store.h"
+#include "engine/store/block_checksums.h"
 #include "engine/store/dataset.h"
 #include "engine/store/feature_stripes.h"
 #include "engine/store/manifest.h"
-#include "engine/store/verification_record.h"
 #include "engine/strategy/strategy.h"
 
 namespace hearth::strategy {

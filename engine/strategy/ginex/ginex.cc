@@ -2,15 +2,13 @@
 
 #include <utility>
 
-#include "engine/base/status_macros.h"
-#include "engine/strategy/superbatch/budgets.h"
-#include "engine/strategy/superbatch/forecast.h"
-#include "engine/strategy/superbatch/memory_bound.h"
-#include "engine/strategy/superbatch/neighbor_cache_lists.h"
-#include "engine/strategy/superbatch/options.h"
+#include "engine/base/status.h"
+#include "engine/strategy/superbatch/neighbor_lists.h"
+#include "engine/strategy/superbatch/superbatch_options.h"
 #include "engine/strategy/superbatch/superbatch_strategy.h"
 
 namespace hearth::strategy {
+
 namespace {
 
 SuperbatchOptions ToSuperbatchOptions(const GinexOptions& options) {

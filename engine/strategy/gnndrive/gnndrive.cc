@@ -6,21 +6,16 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "engine/base/status_macros.h"
-#include "engine/base/team.h"
+#include "engine/base/status.h"
+#include "engine/base/thread_team.h"
 #include "engine/cache/assemble.h"
-#include "engine/cache/claim_turns.h"
 #include "engine/cache/feature_buffer.h"
-#include "engine/cache/slot_arena.h"
-#include "engine/cache/slot_table.h"
+#include "engine/cache/row_memory.h"
 #include "engine/pipeline/pipeline.h"
 #include "engine/store/labels.h"
-#include "engine/strategy/batch_delivery.h"
-#include "engine/strategy/buffer_pool.h"
 #include "engine/strategy/gnndrive/extractor.h"
-#include "engine/strategy/gnndrive/slot_plan.h"
-#include "engine/strategy/sample_stage.h"
-#include "engine/strategy/sampled_topology.h"
+#include "engine/strategy/sampled_batch.h"
+#include "engine/strategy/sampling.h"
 
 // A pass:
 //
@@ -43,6 +38,7 @@
 // every wait for slots, rows, turns and reads.
 
 namespace hearth::strategy {
+
 namespace {
 
 constexpr char kLevel[] = "cpu_cache";

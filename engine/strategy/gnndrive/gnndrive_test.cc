@@ -18,7 +18,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/types/span.h"
 #include "engine/io/file_system.h"
-#include "engine/io/read_queues.h"
+#include "engine/io/read_queue.h"
 #include "engine/sample/neighbor_sampler.h"
 #include "engine/sample/seed_order.h"
 #include "engine/store/dataset.h"
@@ -27,11 +27,9 @@
 #include "engine/train/train_step.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/conformance/batch_fingerprint.h"
-#include "tests/conformance/hooked_dataset.h"
-#include "tests/conformance/measured_pass.h"
-#include "tests/conformance/stopping_clock.h"
-#include "tests/fixtures/planted_graph.h"
+#include "tests/conformance/hooks.h"
+#include "tests/conformance/test_pass.h"
+#include "tests/fixtures/graphs.h"
 
 namespace hearth::strategy {
 namespace {

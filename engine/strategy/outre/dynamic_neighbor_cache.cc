@@ -1,8 +1,11 @@
 #include "engine/strategy/outre/dynamic_neighbor_cache.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -11,12 +14,107 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/base/byte_size.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 #include "engine/io/row_reader.h"
-#include "engine/sample/neighbor_lists.h"
 #include "engine/sample/stored_sampler.h"
-#include "engine/strategy/outre/macro_batch_lists.h"
-#include "engine/strategy/outre/pass_macro_batches.h"
+
+namespace hearth::strategy {
+
+using store::NodeId;
+
+size_t MacroBatchLists::NumSlots(int64_t num_nodes) {
+  const auto nodes = static_cast<size_t>(num_nodes);
+  return std::bit_ceil(nodes + nodes / 3 + 2);
+}
+
+MacroBatchLists::MacroBatchLists(int64_t num_nodes)
+    : slots_(NumSlots(num_nodes)),
+      shift_(64 - std::countr_zero(slots_.size())) {}
+
+absl::StatusOr<std::unique_ptr<const MacroBatchLists>> MacroBatchLists::Read(
+    const plan::Partition& partition, absl::Span<const uint16_t> parts) {
+  int64_t num_nodes = 0;
+  for (const uint16_t part : parts) num_nodes += partition.num_nodes(part);
+  std::unique_ptr<MacroBatchLists> lists(new MacroBatchLists(num_nodes));
+  for (const uint16_t part : parts) {
+    HEARTH_ASSIGN_OR_RETURN(plan::PartLists read, partition.ReadPart(part));
+    lists->Add(std::move(read));
+  }
+  return lists;
+}
+
+uint64_t MacroBatchLists::MemoryBytes(const plan::Partition& partition,
+                                      absl::Span<const uint16_t> parts) {
+  int64_t num_nodes = 0;
+  uint64_t bytes = 0;
+  for (const uint16_t part : parts) {
+    num_nodes += partition.num_nodes(part);
+    bytes += partition.part_list_bytes(part);
+  }
+  return bytes + NumSlots(num_nodes) * sizeof(Slot);
+}
+
+uint64_t MacroBatchLists::memory_bytes() const {
+  uint64_t bytes = slots_.size() * sizeof(Slot);
+  for (const plan::PartLists& part : parts_)
+    bytes += part.memory.bytes().size();
+  return bytes;
+}
+
+void MacroBatchLists::Add(plan::PartLists part) {
+  std::visit(
+      [&](const auto nodes, const auto neighbors) {
+        using Neighbor = typename decltype(neighbors)::value_type;
+        wide_ = std::is_same_v<std::remove_const_t<Neighbor>, int64_t>;
+        for (size_t i = 0; i < nodes.size(); ++i) {
+          const int64_t begin = i == 0 ? 0 : part.ends[i - 1];
+          Add(nodes[i], neighbors.data() + begin);
+        }
+      },
+      part.nodes, part.neighbors);
+  parts_.push_back(std::move(part));
+}
+
+void MacroBatchLists::Add(NodeId node, const void* list) {
+  size_t at = Home(node);
+  while (slots_[at].node != kNone) at = (at + 1) & (slots_.size() - 1);
+  slots_[at] = {.node = node, .list = list};
+}
+
+std::optional<sample::NeighborList> MacroBatchLists::Find(NodeId node) const {
+  for (size_t at = Home(node);; at = (at + 1) & (slots_.size() - 1)) {
+    const Slot& slot = slots_[at];
+    if (slot.node == kNone) return std::nullopt;
+    if (slot.node != node) continue;
+    return wide_ ? sample::NeighborList(static_cast<const int64_t*>(slot.list))
+                 : sample::NeighborList(static_cast<const int32_t*>(slot.list));
+  }
+}
+
+PassMacroBatches::PassMacroBatches(const Pass& pass)
+    : batch_size_(pass.batch_size),
+      all_(pass.order->MacroBatches(pass.epoch_key)) {
+  int64_t end = 0;
+  for (const sample::MacroBatch& macro_batch : all_) {
+    end += macro_batch.num_seeds;
+    ends_.push_back(end);
+  }
+}
+
+int64_t PassMacroBatches::num_batches() const {
+  return all_.empty() ? 0 : NumBatches(ends_.back(), batch_size_);
+}
+
+MacroBatchRange PassMacroBatches::Of(int64_t batch) const {
+  if (all_.empty()) return {};
+  const int64_t first_seed = batch * batch_size_;
+  const int64_t last_seed =
+      std::min(first_seed + batch_size_, ends_.back()) - 1;
+  const auto holding = [&](int64_t seed) {
+    return std::upper_bound(ends_.begin(), ends_.end(), seed) - ends_.begin();
+  };
+  return {.first = holding(first_seed), .end = holding(last_seed) + 1};
+}
 
 // The protocol, for each batch in order:
 //
@@ -31,7 +129,6 @@
 // So what is held never exceeds the room, whoever is slow; batches in front
 // wait for none behind them; and what is left out depends on no thread.
 
-namespace hearth::strategy {
 namespace {
 
 /// Bytes that lists may take. Thread-safe.

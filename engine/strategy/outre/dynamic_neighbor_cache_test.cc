@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <numeric>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -15,24 +17,160 @@
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/base/random.h"
-#include "engine/sample/neighbor_lists.h"
 #include "engine/sample/seed_order.h"
 #include "engine/sample/stored_sampler.h"
 #include "engine/store/topology.h"
-#include "engine/strategy/outre/macro_batch_lists.h"
-#include "engine/strategy/outre/pass_macro_batches.h"
+#include "engine/strategy/pass.h"
 #include "engine/strategy/strategy.h"
-#include "engine/strategy/superbatch/list_feed.h"
+#include "engine/strategy/superbatch/neighbor_lists.h"
 #include "gtest/gtest.h"
 #include "tests/fixtures/memory_partition.h"
 
 namespace hearth::strategy {
+
 namespace {
 
 using hearth::testing::MemoryPartition;
 using store::NodeId;
 
-constexpr int64_t kNodes = 400;
+constexpr int64_t kNodes = 500;
+
+// Isolated nodes, and up to seven neighbors of others; nodes in parts at
+// random, of which the last has one.
+class MacroBatchListsTest : public ::testing::TestWithParam<bool> {
+ protected:
+  MacroBatchListsTest() {
+    RandomStream random(3, RandomPurpose::kGenerator);
+    for (NodeId node = 0; node < kNodes; ++node) {
+      for (uint64_t left = random.Below(8); left > 0; --left) {
+        indices_.push_back(static_cast<int64_t>(random.Below(kNodes)));
+      }
+      indptr_.push_back(static_cast<int64_t>(indices_.size()));
+      part_of_.push_back(static_cast<uint16_t>(random.Below(6)));
+    }
+    part_of_[77] = 6;
+    narrow_.assign(indices_.begin(), indices_.end());
+    store::Topology topology = {indptr_, absl::Span<const int64_t>(indices_)};
+    if (!GetParam()) topology.indices = absl::Span<const int32_t>(narrow_);
+    partition_ = std::make_unique<MemoryPartition>(topology, part_of_,
+                                                   std::vector<NodeId>());
+  }
+
+  void ExpectListsOf(const std::vector<uint16_t>& parts,
+                     const MacroBatchLists& lists) const {
+    std::vector<bool> chosen(7);
+    for (const uint16_t part : parts) chosen[part] = true;
+    for (NodeId node = 0; node < kNodes; ++node) {
+      const std::optional<sample::NeighborList> list = lists.Find(node);
+      ASSERT_EQ(list.has_value(), chosen[part_of_[node]]) << node;
+      if (!list.has_value()) continue;
+      for (int64_t i = indptr_[node]; i < indptr_[node + 1]; ++i) {
+        EXPECT_EQ((*list)[i - indptr_[node]], indices_[i]);
+      }
+    }
+  }
+
+  std::vector<int64_t> indptr_ = {0};
+  std::vector<int64_t> indices_;
+  std::vector<int32_t> narrow_;
+  std::vector<uint16_t> part_of_;
+  std::unique_ptr<MemoryPartition> partition_;
+};
+
+TEST_P(MacroBatchListsTest, HoldsTheListsOfItsPartsAndNoOthers) {
+  for (const auto& parts :
+       {std::vector<uint16_t>{}, {6}, {2}, {4, 0}, {5, 6, 3, 1, 0, 2, 4}}) {
+    const auto lists = MacroBatchLists::Read(*partition_, parts);
+    ASSERT_TRUE(lists.ok()) << lists.status();
+    ExpectListsOf(parts, **lists);
+    (*lists)->Prefetch(5);
+  }
+}
+
+TEST_P(MacroBatchListsTest, ReadsEachPartOnceAndTellsItsMemoryBefore) {
+  for (const auto& parts :
+       {std::vector<uint16_t>{}, {6}, {4, 0}, {5, 6, 3, 1, 0, 2, 4}}) {
+    const int64_t reads = partition_->reads();
+    const auto lists = MacroBatchLists::Read(*partition_, parts);
+    ASSERT_TRUE(lists.ok()) << lists.status();
+    EXPECT_EQ(partition_->reads() - reads, std::ssize(parts));
+    EXPECT_EQ((*lists)->memory_bytes(),
+              MacroBatchLists::MemoryBytes(*partition_, parts));
+  }
+}
+
+TEST_P(MacroBatchListsTest, EndsWithTheErrorOfAPart) {
+  partition_->SetHook([](int part) {
+    return part == 4 ? absl::DataLossError("part 4") : absl::OkStatus();
+  });
+  EXPECT_TRUE(MacroBatchLists::Read(*partition_, {1, 2}).ok());
+  EXPECT_EQ(MacroBatchLists::Read(*partition_, {1, 4, 2}).status(),
+            absl::DataLossError("part 4"));
+}
+
+INSTANTIATE_TEST_SUITE_P(NarrowAndWide, MacroBatchListsTest, ::testing::Bool());
+
+// Macro batches of 3, 1, 4 and 2 seeds, whatever the key.
+class FixedOrder final : public sample::SeedOrder {
+ public:
+  int64_t size() const override { return 10; }
+  std::vector<store::NodeId> Epoch(uint64_t /*epoch_key*/) const override {
+    std::vector<store::NodeId> nodes(10);
+    std::iota(nodes.begin(), nodes.end(), 0);
+    return nodes;
+  }
+  std::vector<sample::MacroBatch> MacroBatches(
+      uint64_t /*epoch_key*/) const override {
+    return {{3, {5, 2}}, {1, {0}}, {4, {1}}, {2, {7}}};
+  }
+};
+
+PassMacroBatches MacroBatchesOf(const sample::SeedOrder& order,
+                                int64_t batch_size) {
+  Pass pass;
+  pass.order = &order;
+  pass.batch_size = batch_size;
+  return PassMacroBatches(pass);
+}
+
+std::vector<MacroBatchRange> Ranges(const sample::SeedOrder& order,
+                                    int64_t batch_size) {
+  const PassMacroBatches macro_batches = MacroBatchesOf(order, batch_size);
+  std::vector<MacroBatchRange> ranges;
+  for (int64_t batch = 0; batch < macro_batches.num_batches(); ++batch) {
+    ranges.push_back(macro_batches.Of(batch));
+  }
+  return ranges;
+}
+
+TEST(PassMacroBatchesTest, ABatchHasThoseOfItsSeeds) {
+  const FixedOrder order;
+  using Expected = std::vector<MacroBatchRange>;
+  EXPECT_EQ(Ranges(order, 1), (Expected{{0, 1},
+                                        {0, 1},
+                                        {0, 1},
+                                        {1, 2},
+                                        {2, 3},
+                                        {2, 3},
+                                        {2, 3},
+                                        {2, 3},
+                                        {3, 4},
+                                        {3, 4}}));
+  EXPECT_EQ(Ranges(order, 4), (Expected{{0, 2}, {2, 3}, {3, 4}}));
+  EXPECT_EQ(Ranges(order, 7), (Expected{{0, 3}, {2, 4}}));
+  EXPECT_EQ(Ranges(order, 10), (Expected{{0, 4}}));
+  EXPECT_EQ(Ranges(order, 100), (Expected{{0, 4}}));
+}
+
+TEST(PassMacroBatchesTest, SeedsInAnotherOrderHaveNone) {
+  const auto order = sample::NewSequentialOrder({1, 2, 3});
+  const PassMacroBatches macro_batches = MacroBatchesOf(*order, 2);
+  EXPECT_TRUE(macro_batches.all().empty());
+  EXPECT_EQ(macro_batches.num_batches(), 0);
+  EXPECT_EQ(macro_batches.Of(1), MacroBatchRange());
+}
+
+constexpr int64_t kNodesDynamicNeighborCache = 400;
 constexpr int kParts = 20;
 constexpr uint64_t kPlenty = uint64_t{1} << 30;
 
@@ -42,10 +180,11 @@ class DynamicNeighborCacheTest : public ::testing::Test {
  protected:
   DynamicNeighborCacheTest() {
     RandomStream random(5, RandomPurpose::kGenerator);
-    for (NodeId node = 0; node < kNodes; ++node) {
+    for (NodeId node = 0; node < kNodesDynamicNeighborCache; ++node) {
       seeds_.push_back(node);
       for (uint64_t left = random.Below(9); left > 0; --left) {
-        indices_.push_back(static_cast<int32_t>(random.Below(kNodes)));
+        indices_.push_back(
+            static_cast<int32_t>(random.Below(kNodesDynamicNeighborCache)));
       }
       indptr_.push_back(static_cast<int64_t>(indices_.size()));
       part_of_.push_back(static_cast<uint16_t>(random.Below(kParts)));
@@ -89,7 +228,7 @@ class DynamicNeighborCacheTest : public ::testing::Test {
   std::set<uint16_t> PartsIn(const sample::BatchLists& lists) const {
     std::set<uint16_t> inside;
     std::set<uint16_t> outside;
-    for (NodeId node = 0; node < kNodes; ++node) {
+    for (NodeId node = 0; node < kNodesDynamicNeighborCache; ++node) {
       const bool found = std::any_of(
           lists.begin(), lists.end(),
           [&](const auto& some) { return some->Find(node).has_value(); });
@@ -321,4 +460,5 @@ TEST_F(DynamicNeighborCacheTest, WithoutRoomOrPartsNothingIsRead) {
 }
 
 }  // namespace
+
 }  // namespace hearth::strategy

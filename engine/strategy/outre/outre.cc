@@ -8,18 +8,15 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "engine/base/clock.h"
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 #include "engine/plan/partition/partition.h"
 #include "engine/strategy/outre/dynamic_neighbor_cache.h"
-#include "engine/strategy/outre/pass_macro_batches.h"
-#include "engine/strategy/superbatch/budgets.h"
-#include "engine/strategy/superbatch/forecast.h"
-#include "engine/strategy/superbatch/memory_bound.h"
-#include "engine/strategy/superbatch/neighbor_cache_lists.h"
-#include "engine/strategy/superbatch/options.h"
+#include "engine/strategy/superbatch/neighbor_lists.h"
+#include "engine/strategy/superbatch/superbatch_options.h"
 #include "engine/strategy/superbatch/superbatch_strategy.h"
 
 namespace hearth::strategy {
+
 namespace {
 
 SuperbatchOptions ToSuperbatchOptions(const OutreOptions& options) {

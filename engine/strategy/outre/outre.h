@@ -1,20 +1,34 @@
 #ifndef HEARTH_ENGINE_STRATEGY_OUTRE_OUTRE_H_
 #define HEARTH_ENGINE_STRATEGY_OUTRE_OUTRE_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/store/dataset.h"
-#include "engine/strategy/budget.h"
 #include "engine/strategy/forecast.h"
-#include "engine/strategy/memory_estimate.h"
-#include "engine/strategy/outre/options.h"
-#include "engine/strategy/resident_lists.h"
+#include "engine/strategy/memory_budget.h"
 #include "engine/strategy/strategy.h"
 
 namespace hearth::strategy {
+
+/// OUTRE (Sheng et al., 2024): batches of a partition's parts, whose neighbor
+/// lists are read together, and an optimal cache for each superbatch.
+struct OutreOptions {
+  /// Rows kept; while a superbatch is sampled, neighbor lists instead.
+  uint64_t cpu_cache_bytes = 0;
+  /// Neighbor lists kept, those of macro batches included; 0 =
+  /// cpu_cache_bytes.
+  uint64_t neighbor_cache_bytes = 0;
+  /// Batches in a superbatch; 0 = an epoch, or what disk and memory let.
+  int64_t superbatch = 0;
+  /// Reads that each reading thread keeps in flight.
+  int io_depth = 64;
+
+  bool operator==(const OutreOptions&) const = default;
+};
 
 /// OUTRE (Sheng et al., PVLDB 2024): samples a superbatch ahead of its
 /// execution, so that the feature cache can be the optimal one; finds neighbors

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "engine/io/faulty_file_system.h"
+#include "engine/io/testing/faults.h"
 #include "engine/sample/seed_order.h"
 #include "engine/strategy/strategy.h"
-#include "engine/strategy/superbatch/superbatch_fixture.h"
+#include "engine/strategy/testing/superbatch_harness.h"
 #include "gtest/gtest.h"
-#include "tests/conformance/stopping_clock.h"
+#include "tests/conformance/hooks.h"
 #include "tests/fixtures/memory_partition.h"
 
 namespace hearth::strategy {

@@ -1,11 +1,117 @@
 #include "engine/strategy/superbatch/changeset.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "engine/base/status_macros.h"
-#include "engine/strategy/superbatch/access_table.h"
+#include "engine/base/crc32c.h"
+#include "engine/base/status.h"
+
+// Every access goes to a random place in arrays that are far larger than the
+// processor's caches, so each loop asks for what a later turn will touch.
+
+namespace hearth::strategy {
+
+namespace {
+
+using store::NodeId;
+
+constexpr size_t kAhead = 16;
+
+template <typename T>
+absl::Span<T> As(io::AlignedMemory& memory, size_t count) {
+  return {reinterpret_cast<T*>(memory.bytes().data()), count};
+}
+
+}  // namespace
+
+AccessTable::AccessTable(io::AlignedMemory ptr_memory, int64_t num_nodes)
+    : ptr_memory_(std::move(ptr_memory)),
+      ptr_(As<int64_t>(ptr_memory_, static_cast<size_t>(num_nodes))) {}
+
+absl::StatusOr<AccessTable> AccessTable::Make(int64_t num_nodes) {
+  HEARTH_ASSIGN_OR_RETURN(
+      io::AlignedMemory memory,
+      io::AlignedMemory::Allocate(static_cast<uint64_t>(num_nodes) *
+                                  sizeof(int64_t)));
+  return AccessTable(std::move(memory), num_nodes);
+}
+
+uint64_t AccessTable::MemoryBytes(int64_t num_nodes, int64_t num_accesses) {
+  return static_cast<uint64_t>(num_nodes) * sizeof(int64_t) +
+         (static_cast<uint64_t>(num_accesses) + 1) * sizeof(uint32_t);
+}
+
+absl::Status AccessTable::Count(absl::Span<const NodeId> nodes) {
+  const auto num_nodes = static_cast<NodeId>(ptr_.size());
+  for (const NodeId node : nodes) {
+    if (node < 0 || node >= num_nodes) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "node ", node, " of an access trace is not one of ", num_nodes));
+    }
+  }
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (i + kAhead < nodes.size()) {
+      __builtin_prefetch(&ptr_[nodes[i + kAhead]], /*rw=*/1);
+    }
+    ++ptr_[nodes[i]];
+  }
+  num_accesses_ += static_cast<int64_t>(nodes.size());
+  return absl::OkStatus();
+}
+
+absl::Status AccessTable::BeginPlacing() {
+  const auto entries = static_cast<size_t>(num_accesses_) + 1;
+  HEARTH_ASSIGN_OR_RETURN(
+      iters_memory_, io::AlignedMemory::Allocate(entries * sizeof(uint32_t)));
+  iters_ = As<uint32_t>(iters_memory_, entries);
+  int64_t begin = 0;
+  for (int64_t& entry : ptr_) begin += std::exchange(entry, begin);
+  return absl::OkStatus();
+}
+
+void AccessTable::Place(uint32_t batch, absl::Span<const NodeId> nodes) {
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (i + 2 * kAhead < nodes.size()) {
+      __builtin_prefetch(&ptr_[nodes[i + 2 * kAhead]], /*rw=*/1);
+    }
+    if (i + kAhead < nodes.size()) {
+      __builtin_prefetch(&iters_[ptr_[nodes[i + kAhead]]], /*rw=*/1);
+    }
+    iters_[ptr_[nodes[i]]++] = batch;
+  }
+}
+
+void AccessTable::EndPlacing() {
+  iters_.back() = kNever;
+  // Each node's end is where the next one began: shift back.
+  if (ptr_.empty()) return;
+  std::copy_backward(ptr_.begin(), ptr_.end() - 1, ptr_.end());
+  ptr_.front() = 0;
+  // A node that is never needed points at the next one's first entry.
+  for (const int64_t first : ptr_) iters_[first] |= kFirst;
+}
+
+void AccessTable::Advance(absl::Span<const NodeId> nodes,
+                          absl::Span<uint32_t> next) {
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (i + 2 * kAhead < nodes.size()) {
+      __builtin_prefetch(&ptr_[nodes[i + 2 * kAhead]], /*rw=*/1);
+    }
+    if (i + kAhead < nodes.size()) {
+      __builtin_prefetch(&iters_[ptr_[nodes[i + kAhead]]]);
+    }
+    int64_t& at = ptr_[nodes[i]];
+    ++at;
+    // Behind its last entry stands the first one of another node.
+    if ((iters_[at] & kFirst) != 0) {
+      at = static_cast<int64_t>(iters_.size()) - 1;
+    }
+    next[i] = iters_[at];
+  }
+}
 
 // The paper takes the smallest of all candidates anew for each batch, which
 // suits a GPU. Here the rows inside are kept in one bucket for each batch in
@@ -21,10 +127,7 @@
 // Before step 2 the cache is full, or holds every row of the trace: it starts
 // with the rows needed first, and whatever enters takes another's place.
 
-namespace hearth::strategy {
 namespace {
-
-using store::NodeId;
 
 /// The rows that are inside, and when each is needed next.
 class ResidentRows {
@@ -251,6 +354,160 @@ uint64_t ChangesetMemoryBytes(const CacheShape& shape, int64_t num_accesses,
   return AccessTable::MemoryBytes(shape.num_nodes, num_accesses) + nodes / 8 +
          1 + 24 * rows + 88 * static_cast<uint64_t>(largest_batch) +
          32 * (static_cast<uint64_t>(num_batches) + 1);
+}
+
+// A record: Header, in_ids, out_ids, in_positions. The initial rows are the
+// in_ids of record 0; record b + 1 is that of batch b.
+
+namespace {
+
+struct Header {
+  uint64_t record;
+  uint64_t num_in;
+  uint64_t num_out;
+  uint64_t num_positions;
+  // The CRC32C of everything else, the fields above first.
+  uint32_t crc;
+  uint32_t zero;
+
+  uint64_t record_bytes() const {
+    return sizeof(Header) + (num_in + num_out) * sizeof(NodeId) +
+           num_positions * sizeof(int32_t);
+  }
+};
+
+uint32_t RecordCrc(const Header& header, absl::Span<const std::byte> record) {
+  return Crc32c(record.subspan(sizeof(Header)),
+                Crc32c({reinterpret_cast<const std::byte*>(&header),
+                        offsetof(Header, crc)}));
+}
+
+template <typename T>
+void AppendNumbers(const std::vector<T>& values, std::byte*& at) {
+  if (values.empty()) return;
+  std::memcpy(at, values.data(), values.size() * sizeof(T));
+  at += values.size() * sizeof(T);
+}
+
+template <typename T>
+void Take(uint64_t count, const std::byte*& at, std::vector<T>& values) {
+  values.resize(count);
+  if (count == 0) return;
+  std::memcpy(values.data(), at, count * sizeof(T));
+  at += count * sizeof(T);
+}
+
+/// False if `bytes` is not record `number`.
+bool Decode(absl::Span<const std::byte> bytes, uint64_t number,
+            Changeset& changeset) {
+  Header header;
+  if (bytes.size() < sizeof(header)) return false;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  if (header.crc != RecordCrc(header, bytes) || header.record != number ||
+      header.record_bytes() != bytes.size()) {
+    return false;
+  }
+  const std::byte* at = bytes.data() + sizeof(header);
+  Take(header.num_in, at, changeset.in_ids);
+  Take(header.num_out, at, changeset.out_ids);
+  Take(header.num_positions, at, changeset.in_positions);
+  return true;
+}
+
+}  // namespace
+
+ChangesetFileWriter::ChangesetFileWriter(io::FileSystem& files,
+                                         std::string path,
+                                         std::unique_ptr<io::WritableFile> file)
+    : files_(files), path_(std::move(path)), file_(std::move(file)) {}
+
+absl::StatusOr<std::unique_ptr<ChangesetFileWriter>>
+ChangesetFileWriter::Create(io::FileSystem& files, std::string path) {
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::WritableFile> file,
+                          files.Create(path));
+  return std::unique_ptr<ChangesetFileWriter>(
+      new ChangesetFileWriter(files, std::move(path), std::move(file)));
+}
+
+ChangesetFileWriter::~ChangesetFileWriter() {
+  // An error has been told already; the folder goes with the pass anyway.
+  if (!finished_) files_.RemoveTree(path_).IgnoreError();
+}
+
+absl::Status ChangesetFileWriter::Initialize(absl::Span<const NodeId> ids) {
+  Changeset initial;
+  initial.in_ids.assign(ids.begin(), ids.end());
+  return Append(initial);
+}
+
+absl::Status ChangesetFileWriter::Update(int64_t /*batch*/,
+                                         const Changeset& changeset) {
+  return Append(changeset);
+}
+
+absl::Status ChangesetFileWriter::Append(const Changeset& changeset) {
+  Header header = {};
+  header.record = offsets_.size() - 1;
+  header.num_in = changeset.in_ids.size();
+  header.num_out = changeset.out_ids.size();
+  header.num_positions = changeset.in_positions.size();
+  std::vector<std::byte> record(header.record_bytes());
+  std::byte* at = record.data() + sizeof(header);
+  AppendNumbers(changeset.in_ids, at);
+  AppendNumbers(changeset.out_ids, at);
+  AppendNumbers(changeset.in_positions, at);
+  header.crc = RecordCrc(header, record);
+  std::memcpy(record.data(), &header, sizeof(header));
+  HEARTH_RETURN_IF_ERROR(file_->Append(record));
+  offsets_.push_back(offsets_.back() + record.size());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<uint64_t>> ChangesetFileWriter::Finish() {
+  HEARTH_RETURN_IF_ERROR(file_->Close());
+  finished_ = true;
+  return std::move(offsets_);
+}
+
+ChangesetFileReader::ChangesetFileReader(std::unique_ptr<io::ReadableFile> file,
+                                         std::vector<uint64_t> offsets)
+    : file_(std::move(file)), offsets_(std::move(offsets)) {}
+
+absl::StatusOr<std::unique_ptr<ChangesetFileReader>> ChangesetFileReader::Open(
+    io::FileSystem& files, const std::string& path,
+    std::vector<uint64_t> offsets) {
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
+                          files.OpenForRead(path));
+  HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file->Info());
+  if (info.size_bytes != offsets.back()) {
+    return absl::DataLossError(absl::StrCat(path, ": has ", info.size_bytes,
+                                            " bytes, not ", offsets.back()));
+  }
+  return std::unique_ptr<ChangesetFileReader>(
+      new ChangesetFileReader(std::move(file), std::move(offsets)));
+}
+
+absl::StatusOr<Changeset> ChangesetFileReader::Read(size_t record) const {
+  const uint64_t offset = offsets_[record];
+  std::vector<std::byte> bytes(offsets_[record + 1] - offset);
+  Changeset changeset;
+  // Damage on the way is gone at the second reading; damage on disk is not.
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    HEARTH_RETURN_IF_ERROR(file_->Read(offset, absl::MakeSpan(bytes)));
+    if (Decode(bytes, record, changeset)) return changeset;
+  }
+  return absl::DataLossError(
+      absl::StrCat(file_->path(), ": the changeset at byte ", offset,
+                   " is damaged (its checksum does not match)"));
+}
+
+absl::StatusOr<std::vector<NodeId>> ChangesetFileReader::ReadInitial() const {
+  HEARTH_ASSIGN_OR_RETURN(Changeset initial, Read(0));
+  return std::move(initial.in_ids);
+}
+
+absl::StatusOr<Changeset> ChangesetFileReader::ReadUpdate(int64_t batch) const {
+  return Read(static_cast<size_t>(batch) + 1);
 }
 
 }  // namespace hearth::strategy

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -14,15 +15,92 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/base/random.h"
-#include "engine/plan/vector_trace.h"
+#include "engine/io/file_system.h"
+#include "engine/io/testing/faults.h"
+#include "engine/io/testing/scratch_directory.h"
+#include "engine/io/whole_file.h"
+#include "engine/plan/testing/vector_trace.h"
 #include "engine/store/topology.h"
 #include "gtest/gtest.h"
 
 namespace hearth::strategy {
+
 namespace {
 
-using plan::VectorTrace;
 using store::NodeId;
+
+// The example of figure 12: node 3 is needed in batches 0, 2 and 4.
+const std::vector<std::vector<NodeId>>& Example() {
+  static const auto* const batches = new std::vector<std::vector<NodeId>>{
+      {3, 4}, {2, 4}, {0, 3}, {0, 1}, {1, 3}};
+  return *batches;
+}
+
+AccessTable Build(const std::vector<std::vector<NodeId>>& batches,
+                  int64_t num_nodes) {
+  AccessTable table = *AccessTable::Make(num_nodes);
+  for (const auto& batch : batches) EXPECT_TRUE(table.Count(batch).ok());
+  EXPECT_TRUE(table.BeginPlacing().ok());
+  uint32_t number = 0;
+  for (const auto& batch : batches) table.Place(number++, batch);
+  table.EndPlacing();
+  return table;
+}
+
+std::vector<uint32_t> Advance(AccessTable& table,
+                              const std::vector<NodeId>& nodes) {
+  std::vector<uint32_t> next(nodes.size());
+  table.Advance(nodes, absl::MakeSpan(next));
+  return next;
+}
+
+TEST(AccessTableTest, KnowsTheFirstAndEveryNextBatch) {
+  AccessTable table = Build(Example(), 5);
+  EXPECT_EQ(table.num_accesses(), 10);
+  const std::vector<uint32_t> first = {2, 3, 1, 0, 0};
+  for (NodeId node = 0; node < 5; ++node) {
+    EXPECT_EQ(table.First(node), first[node]) << node;
+  }
+  constexpr uint32_t kNever = AccessTable::kNever;
+  const std::vector<std::vector<uint32_t>> next = {
+      {2, 1}, {kNever, kNever}, {3, 4}, {kNever, 4}, {kNever, kNever}};
+  for (size_t i = 0; i < Example().size(); ++i) {
+    EXPECT_EQ(Advance(table, Example()[i]), next[i]) << "batch " << i;
+  }
+}
+
+TEST(AccessTableTest, NodesThatAreNeverNeededAreSkipped) {
+  AccessTable table = Build({{2}, {5}, {2}}, 8);
+  EXPECT_EQ(table.First(2), 0u);
+  EXPECT_EQ(table.First(5), 1u);
+  EXPECT_EQ(Advance(table, {2}), std::vector<uint32_t>{2});
+  EXPECT_EQ(Advance(table, {5}), std::vector<uint32_t>{AccessTable::kNever});
+  EXPECT_EQ(Advance(table, {2}), std::vector<uint32_t>{AccessTable::kNever});
+}
+
+TEST(AccessTableTest, BatchesLongerThanWhatIsAskedForAhead) {
+  std::vector<NodeId> all;
+  for (NodeId node = 0; node < 100; ++node) all.push_back(99 - node);
+  AccessTable table = Build({all, all}, 100);
+  EXPECT_EQ(Advance(table, all), std::vector<uint32_t>(100, 1));
+  EXPECT_EQ(Advance(table, all),
+            std::vector<uint32_t>(100, AccessTable::kNever));
+}
+
+TEST(AccessTableTest, WithoutNodesOrBatches) {
+  AccessTable table = Build({}, 0);
+  EXPECT_EQ(table.num_accesses(), 0);
+  EXPECT_EQ(Build({{}, {}}, 3).num_accesses(), 0);
+}
+
+TEST(AccessTableTest, RefusesNodesOutOfRange) {
+  AccessTable table = *AccessTable::Make(3);
+  EXPECT_TRUE(absl::IsInvalidArgument(table.Count({0, 3})));
+  EXPECT_TRUE(absl::IsInvalidArgument(table.Count({-1})));
+  EXPECT_EQ(table.num_accesses(), 0) << "nothing of a bad batch counts";
+}
+
+using plan::VectorTrace;
 using Batches = VectorTrace::Batches;
 
 struct Plan final : public ChangesetSink {
@@ -314,5 +392,121 @@ TEST(ChangesetTest, MemoryIsThatOfItsParts) {
       6400u + 404 + 101 + 2400 + 352 + 192);
 }
 
+using Offsets = std::vector<uint64_t>;
+
+class ChangesetFileTest : public ::testing::Test {
+ protected:
+  ChangesetFileTest() : initial_({5, int64_t{1} << 47, 0}) {
+    updates_.push_back({{1, 2}, {5, 0}, {7, 3}});
+    updates_.push_back({});
+    updates_.push_back({{9}, {1}, {0}});
+  }
+
+  absl::StatusOr<Offsets> Write(io::FileSystem& files) {
+    auto writer = ChangesetFileWriter::Create(files, path_);
+    if (!writer.ok()) return writer.status();
+    absl::Status status = (*writer)->Initialize(initial_);
+    for (size_t i = 0; status.ok() && i < updates_.size(); ++i) {
+      status = (*writer)->Update(static_cast<int64_t>(i), updates_[i]);
+    }
+    if (!status.ok()) return status;
+    return (*writer)->Finish();
+  }
+
+  io::FileSystem& posix_ = io::FileSystem::Posix();
+  io::FaultyFileSystem faulty_{posix_};
+  const io::ScratchDirectory scratch_;
+  const std::string path_ = scratch_.Path("changesets");
+  const std::vector<NodeId> initial_;
+  std::vector<Changeset> updates_;
+};
+
+TEST_F(ChangesetFileTest, EveryRecordComesBack) {
+  const auto offsets = Write(posix_);
+  ASSERT_TRUE(offsets.ok()) << offsets.status();
+  ASSERT_EQ(offsets->size(), updates_.size() + 2);
+  const auto reader = ChangesetFileReader::Open(posix_, path_, *offsets);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_EQ(*(*reader)->ReadInitial(), initial_);
+  // In any order.
+  for (const size_t i : {2, 0, 1}) {
+    const auto update = (*reader)->ReadUpdate(static_cast<int64_t>(i));
+    ASSERT_TRUE(update.ok()) << update.status();
+    EXPECT_EQ(update->in_ids, updates_[i].in_ids);
+    EXPECT_EQ(update->out_ids, updates_[i].out_ids);
+    EXPECT_EQ(update->in_positions, updates_[i].in_positions);
+  }
+}
+
+TEST_F(ChangesetFileTest, DamageIsNamedByFileAndOffset) {
+  const Offsets offsets = *Write(posix_);
+  std::string bent = *io::ReadWholeFile(posix_, path_, 1 << 20);
+  bent[offsets[1] + 45] ^= 4;
+  ASSERT_TRUE(io::WriteFileAtomically(posix_, path_, bent).ok());
+  const auto reader = *ChangesetFileReader::Open(posix_, path_, offsets);
+  EXPECT_TRUE(reader->ReadInitial().ok());
+  EXPECT_TRUE(reader->ReadUpdate(1).ok());
+  const absl::Status status = reader->ReadUpdate(0).status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_NE(status.message().find(path_), absl::string_view::npos);
+  EXPECT_NE(status.message().find(std::to_string(offsets[1])),
+            absl::string_view::npos);
+}
+
+TEST_F(ChangesetFileTest, ARecordIsNotTakenForAnother) {
+  updates_ = {updates_[0], updates_[0]};
+  Offsets offsets = *Write(posix_);
+  offsets.erase(offsets.begin() + 1);
+  const auto reader = *ChangesetFileReader::Open(posix_, path_, offsets);
+  EXPECT_TRUE(absl::IsDataLoss(reader->ReadUpdate(0).status()));
+}
+
+TEST_F(ChangesetFileTest, AFileOfAnotherSizeIsRefused) {
+  const Offsets offsets = *Write(posix_);
+  const std::string whole = *io::ReadWholeFile(posix_, path_, 1 << 20);
+  ASSERT_TRUE(
+      io::WriteFileAtomically(posix_, path_, whole.substr(0, whole.size() - 1))
+          .ok());
+  EXPECT_TRUE(absl::IsDataLoss(
+      ChangesetFileReader::Open(posix_, path_, offsets).status()));
+}
+
+TEST_F(ChangesetFileTest, DamageOnTheWayIsReadOnceMore) {
+  const Offsets offsets = *Write(posix_);
+  const auto reader = *ChangesetFileReader::Open(faulty_, path_, offsets);
+  faulty_.Inject(
+      {.effect = io::Effect::kCorruptRead, .only = io::Operation::kRead});
+  EXPECT_EQ(*reader->ReadInitial(), initial_);
+  EXPECT_EQ(faulty_.hits(), 1);
+}
+
+TEST_F(ChangesetFileTest, AnyFailureLeavesNothing) {
+  for (int64_t nth = 1;; ++nth) {
+    faulty_.Inject({.nth = nth});
+    const absl::Status status = Write(faulty_).status();
+    if (faulty_.hits() == 0) break;
+    EXPECT_TRUE(absl::IsUnavailable(status)) << nth << ": " << status;
+    EXPECT_TRUE(absl::IsNotFound(posix_.Stat(path_).status())) << nth;
+  }
+}
+
+TEST_F(ChangesetFileTest, AFullDiskLeavesNothing) {
+  faulty_.LimitSpace(100);
+  const absl::Status status = Write(faulty_).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_TRUE(absl::IsNotFound(posix_.Stat(path_).status()));
+}
+
+TEST_F(ChangesetFileTest, FailedReadsAreReturned) {
+  const Offsets offsets = *Write(posix_);
+  const auto reader = *ChangesetFileReader::Open(faulty_, path_, offsets);
+  faulty_.Inject({.only = io::Operation::kRead});
+  EXPECT_TRUE(absl::IsUnavailable(reader->ReadInitial().status()));
+  faulty_.Inject({});
+  EXPECT_TRUE(absl::IsUnavailable(
+      ChangesetFileReader::Open(faulty_, path_, offsets).status()));
+}
+
 }  // namespace
+
 }  // namespace hearth::strategy

@@ -4,11 +4,11 @@
 #include <memory>
 #include <utility>
 
-#include "engine/base/status_macros.h"
-#include "engine/io/queued_reader.h"
+#include "engine/base/status.h"
+#include "engine/io/row_reader.h"
 #include "engine/sample/neighbor_sampler.h"
-#include "engine/strategy/memory_estimate.h"
-#include "engine/strategy/sample_stage.h"
+#include "engine/strategy/memory_budget.h"
+#include "engine/strategy/sampling.h"
 
 // The work beside the sampling runs in the sink, which is called on this thread
 // as soon as the first batch is sampled. The queue before it has room for the

@@ -14,7 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
-#include "engine/io/read_queues.h"
+#include "engine/io/read_queue.h"
 #include "engine/io/row_reader.h"
 #include "engine/pipeline/pipeline.h"
 #include "engine/sample/history.h"
@@ -22,10 +22,9 @@
 #include "engine/sample/neighbor_cache.h"
 #include "engine/sample/stored_sampler.h"
 #include "engine/strategy/strategy.h"
-#include "engine/strategy/superbatch/list_feed.h"
+#include "engine/strategy/superbatch/neighbor_lists.h"
 #include "engine/strategy/superbatch/runtime_files.h"
-#include "engine/strategy/superbatch/superbatch_data.h"
-#include "engine/strategy/superbatch/superbatch_size.h"
+#include "engine/strategy/superbatch/superbatch_options.h"
 
 namespace hearth::strategy {
 

@@ -5,12 +5,27 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "engine/base/status_macros.h"
-#include "engine/sample/sample_file.h"
+#include "engine/base/status.h"
+#include "engine/sample/mini_batch.h"
 #include "engine/store/topology.h"
-#include "engine/strategy/sample_stage.h"
+#include "engine/strategy/sampling.h"
 
 namespace hearth::strategy {
+
+absl::StatusOr<SuperbatchData> SuperbatchData::Open(
+    const store::Dataset& dataset,
+    std::shared_ptr<const io::RowCheck> row_check,
+    const std::stop_token& stop) {
+  HEARTH_ASSIGN_OR_RETURN(store::Labels labels, dataset.LoadLabels());
+  HEARTH_ASSIGN_OR_RETURN(store::StoredFeatures features,
+                          dataset.OpenFeatures({}));
+  HEARTH_ASSIGN_OR_RETURN(store::StoredTopology topology,
+                          dataset.OpenTopology({}, stop));
+  return SuperbatchData{.labels = std::move(labels),
+                        .topology = std::move(topology),
+                        .features = std::move(features),
+                        .row_check = std::move(row_check)};
+}
 
 class RuntimeFiles::SampleTrace final : public plan::AccessTrace {
  public:

@@ -6,10 +6,10 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "engine/io/atomic_file.h"
-#include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
-#include "engine/io/scratch_directory.h"
+#include "engine/io/testing/faults.h"
+#include "engine/io/testing/scratch_directory.h"
+#include "engine/io/whole_file.h"
 #include "engine/sample/mini_batch.h"
 #include "engine/store/topology.h"
 #include "gtest/gtest.h"

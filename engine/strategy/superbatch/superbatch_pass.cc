@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/base/status_macros.h"
+#include "engine/base/status.h"
 #include "engine/cache/direct_cache.h"
 #include "engine/plan/access_trace.h"
 #include "engine/sample/stored_sampler.h"
-#include "engine/strategy/superbatch/changeset_file.h"
-#include "engine/strategy/superbatch/superbatch_size.h"
+#include "engine/strategy/superbatch/changeset.h"
+#include "engine/strategy/superbatch/superbatch_options.h"
 
 // The order of things, for superbatches 0, 1, 2 ...:
 //

@@ -6,9 +6,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "engine/store/dataset.h"
+#include "engine/strategy/forecast.h"
+#include "engine/strategy/memory_budget.h"
 #include "engine/strategy/strategy.h"
-#include "engine/strategy/superbatch/list_feed.h"
-#include "engine/strategy/superbatch/options.h"
+#include "engine/strategy/superbatch/neighbor_lists.h"
+#include "engine/strategy/superbatch/superbatch_options.h"
 
 namespace hearth::strategy {
 
@@ -30,6 +32,24 @@ struct SuperbatchRecipe {
 absl::StatusOr<std::unique_ptr<Strategy>> NewSuperbatchStrategy(
     SuperbatchRecipe recipe, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources);
+
+/// Memory that a strategy with superbatches holds at most.
+MemoryEstimate EstimateSuperbatchMemory(const SuperbatchOptions& options,
+                                        const MemoryBasis& basis);
+
+/// The forecast of a strategy with superbatches: samples and plans its first
+/// training pass as the strategy would, whatever ForecastRequest::most_batches,
+/// since what an optimal cache reads does not follow from a part of the
+/// batches. Rows, bytes and reads are those of that pass, exactly; its time
+/// follows from how long sampling takes now and from what is measured of disk
+/// and trainer (machine_probe.h). Errors as Strategy::Run; leaves no file.
+absl::StatusOr<Forecast> ForecastSuperbatch(SuperbatchRecipe recipe,
+                                            const ForecastContext& context,
+                                            const ForecastRequest& request);
+
+/// Memory that it holds at most.
+MemoryEstimate EstimateSuperbatchForecastMemory(
+    const SuperbatchOptions& options, const MemoryBasis& basis);
 
 }  // namespace hearth::strategy
 

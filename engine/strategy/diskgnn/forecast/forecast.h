@@ -2,7 +2,7 @@
 #define HEARTH_ENGINE_STRATEGY_DISKGNN_FORECAST_FORECAST_H_
 
 #include "absl/status/statusor.h"
-#include "engine/strategy/diskgnn/options.h"
+#include "engine/strategy/diskgnn/diskgnn.h"
 #include "engine/strategy/forecast.h"
 
 namespace hearth::strategy {

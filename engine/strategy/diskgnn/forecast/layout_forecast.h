@@ -6,17 +6,52 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
-#include "engine/strategy/diskgnn/forecast/page_reads.h"
+#include "engine/io/read_plan.h"
+#include "engine/strategy/diskgnn/diskgnn.h"
+#include "engine/strategy/diskgnn/layout/layout_search.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
-#include "engine/strategy/diskgnn/layout_choice.h"
-#include "engine/strategy/diskgnn/options.h"
+#include "engine/strategy/diskgnn/layout/segment_planner.h"
 #include "engine/strategy/diskgnn/packing/sample_spool.h"
+#include "engine/strategy/diskgnn/preparation.h"
 #include "engine/strategy/strategy.h"
 
 namespace hearth::strategy {
+
+/// The reads of a batch from the disk cache.
+struct PageReads {
+  int64_t rows = 0;
+  /// With gaps that are read along.
+  uint64_t bytes = 0;
+  uint64_t requests = 0;
+
+  void Add(const PageReads& other);
+};
+
+/// Plans the reads of the disk cache as a pass will (DiskCacheReader).
+/// Single-owner.
+class PageReadCounter {
+ public:
+  explicit PageReadCounter(int64_t row_bytes) : row_bytes_(row_bytes) {}
+
+  /// The reads of a batch that needs `rows`, ascending, of the disk cache.
+  absl::StatusOr<PageReads> Count(absl::Span<const int64_t> rows);
+
+ private:
+  const int64_t row_bytes_;
+  std::vector<int64_t> pages_;
+  io::ReadPlan plan_;
+};
+
+/// The reads of each batch of a trace, in a layout with that segmentation,
+/// whose segments are planned and ordered for it: one walk like those of the
+/// search and of packing. Errors and memory as those of SegmentPlanner.
+absl::StatusOr<std::vector<PageReads>> CountPageReads(
+    const LayoutInput& input, const Segmentation& segmentation,
+    const std::stop_token& stop);
 
 /// The volume that an epoch of training takes from a plan: the mean of its
 /// passes. Bytes

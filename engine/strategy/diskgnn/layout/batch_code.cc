@@ -8,8 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "engine/base/crc32c.h"
-#include "engine/base/status_macros.h"
-#include "engine/strategy/diskgnn/layout/byte_packing.h"
+#include "engine/base/status.h"
 
 // Header; the input nodes; their in-degrees; for each block a BlockHeader, the
 // number of edges of each destination, and the positions of their sources; in
@@ -20,6 +19,7 @@
 // positions that are pulled and those that are pushed.
 
 namespace hearth::strategy {
+
 namespace {
 
 using sample::BatchKey;

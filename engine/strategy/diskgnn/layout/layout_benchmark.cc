@@ -8,12 +8,9 @@
 
 #include "benchmark/benchmark.h"
 #include "engine/base/random.h"
-#include "engine/plan/access_counts.h"
-#include "engine/plan/vector_trace.h"
+#include "engine/plan/access_trace.h"
+#include "engine/plan/testing/vector_trace.h"
 #include "engine/strategy/diskgnn/layout/layout_search.h"
-#include "engine/strategy/diskgnn/layout/measure_layout.h"
-#include "engine/strategy/diskgnn/layout/memory_levels.h"
-#include "engine/strategy/diskgnn/layout/minhash_order.h"
 #include "engine/strategy/diskgnn/layout/segment_planner.h"
 
 namespace hearth::strategy {

@@ -4,16 +4,287 @@
 #include <cstddef>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "engine/base/byte_size.h"
-#include "engine/base/status_macros.h"
-#include "engine/strategy/diskgnn/layout/read_estimate.h"
+#include "engine/base/status.h"
+#include "engine/io/aligned_memory.h"
+#include "engine/store/topology.h"
+#include "engine/strategy/diskgnn/layout/packed_layout.h"
 #include "engine/strategy/diskgnn/layout/segment_planner.h"
-#include "engine/strategy/diskgnn/layout/space_estimate.h"
+
+namespace hearth::strategy {
+
+using store::NodeId;
+
+absl::Status CheckLayoutInput(const LayoutInput& input,
+                              const Segmentation& segmentation) {
+  const int64_t num_batches = input.trace->num_batches();
+  if (num_batches > INT32_MAX || segmentation.num_batches != num_batches ||
+      std::ssize(input.sample_bytes) != num_batches) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a layout of ", segmentation.num_batches, " batches with ",
+                     input.sample_bytes.size(), " samples is no layout for ",
+                     num_batches, " batches (the limit is ", INT32_MAX, ")"));
+  }
+  if (input.row_bytes <= 0 || segmentation.segment_size <= 0 ||
+      segmentation.max_rows < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a layout of rows of ", input.row_bytes, " bytes in segments of ",
+        segmentation.segment_size, " batches with ", segmentation.max_rows,
+        " rows in the disk cache cannot be made"));
+  }
+  return absl::OkStatus();
+}
+
+LevelCounts CountLevels(const SegmentPlanner& planner,
+                        absl::Span<const NodeId> nodes) {
+  LevelCounts counts;
+  for (const NodeId node : nodes) {
+    switch (planner.LevelOf(node)) {
+      case Level::kGpu:
+        ++counts.gpu;
+        break;
+      case Level::kCpu:
+        ++counts.cpu;
+        break;
+      case Level::kDisk:
+        ++counts.disk;
+        break;
+      case Level::kPack:
+        ++counts.packed;
+        break;
+    }
+  }
+  return counts;
+}
+
+absl::StatusOr<PackedLayout> MeasureLayout(const LayoutInput& input,
+                                           const Segmentation& segmentation,
+                                           const std::stop_token& stop) {
+  HEARTH_RETURN_IF_ERROR(CheckLayoutInput(input, segmentation));
+  PackedLayout layout;
+  layout.row_bytes = input.row_bytes;
+  layout.segment_size = segmentation.segment_size;
+  layout.rows.gpu = std::ssize(input.levels->gpu_nodes());
+  layout.rows.cpu = std::ssize(input.levels->cpu_nodes());
+  layout.chunks.reserve(static_cast<size_t>(segmentation.num_batches));
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<SegmentPlanner> planner,
+                          SegmentPlanner::Make(*input.trace, *input.levels));
+  for (int64_t i = 0; i < segmentation.num_segments(); ++i) {
+    const Segment segment = SegmentAt(segmentation, i);
+    HEARTH_RETURN_IF_ERROR(planner->Choose(segment, stop));
+    for (int64_t batch = segment.begin; batch < segment.end; ++batch) {
+      HEARTH_ASSIGN_OR_RETURN(const absl::Span<const NodeId> nodes,
+                              input.trace->Load(batch));
+      layout.AddChunk(input.sample_bytes[batch], CountLevels(*planner, nodes));
+    }
+    layout.rows.disk += std::ssize(planner->cached_nodes());
+  }
+  layout.PlaceChunks();
+  return layout;
+}
+
+namespace {
+
+// Element `index` of `count` that are spread evenly over 0 .. total - 1.
+int64_t Spread(int64_t index, int64_t count, int64_t total) {
+  return static_cast<int64_t>(static_cast<__int128>(index) * total / count);
+}
+
+uint64_t BatchReadBytes(const SegmentPlanner& planner,
+                        absl::Span<const NodeId> nodes, int64_t row_bytes,
+                        std::vector<int64_t>& rows) {
+  rows.clear();
+  uint64_t packed = 0;
+  for (const NodeId node : nodes) {
+    const Level level = planner.LevelOf(node);
+    if (level == Level::kPack) packed += static_cast<uint64_t>(row_bytes);
+    if (level == Level::kDisk) rows.push_back(planner.PlaceOf(node));
+  }
+  std::sort(rows.begin(), rows.end());
+  return RoundUpToPage(packed) +
+         static_cast<uint64_t>(CountPages(rows, row_bytes)) * kPageBytes;
+}
+
+}  // namespace
+
+int64_t CountPages(absl::Span<const int64_t> rows, int64_t row_bytes) {
+  constexpr auto kPage = static_cast<int64_t>(kPageBytes);
+  int64_t pages = 0;
+  // Those before it are counted.
+  int64_t next = 0;
+  for (const int64_t row : rows) {
+    const int64_t first = std::max(next, row * row_bytes / kPage);
+    const int64_t end = ((row + 1) * row_bytes + kPage - 1) / kPage;
+    pages += std::max<int64_t>(0, end - first);
+    next = std::max(next, end);
+  }
+  return pages;
+}
+
+absl::StatusOr<uint64_t> EstimateReadBytes(const LayoutInput& input,
+                                           const Segmentation& segmentation,
+                                           int64_t max_batches,
+                                           SegmentPlanner& planner,
+                                           const std::stop_token& stop) {
+  const int64_t size = segmentation.segment_size;
+  const int64_t num_segments = std::min(
+      segmentation.num_segments(),
+      std::max<int64_t>(1, max_batches / size + (max_batches % size != 0)));
+  uint64_t bytes = 0;
+  int64_t counted = 0;
+  std::vector<int64_t> rows;
+  for (int64_t i = 0; i < num_segments; ++i) {
+    const Segment segment = SegmentAt(
+        segmentation, Spread(i, num_segments, segmentation.num_segments()));
+    HEARTH_RETURN_IF_ERROR(planner.Choose(segment, stop));
+    HEARTH_RETURN_IF_ERROR(planner.Order(segmentation.seed, stop));
+    const int64_t in_segment = std::min(segment.size(), max_batches);
+    for (int64_t j = 0; j < in_segment; ++j) {
+      HEARTH_ASSIGN_OR_RETURN(
+          const absl::Span<const NodeId> nodes,
+          input.trace->Load(segment.begin +
+                            Spread(j, in_segment, segment.size())));
+      bytes += BatchReadBytes(planner, nodes, input.row_bytes, rows);
+    }
+    counted += in_segment;
+  }
+  if (counted == segmentation.num_batches || counted == 0) return bytes;
+  return static_cast<uint64_t>(static_cast<double>(bytes) *
+                               static_cast<double>(segmentation.num_batches) /
+                               static_cast<double>(counted));
+}
+
+namespace {
+
+/// Accesses of the batches so far to what the memory levels do not hold.
+class GrowingSegment {
+ public:
+  static absl::StatusOr<GrowingSegment> Make(const LayoutInput& input,
+                                             int64_t max_cache_rows) {
+    const auto num_nodes = static_cast<uint64_t>(input.levels->num_nodes());
+    HEARTH_ASSIGN_OR_RETURN(
+        io::AlignedMemory memory,
+        io::AlignedMemory::Allocate(num_nodes * sizeof(uint32_t)));
+    return GrowingSegment(input, max_cache_rows, std::move(memory));
+  }
+
+  absl::Status Add(absl::Span<const NodeId> nodes) {
+    ++num_batches_;
+    LevelCounts levels;
+    for (const NodeId node : nodes) {
+      if (node < 0 || node >= levels_->num_nodes()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("node ", node, " of an access trace is not one of ",
+                         levels_->num_nodes()));
+      }
+      if (levels_->Holds(node)) {
+        ++(levels_->LevelOf(node) == Level::kGpu ? levels.gpu : levels.cpu);
+        continue;
+      }
+      ++levels.disk;
+      const uint32_t count = ++counts()[node];
+      if (num_with_.size() <= count) num_with_.resize(count + 1, 0);
+      if (count > 1) --num_with_[count - 1];
+      ++num_with_[count];
+    }
+    // A disk cache of as many rows as the graph has nodes: a common width.
+    const uint64_t table =
+        EncodedTableBytes(levels, {.gpu = std::ssize(levels_->gpu_nodes()),
+                                   .cpu = std::ssize(levels_->cpu_nodes()),
+                                   .disk = levels_->num_nodes()});
+    fixed_bytes_ += RoundUpToPage(table);
+    return absl::OkStatus();
+  }
+
+  /// Bytes of tables so far.
+  uint64_t fixed_bytes() const { return fixed_bytes_; }
+
+  /// Rows that all `total` batches take on disk in segments like this.
+  double RowsOf(int64_t total) const {
+    const double segments =
+        static_cast<double>(total) / static_cast<double>(num_batches_);
+    double room = max_cache_rows_ == Segmentation::kUnbounded
+                      ? static_cast<double>(max_cache_rows_)
+                      : static_cast<double>(max_cache_rows_) / segments;
+    double rows = num_with_.size() > 1 ? static_cast<double>(num_with_[1]) : 0;
+    for (size_t count = num_with_.size(); count-- > 2;) {
+      const auto nodes = static_cast<double>(num_with_[count]);
+      const double cached = std::min(nodes, room);
+      room -= cached;
+      rows += cached + (nodes - cached) * static_cast<double>(count);
+    }
+    return rows * segments;
+  }
+
+ private:
+  GrowingSegment(const LayoutInput& input, int64_t max_cache_rows,
+                 io::AlignedMemory memory)
+      : levels_(input.levels),
+        max_cache_rows_(max_cache_rows),
+        memory_(std::move(memory)) {}
+
+  uint32_t* counts() {
+    return reinterpret_cast<uint32_t*>(memory_.bytes().data());
+  }
+
+  const MemoryLevels* levels_;
+  int64_t max_cache_rows_;
+  io::AlignedMemory memory_;
+  // How many nodes are needed just so often.
+  std::vector<int64_t> num_with_;
+  int64_t num_batches_ = 0;
+  uint64_t fixed_bytes_ = 0;
+};
+
+// Bytes that do not depend on the segments, but for the tables.
+uint64_t FixedBytes(const LayoutInput& input) {
+  PackedLayout layout;
+  layout.row_bytes = input.row_bytes;
+  layout.rows.gpu = std::ssize(input.levels->gpu_nodes());
+  layout.rows.cpu = std::ssize(input.levels->cpu_nodes());
+  uint64_t bytes = layout.gpu_cache_bytes() + layout.cpu_cache_bytes() +
+                   kIndexHeaderBytes +
+                   input.sample_bytes.size() * sizeof(Chunk);
+  for (const uint64_t sample : input.sample_bytes) {
+    // Half a page is what rounding up the packed rows takes on average.
+    bytes += RoundUpToPage(kChunkHeaderBytes + sample) + kPageBytes / 2;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<uint64_t>> EstimateSpace(
+    const LayoutInput& input, int64_t max_cache_rows,
+    const std::stop_token& stop) {
+  const int64_t num_batches = input.trace->num_batches();
+  HEARTH_ASSIGN_OR_RETURN(GrowingSegment segment,
+                          GrowingSegment::Make(input, max_cache_rows));
+  std::vector<double> rows;
+  for (int64_t batch = 0; batch < num_batches; ++batch) {
+    if (stop.stop_requested()) {
+      return absl::CancelledError("searching a layout: stopped on request");
+    }
+    HEARTH_ASSIGN_OR_RETURN(const absl::Span<const NodeId> nodes,
+                            input.trace->Load(batch));
+    HEARTH_RETURN_IF_ERROR(segment.Add(nodes));
+    rows.push_back(segment.RowsOf(num_batches));
+  }
+  const uint64_t fixed = FixedBytes(input) + segment.fixed_bytes();
+  std::vector<uint64_t> estimates;
+  for (const double count : rows) {
+    estimates.push_back(
+        fixed +
+        static_cast<uint64_t>(count * static_cast<double>(input.row_bytes)));
+  }
+  return estimates;
+}
 
 // 1. If everything packed fits, that is it: no layout reads fewer bytes.
 // 2. Estimate the space of every segment size. The larger the segments, the
@@ -27,7 +298,6 @@
 //    are tried, too. Trying is reordering a sample of segments and counting
 //    what they read.
 
-namespace hearth::strategy {
 namespace {
 
 // A size that is larger by this part of it is as good, and a limit that is used

@@ -10,14 +10,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "engine/base/random.h"
-#include "engine/plan/access_counts.h"
-#include "engine/plan/vector_trace.h"
+#include "engine/plan/access_trace.h"
+#include "engine/plan/testing/vector_trace.h"
 #include "engine/store/topology.h"
-#include "engine/strategy/diskgnn/layout/measure_layout.h"
-#include "engine/strategy/diskgnn/layout/memory_levels.h"
-#include "engine/strategy/diskgnn/layout/read_estimate.h"
 #include "engine/strategy/diskgnn/layout/segment_planner.h"
-#include "engine/strategy/diskgnn/layout/space_estimate.h"
 #include "gtest/gtest.h"
 
 namespace hearth::strategy {

@@ -1,14 +1,126 @@
 #include "engine/strategy/diskgnn/layout/segment_planner.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <numeric>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "engine/base/status_macros.h"
-#include "engine/strategy/diskgnn/layout/minhash_order.h"
-#include "engine/strategy/diskgnn/layout/radix_sort.h"
+#include "engine/base/random.h"
+#include "engine/base/status.h"
 
 namespace hearth::strategy {
+
+absl::StatusOr<MemoryLevels> MemoryLevels::Choose(
+    const plan::AccessCounts& counts, const Rows& rows) {
+  const int64_t num_nodes = counts.num_nodes();
+  if (rows.gpu < 0 || rows.cpu < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("caches of ", rows.gpu,
+                                                   " rows (GPU) and ", rows.cpu,
+                                                   " (CPU) cannot be filled"));
+  }
+  const int64_t gpu = std::min(rows.gpu, num_nodes);
+  const int64_t wanted = gpu + std::min(rows.cpu, num_nodes - gpu);
+  if (wanted >= UINT32_MAX) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        wanted, " rows are too many to hold: the limit is ", UINT32_MAX - 1));
+  }
+  MemoryLevels levels;
+  HEARTH_ASSIGN_OR_RETURN(
+      levels.memory_, io::AlignedMemory::Allocate(
+                          static_cast<uint64_t>(num_nodes) * sizeof(uint32_t)));
+  levels.codes_ = {reinterpret_cast<uint32_t*>(levels.memory_.bytes().data()),
+                   static_cast<size_t>(num_nodes)};
+  levels.cpu_nodes_ = counts.MostAccessed(wanted);
+  const auto split = levels.cpu_nodes_.begin() +
+                     std::min<ptrdiff_t>(gpu, std::ssize(levels.cpu_nodes_));
+  levels.gpu_nodes_.assign(levels.cpu_nodes_.begin(), split);
+  levels.cpu_nodes_.erase(levels.cpu_nodes_.begin(), split);
+  uint32_t code = 0;
+  for (auto* nodes : {&levels.gpu_nodes_, &levels.cpu_nodes_}) {
+    std::sort(nodes->begin(), nodes->end());
+    for (const store::NodeId node : *nodes) levels.codes_[node] = ++code;
+  }
+  return levels;
+}
+
+namespace {
+
+// The rows that the first `batches` may have together.
+int64_t RowsUpTo(const Segmentation& segmentation, int64_t batches) {
+  return static_cast<int64_t>(static_cast<__int128>(segmentation.max_rows) *
+                              batches / segmentation.num_batches);
+}
+
+}  // namespace
+
+Segment SegmentAt(const Segmentation& segmentation, int64_t index) {
+  Segment segment;
+  segment.index = index;
+  segment.begin = index * segmentation.segment_size;
+  segment.end =
+      segment.begin + std::min(segmentation.segment_size,
+                               segmentation.num_batches - segment.begin);
+  if (segmentation.max_rows != Segmentation::kUnbounded) {
+    segment.max_rows = RowsUpTo(segmentation, segment.end) -
+                       RowsUpTo(segmentation, segment.begin);
+  }
+  return segment;
+}
+
+namespace {
+
+// Ranks 0 .. count - 1 in random order (Fisher-Yates).
+std::vector<uint32_t> RandomRanks(int64_t count, RandomStream random) {
+  std::vector<uint32_t> ranks(static_cast<size_t>(count));
+  std::iota(ranks.begin(), ranks.end(), 0u);
+  for (size_t i = ranks.size(); i > 1; --i) {
+    std::swap(ranks[i - 1], ranks[random.Below(i)]);
+  }
+  return ranks;
+}
+
+// Sorts `order` by the values that it refers to, which are at most `largest`,
+// and keeps the order of equal ones. (Counting sort.)
+void SortBy(const std::vector<uint32_t>& values, size_t largest,
+            std::vector<uint32_t>& order, std::vector<uint32_t>& scratch) {
+  std::vector<uint32_t> next(largest + 2, 0);
+  for (const uint32_t value : values) ++next[value + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  for (const uint32_t row : order) scratch[next[values[row]]++] = row;
+  order.swap(scratch);
+}
+
+}  // namespace
+
+MinHashOrder::MinHashOrder(int64_t num_rows, int64_t num_batches, uint64_t seed,
+                           int64_t segment) {
+  for (int j = 0; j < kNumFunctions; ++j) {
+    ranks_[j] =
+        RandomRanks(num_batches, RandomStream(seed, RandomPurpose::kReordering,
+                                              static_cast<uint64_t>(segment),
+                                              static_cast<uint64_t>(j)));
+    signatures_[j].assign(static_cast<size_t>(num_rows),
+                          static_cast<uint32_t>(num_batches));
+  }
+}
+
+std::vector<uint32_t> MinHashOrder::Places() && {
+  std::vector<uint32_t> order(signatures_[0].size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::vector<uint32_t> places(order.size());
+  // The least significant first: each sorting keeps what the last one did.
+  for (int j = kNumFunctions; j-- > 0;) {
+    SortBy(signatures_[j], ranks_[j].size(), order, places);
+    std::vector<uint32_t>().swap(signatures_[j]);
+  }
+  for (size_t place = 0; place < order.size(); ++place) {
+    places[order[place]] = static_cast<uint32_t>(place);
+  }
+  return places;
+}
+
 namespace {
 
 using store::NodeId;

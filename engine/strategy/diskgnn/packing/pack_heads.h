@@ -1,17 +1,133 @@
 #ifndef HEARTH_ENGINE_STRATEGY_DISKGNN_PACKING_PACK_HEADS_H_
 #define HEARTH_ENGINE_STRATEGY_DISKGNN_PACKING_PACK_HEADS_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "engine/base/team.h"
+#include "absl/types/span.h"
+#include "engine/base/thread_team.h"
+#include "engine/io/aligned_memory.h"
 #include "engine/io/file_system.h"
+#include "engine/store/topology.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
-#include "engine/strategy/diskgnn/packing/disk_order.h"
-#include "engine/strategy/diskgnn/packing/dispatch_spool.h"
-#include "engine/strategy/diskgnn/packing/pack_context.h"
+#include "engine/strategy/diskgnn/layout/segment_planner.h"
+#include "engine/strategy/diskgnn/packing/disk_cache_writer.h"
+#include "engine/strategy/diskgnn/packing/pack_batches.h"
 
 namespace hearth::strategy {
+
+/// Makes the address tables of a segment's batches. A batch's packed rows stand
+/// in the order of the nodes, so that a scan of the features appends them.
+/// Reused, it allocates nothing in the long run. Single-owner.
+class TableBuilder {
+ public:
+  /// Makes the table of a batch with these input nodes, in a segment that
+  /// `planner` has ordered and whose disk cache begins at row `disk_base` of
+  /// the file.
+  void Build(const SegmentPlanner& planner, int64_t disk_base,
+             absl::Span<const store::NodeId> nodes);
+
+  const AddressTable& table() const { return table_; }
+
+  /// The nodes of the batch's pack, ascending.
+  absl::Span<const store::NodeId> packed_nodes() const { return packed_nodes_; }
+
+ private:
+  // A row of a level, and the position that it belongs to.
+  using Address = std::pair<int64_t, int32_t>;
+
+  void Sort(std::vector<Address>& from, std::vector<int64_t>& rows,
+            std::vector<int32_t>& positions);
+
+  std::vector<Address> gpu_;
+  std::vector<Address> cpu_;
+  std::vector<Address> disk_;
+  std::vector<Address> packed_;
+  std::vector<Address> scratch_;
+  std::vector<store::NodeId> packed_nodes_;
+  AddressTable table_;
+};
+
+/// The destination of each row, turned from "by batch" to "by partition of the
+/// feature file": what lets batched packing (DiskGNN, section 5.2) handle all
+/// batches while one partition is in memory. A scratch file: each partition has
+/// a buffer of one block, which is appended, with its CRC32C, when it is full;
+/// where a partition's blocks are is kept in memory, 8 bytes each. In the
+/// machine's byte order, not synced.
+
+struct DispatchOptions {
+  int64_t num_partitions = 0;
+  /// Nodes are numbered in partitions of as many, below 2^32.
+  int64_t partition_nodes = 0;
+  /// Bytes of a block; a multiple of 4.
+  uint64_t block_bytes = 0;
+
+  /// Memory of buffers and of reading.
+  uint64_t memory_bytes() const {
+    return (static_cast<uint64_t>(num_partitions) + 1) * block_bytes;
+  }
+};
+
+/// Takes and gives back lists of nodes. Single-owner, but for its readers.
+class DispatchSpool {
+ public:
+  /// Called with a target and the ascending numbers, within the partition, of
+  /// the nodes that go there.
+  using Visit = absl::FunctionRef<absl::Status(
+      uint32_t target, absl::Span<const uint32_t> nodes)>;
+
+  /// `files` outlives the spool. RESOURCE_EXHAUSTED without memory.
+  static absl::StatusOr<std::unique_ptr<DispatchSpool>> Create(
+      io::FileSystem& files, std::string path, const DispatchOptions& options);
+
+  /// Removes the file.
+  ~DispatchSpool();
+
+  /// `nodes`, ascending, go to `target`.
+  absl::Status Add(uint32_t target, absl::Span<const store::NodeId> nodes);
+
+  /// No more is added, and so many threads read: frees the buffers but for a
+  /// block for each reader.
+  absl::Status EndAdding(int readers = 1);
+
+  /// Calls `visit` for what was added for a partition, in that order, in
+  /// pieces of any size. Damaged blocks are read once more, then DATA_LOSS
+  /// naming file and offset. Each reader, from 0, may be another thread.
+  /// REQUIRES: EndAdding was called.
+  absl::Status ForEach(int64_t partition, Visit visit, int reader = 0);
+
+ private:
+  DispatchSpool(io::FileSystem& files, std::string path,
+                const DispatchOptions& options,
+                std::unique_ptr<io::WritableFile> file,
+                io::AlignedMemory buffers);
+
+  absl::Span<uint32_t> Block(int64_t number);
+  absl::Status AddToPartition(int64_t partition, uint32_t target,
+                              absl::Span<const store::NodeId> nodes);
+  absl::Status Flush(int64_t partition);
+  absl::Status ReadBlock(uint64_t offset, absl::Span<uint32_t> block);
+
+  io::FileSystem& files_;
+  const std::string path_;
+  const DispatchOptions options_;
+  std::unique_ptr<io::WritableFile> file_;
+  std::unique_ptr<io::ReadableFile> reader_;
+  // One block for each partition, then for each reader.
+  io::AlignedMemory buffers_;
+  // Words in each partition's block.
+  std::vector<uint32_t> filled_;
+  // Where each partition's blocks are.
+  std::vector<std::vector<uint64_t>> blocks_;
+  uint64_t end_ = 0;
+};
 
 /// The results of the first stage of packing that others need.
 struct PackHeads {

@@ -6,12 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/crc32c.h"
-#include "engine/base/status_annotate.h"
-#include "engine/base/status_macros.h"
-#include "engine/io/atomic_file.h"
+#include "engine/base/status.h"
+#include "engine/io/whole_file.h"
 #include "engine/strategy/diskgnn/layout/batch_code.h"
 
 namespace hearth::strategy {
+
 namespace {
 
 using store::NodeId;

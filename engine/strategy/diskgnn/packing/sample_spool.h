@@ -14,14 +14,26 @@
 #include "engine/plan/access_trace.h"
 #include "engine/sample/mini_batch.h"
 #include "engine/store/topology.h"
-#include "engine/strategy/diskgnn/packing/encoded_samples.h"
+
+namespace hearth::strategy {
+
+/// The graph samples of a trace's batches as bytes (EncodeBatch), to be put
+/// into their chunks.
+class EncodedSamples {
+ public:
+  virtual ~EncodedSamples() = default;
+
+  /// [num_batches] bytes of each.
+  virtual absl::Span<const uint64_t> sizes() const = 0;
+
+  /// Fills `out`, which has the size of batch `batch`. Thread-safe.
+  virtual absl::Status Read(int64_t batch, absl::Span<std::byte> out) = 0;
+};
 
 /// The samples that offline sampling leaves for planning: all batches in one
 /// file, `path`, one after the other as EncodeBatch makes them, and where they
 /// are in `path`.index. The index is written last: where it is, the samples are
 /// whole and durable, so that a preparation that was killed goes on from there.
-
-namespace hearth::strategy {
 
 /// Writes a spool. Single-owner.
 class SampleSpoolWriter {

@@ -1,0 +1,527 @@
+#include <unistd.h>
+
+#include <CLI/App.hpp>
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "client/cli/commands/command_tree.h"
+#include "client/cli/commands/session.h"
+#include "client/cli/options/job_options.h"
+#include "client/cli/options/option_values.h"
+#include "client/cli/views/job_view.h"
+#include "client/cli/views/text.h"
+#include "client/hearth_client.h"
+#include "client/private_daemon.h"
+#include "client/proto_json.h"
+#include "engine/base/sha256.h"
+#include "engine/base/status.h"
+
+namespace hearth::cli {
+
+/// The options of a train job as a command line gives them: as flags, and as
+/// the file of --file.
+struct TrainArguments {
+  /// Written by the parser; the nodes of a map stay where they are.
+  std::map<std::string, std::string> flags = {};
+  /// The flags that were given.
+  OptionValues values = {};
+  std::string file = {};
+};
+
+/// Adds --file and a flag for each option of a train job. `arguments` must live
+/// as long as the command; its values are there when the command's callback
+/// calls the result.
+std::function<void()> AddTrainFlags(CLI::App& command,
+                                    TrainArguments& arguments);
+
+/// The options of flags and file together. `more`: names of further ones that
+/// the file may have.
+absl::StatusOr<OptionValues> ReadTrainArguments(
+    const TrainArguments& arguments, const std::vector<std::string>& more = {});
+
+/// `status`, which names fields, as the daemon does, with the flags of `values`
+/// in their place.
+absl::Status WithFlags(const absl::Status& status, const OptionValues& values);
+
+std::function<void()> AddTrainFlags(CLI::App& command,
+                                    TrainArguments& arguments) {
+  command.add_option("-f,--file", arguments.file,
+                     "YAML file with any of these options; flags win");
+  std::map<std::string, CLI::Option*> options;
+  for (const Flag& flag : TrainFlags()) {
+    // A script may append to its usual options.
+    options[flag.name] =
+        command
+            .add_option(absl::StrCat("--", flag.name),
+                        arguments.flags[flag.name], flag.HelpWithDefault())
+            ->type_name(flag.ValueName())
+            ->group(flag.Heading())
+            ->take_last();
+  }
+  return [&arguments, options] {
+    for (const auto& [name, option] : options) {
+      if (option->count() == 0) continue;
+      arguments.values[name] = {arguments.flags[name],
+                                absl::StrCat("--", name)};
+    }
+  };
+}
+
+absl::StatusOr<OptionValues> ReadTrainArguments(
+    const TrainArguments& arguments, const std::vector<std::string>& more) {
+  if (arguments.file.empty()) return arguments.values;
+  std::vector<std::string> known = TrainOptionNames();
+  known.insert(known.end(), more.begin(), more.end());
+  HEARTH_ASSIGN_OR_RETURN(OptionValues from_file,
+                          ReadYamlOptions(arguments.file, known));
+  return MergeOptions(arguments.values, std::move(from_file));
+}
+
+absl::Status WithFlags(const absl::Status& status, const OptionValues& values) {
+  absl::Status named(status.code(), NameFlags(status.message(), values));
+  status.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
+    named.SetPayload(type, payload);
+  });
+  return named;
+}
+
+namespace {
+
+struct Arguments {
+  TrainArguments train;
+  // `prepare` makes only the partition.
+  bool partition_only = false;
+  Submission submission;
+};
+
+// The command that the options are given to.
+enum class Purpose { kTrain, kPrepare, kExplain };
+
+// The width of the model's hidden layers; 0 if there is none, or it is not
+// given.
+uint32_t HiddenOf(const v1::TrainSpec& spec) {
+  const auto* models = v1::TrainSpec::descriptor()->FindOneofByName("model");
+  const auto* chosen =
+      spec.GetReflection()->GetOneofFieldDescriptor(spec, models);
+  if (chosen == nullptr) return 0;
+  const google::protobuf::Message& model =
+      spec.GetReflection()->GetMessage(spec, chosen);
+  const auto* hidden = model.GetDescriptor()->FindFieldByName("hidden");
+  return hidden == nullptr ? 0
+                           : model.GetReflection()->GetUInt32(model, hidden);
+}
+
+v1::JobSpec JobFor(Purpose purpose, const v1::TrainJobSpec& train,
+                   bool partition_only) {
+  v1::JobSpec spec;
+  switch (purpose) {
+    case Purpose::kTrain:
+      *spec.mutable_train() = train;
+      break;
+    case Purpose::kPrepare:
+      *spec.mutable_prepare()->mutable_data() = train.data();
+      *spec.mutable_prepare()->mutable_pipeline() = train.pipeline();
+      spec.mutable_prepare()->set_training_only(train.trains(0).has_none());
+      spec.mutable_prepare()->set_partition_only(partition_only);
+      spec.mutable_prepare()->set_hidden(HiddenOf(train.trains(0)));
+      break;
+    case Purpose::kExplain:
+      *spec.mutable_explain()->mutable_train() = train;
+      break;
+  }
+  return spec;
+}
+
+absl::StatusOr<int> Run(Purpose purpose, const Arguments& arguments,
+                        Session& session) {
+  HEARTH_ASSIGN_OR_RETURN(OptionValues values,
+                          ReadTrainArguments(arguments.train));
+  if (arguments.partition_only) {
+    values.try_emplace("order", OptionValue{"partition", "--partition"});
+  }
+  HEARTH_ASSIGN_OR_RETURN(const v1::TrainJobSpec train,
+                          TrainJobFromOptions(values));
+  const absl::StatusOr<int> exit_code =
+      RunJob(session, JobFor(purpose, train, arguments.partition_only),
+             arguments.submission);
+  if (exit_code.ok()) return exit_code;
+  return WithFlags(exit_code.status(), values);
+}
+
+void AddCommand(CLI::App& app, const char* name, const char* help,
+                Purpose purpose, Action* chosen) {
+  CLI::App* command = app.add_subcommand(name, help);
+  const auto arguments = std::make_shared<Arguments>();
+  if (purpose == Purpose::kPrepare) {
+    command->add_flag("--partition", arguments->partition_only,
+                      "Make only the partition of --order partition");
+  }
+  AddSubmissionFlags(*command, arguments->submission);
+  const std::function<void()> take = AddTrainFlags(*command, arguments->train);
+  command->callback([=] {
+    take();
+    *chosen = [=](Session& session) {
+      return Run(purpose, *arguments, session);
+    };
+  });
+}
+
+}  // namespace
+
+void AddTrainCommands(CLI::App& app, Action* chosen) {
+  AddCommand(app, "train", "Train a model on a dataset", Purpose::kTrain,
+             chosen);
+  AddCommand(
+      app, "prepare",
+      "Make the plan of a train job with the same options, without training",
+      Purpose::kPrepare, chosen);
+  AddCommand(
+      app, "explain",
+      "Forecast the reads, seconds, memory and disk of a train job with the "
+      "same options, without training",
+      Purpose::kExplain, chosen);
+}
+
+/// A run, step by step:
+///
+///   1. a daemon is started on the data directory (see private_daemon.h), which
+///      goes on with whatever was not at its end there;
+///   2. the dataset is imported, if it is not there and a source is named;
+///   3. the job is submitted, by a request id that is made of its spec: the
+///      same command finds the same job again, and resumes one that failed;
+///   4. it is watched to its end, or until a signal, or the daemon's end;
+///   5. the daemon is stopped, at a checkpoint where the job has not ended.
+
+namespace {
+
+constexpr char kSource[] = "source";
+
+struct RunArguments {
+  TrainArguments train;
+  std::string source;
+  std::string data_dir;
+  std::string hearthd;
+  std::string config;
+  std::string destination;
+};
+
+// Requested when one of two is.
+class EitherStop {
+ public:
+  EitherStop(std::stop_token one, std::stop_token other)
+      : on_one_(std::move(one), Request{this}),
+        on_other_(std::move(other), Request{this}) {}
+  EitherStop(const EitherStop&) = delete;
+  EitherStop& operator=(const EitherStop&) = delete;
+
+  std::stop_token token() const { return source_.get_token(); }
+
+ private:
+  struct Request {
+    EitherStop* either;
+    void operator()() const { either->source_.request_stop(); }
+  };
+
+  std::stop_source source_;
+  std::stop_callback<Request> on_one_;
+  std::stop_callback<Request> on_other_;
+};
+
+std::string DataDirOf(const RunArguments& arguments, const Session& session) {
+  if (!arguments.data_dir.empty()) {
+    return AbsolutePath(arguments.data_dir, session);
+  }
+  const char* scratch = std::getenv("TMPDIR");
+  return AbsolutePath(
+      absl::StrCat(scratch != nullptr && *scratch != '\0' ? scratch : "/tmp",
+                   "/hearth-", geteuid()),
+      session);
+}
+
+absl::StatusOr<std::unique_ptr<client::PrivateDaemon>> StartDaemon(
+    const RunArguments& arguments, const std::stop_token& stop,
+    const Session& session) {
+  client::PrivateDaemonOptions options;
+  options.data_dir = DataDirOf(arguments, session);
+  if (arguments.hearthd.empty()) {
+    HEARTH_ASSIGN_OR_RETURN(options.program, client::FindProgram("hearthd"));
+  } else {
+    options.program = AbsolutePath(arguments.hearthd, session);
+  }
+  // Many may run on one machine: none has a port.
+  options.flags = {"--metrics-listen", ""};
+  if (!arguments.config.empty()) {
+    options.flags.insert(options.flags.end(),
+                         {"--config", AbsolutePath(arguments.config, session)});
+  }
+  return client::PrivateDaemon::Start(options, stop);
+}
+
+absl::StatusOr<bool> IsMissing(client::Client& client,
+                               const std::string& dataset) {
+  const absl::Status found = client.GetDataset(dataset).status();
+  if (!found.ok() && !absl::IsNotFound(found)) return found;
+  return !found.ok();
+}
+
+// Whether what a job has made was removed since.
+absl::StatusOr<bool> ProductIsMissing(client::Client& client,
+                                      const v1::JobSpec& spec) {
+  if (spec.has_import()) return IsMissing(client, spec.import().name());
+  if (spec.has_export_()) {
+    std::error_code error;
+    return std::filesystem::symlink_status(spec.export_().destination(), error)
+               .type() == std::filesystem::file_type::not_found;
+  }
+  return false;
+}
+
+// The job that the same command began before, or a new one. Each whose product
+// is missing has a successor, whose request id is made of its id too: the
+// command finds that again as well.
+absl::StatusOr<v1::Job> FindOrSubmit(client::Client& client,
+                                     const v1::JobSpec& spec) {
+  std::string predecessor;
+  while (true) {
+    Sha256 digest;
+    digest.Update(spec.SerializeAsString());
+    digest.Update(predecessor);
+    HEARTH_ASSIGN_OR_RETURN(
+        const v1::Job job,
+        client.SubmitJob(spec, 0, absl::StrCat("run-", digest.HexDigest())));
+    if (job.state() == v1::FAILED || job.state() == v1::CANCELLED) {
+      return client.ResumeJob(job.id(), job.spec());
+    }
+    if (job.state() != v1::SUCCEEDED) return job;
+    HEARTH_ASSIGN_OR_RETURN(const bool is_missing,
+                            ProductIsMissing(client, spec));
+    if (!is_missing) return job;
+    predecessor = job.id();
+  }
+}
+
+// Runs a job to its end; nullopt if `stop` came first.
+absl::StatusOr<std::optional<v1::Job>> RunToEnd(Session& session,
+                                                const v1::JobSpec& spec,
+                                                const std::stop_token& stop) {
+  HEARTH_ASSIGN_OR_RETURN(const v1::Job job,
+                          FindOrSubmit(session.client, spec));
+  if (job.state() == v1::SUCCEEDED && session.output == Output::kTable) {
+    session.environment.err << EscapeControl(job.id())
+                            << " had succeeded before\n";
+  }
+  return WatchToEnd(session, job, job.last_sequence(), stop);
+}
+
+absl::StatusOr<std::optional<v1::Job>> ImportDataset(
+    Session& session, const std::string& name, const std::string& source,
+    const std::stop_token& stop) {
+  v1::JobSpec spec;
+  spec.mutable_import()->set_name(name);
+  spec.mutable_import()->set_path(AbsolutePath(source, session));
+  return RunToEnd(session, spec, stop);
+}
+
+absl::StatusOr<std::optional<v1::Job>> Export(Session& session,
+                                              const std::string& job,
+                                              const std::string& destination,
+                                              const std::stop_token& stop) {
+  v1::JobSpec spec;
+  spec.mutable_export_()->set_job_id(job);
+  spec.mutable_export_()->set_destination(AbsolutePath(destination, session));
+  return RunToEnd(session, spec, stop);
+}
+
+// All jobs, one after the other, until one has not succeeded; nullopt if `stop`
+// came first.
+absl::StatusOr<std::optional<int>> RunJobs(const RunArguments& arguments,
+                                           const v1::TrainJobSpec& train,
+                                           const std::string& source,
+                                           const std::stop_token& stop,
+                                           Session& session) {
+  const std::string& dataset = train.data().dataset();
+  if (!source.empty()) {
+    HEARTH_ASSIGN_OR_RETURN(const bool is_missing,
+                            IsMissing(session.client, dataset));
+    if (is_missing) {
+      HEARTH_ASSIGN_OR_RETURN(const std::optional<v1::Job> import,
+                              ImportDataset(session, dataset, source, stop));
+      if (!import.has_value()) return std::nullopt;
+      if (import->state() != v1::SUCCEEDED) return PrintEnded(session, *import);
+    }
+  }
+  v1::JobSpec spec;
+  *spec.mutable_train() = train;
+  HEARTH_ASSIGN_OR_RETURN(const std::optional<v1::Job> job,
+                          RunToEnd(session, spec, stop));
+  if (!job.has_value()) return std::nullopt;
+  const int exit_code = PrintEnded(session, *job);
+  if (exit_code != kExitDone || arguments.destination.empty()) {
+    return exit_code;
+  }
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::optional<v1::Job> exported,
+      Export(session, job->id(), arguments.destination, stop));
+  if (!exported.has_value()) return std::nullopt;
+  if (exported->state() == v1::SUCCEEDED && session.output == Output::kJson) {
+    return kExitDone;
+  }
+  return PrintEnded(session, *exported);
+}
+
+absl::StatusOr<int> Run(const RunArguments& arguments, Session& outer) {
+  HEARTH_ASSIGN_OR_RETURN(OptionValues values,
+                          ReadTrainArguments(arguments.train, {kSource}));
+  std::string source = arguments.source;
+  if (const auto named = values.extract(kSource);
+      !named.empty() && source.empty()) {
+    source = named.mapped().text;
+  }
+  HEARTH_ASSIGN_OR_RETURN(const v1::TrainJobSpec train,
+                          TrainJobFromOptions(values));
+  const std::stop_token interrupted = outer.environment.catch_termination();
+  HEARTH_ASSIGN_OR_RETURN(const auto daemon,
+                          StartDaemon(arguments, interrupted, outer));
+  client::ClientOptions options;
+  options.server = daemon->address();
+  if (const char* trace_parent = std::getenv("TRACEPARENT")) {
+    options.trace_parent = trace_parent;
+  }
+  std::unique_ptr<client::Client> client = client::NewClient(options);
+  Session session = {.client = *client,
+                     .output = outer.output,
+                     .environment = outer.environment,
+                     .server_flag = absl::StrCat(" --server ", options.server)};
+  const EitherStop stop(interrupted, daemon->ended());
+  const absl::StatusOr<std::optional<int>> exit_code =
+      RunJobs(arguments, train, source, stop.token(), session);
+  // A connection breaks a moment before the end is noted.
+  const bool ended_itself = daemon->ended().stop_requested() ||
+                            absl::IsUnavailable(exit_code.status());
+  // The daemon waits for connections that are open to end.
+  client.reset();
+  const absl::Status stopped = daemon->Stop();
+  if (interrupted.stop_requested()) {
+    outer.environment.err
+        << "stopped; the same command goes on from the last checkpoint\n";
+    return kExitInterrupted;
+  }
+  // It may be why the rest failed.
+  if (ended_itself || exit_code.ok()) HEARTH_RETURN_IF_ERROR(stopped);
+  if (!exit_code.ok()) return WithFlags(exit_code.status(), values);
+  if (exit_code->has_value()) return **exit_code;
+  return absl::InternalError("hearthd ended before the job did");
+}
+
+}  // namespace
+
+void AddRunCommand(CLI::App& app, Action* chosen_local) {
+  CLI::App* command = app.add_subcommand(
+      "run",
+      "Train with a private daemon, which ends with the job; the same command "
+      "again goes on from the last checkpoint");
+  const auto arguments = std::make_shared<RunArguments>();
+  command
+      ->add_option("--source", arguments->source,
+                   "Folder or file of the dataset, which is imported unless "
+                   "it is there; \"source\" in the YAML file")
+      ->take_last();
+  command
+      ->add_option("--data-dir", arguments->data_dir,
+                   "Data directory of the daemon; default $TMPDIR/hearth-UID, "
+                   "else /tmp/hearth-UID")
+      ->take_last();
+  command
+      ->add_option("--to", arguments->destination, "New folder for the model")
+      ->take_last();
+  command
+      ->add_option("--hearthd", arguments->hearthd,
+                   "The daemon's program; default that beside this one, "
+                   "else in $PATH")
+      ->take_last();
+  command
+      ->add_option("--hearthd-config", arguments->config,
+                   "YAML file with options of hearthd")
+      ->take_last();
+  const std::function<void()> take = AddTrainFlags(*command, arguments->train);
+  command->callback([=] {
+    take();
+    *chosen_local = [=](Session& session) { return Run(*arguments, session); };
+  });
+}
+
+namespace {
+
+absl::StatusOr<int> List(Session& session) {
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Plan> plans,
+                          session.client.ListPlans());
+  if (session.output == Output::kTable) {
+    PrintPlanList(plans, session.environment.out);
+    return kExitDone;
+  }
+  auto list = nlohmann::ordered_json::array();
+  for (const v1::Plan& plan : plans) list.push_back(client::ToJson(plan));
+  PrintJson({{"plans", list}}, session);
+  return kExitDone;
+}
+
+absl::StatusOr<int> Show(const std::string& name, Session& session) {
+  HEARTH_ASSIGN_OR_RETURN(const v1::Plan plan, session.client.GetPlan(name));
+  if (session.output == Output::kJson) {
+    PrintJson(client::ToJson(plan), session);
+  } else {
+    PrintPlan(plan, session.environment.out);
+  }
+  return kExitDone;
+}
+
+absl::StatusOr<int> Delete(const std::string& name, Session& session) {
+  HEARTH_RETURN_IF_ERROR(session.client.DeletePlan(name));
+  if (session.output == Output::kJson) {
+    PrintJson({{"deleted", name}}, session);
+  } else {
+    session.environment.out << "deleted " << EscapeControl(name) << "\n";
+  }
+  return kExitDone;
+}
+
+void AddNamed(CLI::App& plan, const char* command, const char* help,
+              absl::StatusOr<int> (*act)(const std::string&, Session&),
+              Action* chosen) {
+  const auto name = std::make_shared<std::string>();
+  CLI::App* added = plan.add_subcommand(command, help);
+  added->add_option("NAME", *name, "The plan's name")->required();
+  added->callback(
+      [=] { *chosen = [=](Session& session) { return act(*name, session); }; });
+}
+
+}  // namespace
+
+void AddPlanCommands(CLI::App& app, Action* chosen) {
+  CLI::App* plan = app.add_subcommand(
+      "plan", "Prepared samples, packs and partitions, kept for later jobs");
+  plan->require_subcommand(1);
+  plan->add_subcommand("list", "All plans, the last used first")->callback([=] {
+    *chosen = List;
+  });
+  AddNamed(*plan, "show", "One plan", Show, chosen);
+  AddNamed(*plan, "delete", "Delete a plan that no job uses", Delete, chosen);
+}
+
+}  // namespace hearth::cli

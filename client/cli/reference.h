@@ -1,0 +1,18 @@
+#ifndef HEARTH_CLIENT_CLI_REFERENCE_H_
+#define HEARTH_CLIENT_CLI_REFERENCE_H_
+
+#include <map>
+#include <string>
+
+namespace hearth::cli {
+
+/// The reference page of all options of `hearth train`, in Markdown.
+std::string OptionsPage();
+
+/// The manual pages of `hearth` and of each of its commands, as roff, by the
+/// names of their files: "hearth.1", "hearth-train.1".
+std::map<std::string, std::string> ManPages();
+
+}  // namespace hearth::cli
+
+#endif  // HEARTH_CLIENT_CLI_REFERENCE_H_

@@ -1,0 +1,252 @@
+// A data run, step by step:
+//   1. Open: open the dataset, load labels and splits (job_data.h).
+//   2. TakeStrategy: find out how large batches are, reserve memory, take a
+//      warm strategy or make one (strategy_lease.h). Labels are let go.
+//   3. PrepareEpoch, before each epoch: where a new period of epochs begins,
+//      wait for its preparation on the other thread, prepare it (which finds
+//      what that has made), and start to prepare the next one.
+//   4. RunPass, for each pass of the epoch: deliver its batches on the caller's
+//      thread, and count the bytes read.
+//   5. ReturnStrategy, or the end of this object: the preparation on the other
+//      thread ends before the strategy that it uses goes.
+#include "engine/job/data/batch_source.h"
+
+#include <algorithm>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "engine/base/process.h"
+#include "engine/base/status.h"
+#include "engine/io/read_queue.h"
+#include "engine/job/interface/observer.h"
+#include "engine/store/topology.h"
+#include "engine/strategy/kinds.h"
+#include "engine/train/train_step.h"
+
+namespace hearth::job {
+
+/// Strategy::PrepareAhead on a thread of its own, which starts at once. Stops
+/// and ends with this object. Thread-safe.
+class AheadPreparation {
+ public:
+  /// `strategy` outlives it, and what the passes point to.
+  AheadPreparation(strategy::Strategy& strategy,
+                   std::vector<strategy::Pass> passes)
+      : thread_([this, &strategy,
+                 passes = std::move(passes)](const std::stop_token& stop) {
+          const absl::Status status =
+              CatchExceptions([&] { return Prepare(strategy, passes, stop); });
+          if (!status.ok()) report_ = status;
+        }) {}
+  AheadPreparation(const AheadPreparation&) = delete;
+  AheadPreparation& operator=(const AheadPreparation&) = delete;
+
+  /// Log lines since the last call.
+  std::vector<std::string> TakeLog() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return std::exchange(log_, {});
+  }
+
+  /// Waits for its end; a requested `stop` makes that come soon. Call once.
+  absl::StatusOr<strategy::PreparationReport> Finish(
+      const std::stop_token& stop) {
+    const std::stop_callback forward(stop, [this] { thread_.request_stop(); });
+    thread_.join();
+    return std::move(report_);
+  }
+
+ private:
+  absl::Status Prepare(strategy::Strategy& strategy,
+                       const std::vector<strategy::Pass>& passes,
+                       const std::stop_token& stop) {
+    report_ = strategy.PrepareAhead(passes,
+                                    {.log =
+                                         [this](const std::string& text) {
+                                           absl::MutexLock lock(&mutex_);
+                                           log_.push_back(text);
+                                         },
+                                     .progress = nullptr,
+                                     .durable = nullptr},
+                                    stop);
+    return report_.status();
+  }
+
+  absl::Mutex mutex_;
+  std::vector<std::string> log_ ABSL_GUARDED_BY(mutex_);
+  // The thread's until it has ended.
+  absl::StatusOr<strategy::PreparationReport> report_;
+  // Ends first.
+  std::jthread thread_;
+};
+
+absl::StatusOr<std::unique_ptr<DataRun>> DataRun::Open(
+    const JobEnvironment& environment, const Options& options,
+    Observer& observer, std::stop_token stop) {
+  std::unique_ptr<DataRun> run(
+      new DataRun(environment, options, observer, std::move(stop)));
+  HEARTH_ASSIGN_OR_RETURN(
+      run->data_, OpenJobData(environment,
+                              {.data = options.data,
+                               .pipeline = options.pipeline,
+                               .training_only = options.training_only,
+                               .embedding_width = options.embedding_width,
+                               .folder = options.folder},
+                              observer, run->stop_));
+  return run;
+}
+
+DataRun::DataRun(const JobEnvironment& environment, const Options& options,
+                 Observer& observer, std::stop_token stop)
+    : environment_(environment),
+      options_(options),
+      observer_(observer),
+      stop_(std::move(stop)),
+      running_(environment.running_jobs) {}
+
+DataRun::~DataRun() = default;
+
+const store::Dataset& DataRun::dataset() const {
+  return lease_.has_value() ? lease_->dataset() : *data_->dataset;
+}
+
+absl::Status DataRun::TakeStrategy(const ModelNeed& model) {
+  // From here on it is a part of what is reserved for all.
+  data_->memory = {};
+  HEARTH_ASSIGN_OR_RETURN(
+      lease_, StrategyLease::Take(environment_, data_->dataset,
+                                  {.data = data_->data,
+                                   .pipeline = options_.pipeline,
+                                   .labels = data_->labels,
+                                   .passes = data_->passes.Kinds(),
+                                   .embedding_width = options_.embedding_width,
+                                   .model = model,
+                                   .partition = data_->PartitionOrNull()},
+                                  observer_, stop_));
+  data_->labels = {};
+  data_->passes.SetBatches(lease_->batches());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<strategy::PreparationReport> DataRun::PreparePeriod(
+    int64_t period) {
+  return lease_->strategy().Prepare(passes().OfPeriod(period),
+                                    ListenFor(observer_), stop_);
+}
+
+absl::Status DataRun::PrepareEpoch(int64_t epoch) {
+  if (!strategy::KindOf(options_.data.strategy).prepares) {
+    return absl::OkStatus();
+  }
+  const int64_t period = passes().PeriodOf(epoch);
+  if (period == period_) return absl::OkStatus();
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::optional<strategy::PreparationReport> ahead, FinishAhead());
+  HEARTH_ASSIGN_OR_RETURN(strategy::PreparationReport report,
+                          PreparePeriod(period));
+  if (ahead.has_value() && ahead->plan == report.plan) report = *ahead;
+  if (!report.plan.empty()) {
+    preparations_.push_back({.first_epoch = static_cast<uint32_t>(
+                                 passes().FirstEpochOf(period) + 1),
+                             .preparation = std::move(report)});
+  }
+  period_ = period;
+  if (period + 1 < passes().num_periods()) {
+    ahead_ = std::make_unique<AheadPreparation>(lease_->strategy(),
+                                                passes().OfPeriod(period + 1));
+  }
+  return absl::OkStatus();
+}
+
+// The report of the preparation on the other thread, if there was one. Its
+// error is only logged: it comes again, or not, where the plan is needed.
+absl::StatusOr<std::optional<strategy::PreparationReport>>
+DataRun::FinishAhead() {
+  if (ahead_ == nullptr) return std::nullopt;
+  const absl::StatusOr<strategy::PreparationReport> report =
+      ahead_->Finish(stop_);
+  LogAhead();
+  ahead_.reset();
+  if (report.ok()) {
+    if (!report->reused) observer_.OnDurable();
+    return *report;
+  }
+  if (stop_.stop_requested()) return report.status();
+  observer_.OnLog(Severity::kWarning,
+                  absl::StrCat("preparing ahead: ", report.status().message()));
+  return std::nullopt;
+}
+
+absl::StatusOr<const store::SelfLoops*> DataRun::CountSelfLoops() {
+  if (dataset().manifest().is_typed()) return nullptr;
+  if (!self_loops_.has_value()) {
+    HEARTH_ASSIGN_OR_RETURN(
+        const std::unique_ptr<store::LoadedTopology> topology,
+        dataset().LoadTopology(store::Residency::kMapped, stop_));
+    HEARTH_ASSIGN_OR_RETURN(self_loops_,
+                            store::SelfLoops::Count(*topology, stop_));
+  }
+  return self_loops_->empty() ? nullptr : &*self_loops_;
+}
+
+void DataRun::LogAhead() {
+  if (ahead_ == nullptr) return;
+  for (const std::string& text : ahead_->TakeLog()) {
+    observer_.OnLog(Severity::kInfo, absl::StrCat("ahead: ", text));
+  }
+}
+
+absl::Status DataRun::RunPass(const strategy::Pass& pass,
+                              const strategy::Strategy::Consumer& consumer,
+                              strategy::PassReport& report) {
+  pass_.emplace(RunningPass{
+      .start = {environment_.running_jobs.Now(), ProcessReadBytes()},
+      .report = report});
+  const int64_t reduced = environment_.read_queues.statistics().reduced_queues;
+  const absl::Status status =
+      lease_->strategy().Run(pass, consumer, stop_, report);
+  AddBytesRead(pass_->start, report);
+  pass_.reset();
+  LogReducedQueues(reduced);
+  return status;
+}
+
+void DataRun::LogReducedQueues(int64_t reduced_before) {
+  const io::ReadQueues& queues = environment_.read_queues;
+  if (has_told_of_reduced_queues_ ||
+      queues.statistics().reduced_queues == reduced_before) {
+    return;
+  }
+  has_told_of_reduced_queues_ = true;
+  observer_.OnLog(Severity::kWarning,
+                  absl::StrCat("reading rows: ", queues.reduction(),
+                               "; `hearth doctor` says what to set"));
+}
+
+strategy::PassReport DataRun::PassSoFar() const {
+  strategy::PassReport report = pass_->report;
+  AddBytesRead(pass_->start, report);
+  return report;
+}
+
+// Adds the bytes that the kernel read on the strategy's behalf, where only
+// this job can have caused them.
+void DataRun::AddBytesRead(const ReadStart& start,
+                           strategy::PassReport& report) const {
+  if (report.bytes_read.has_value() ||
+      !environment_.running_jobs.AloneSince(start.moment)) {
+    return;
+  }
+  report.bytes_read = static_cast<int64_t>(ProcessReadBytes() - start.bytes);
+}
+
+void DataRun::ReturnStrategy() {
+  ahead_.reset();
+  if (lease_.has_value()) std::move(*lease_).Return();
+}
+
+}  // namespace hearth::job

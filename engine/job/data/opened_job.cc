@@ -1,0 +1,212 @@
+#include "engine/job/data/opened_job.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "engine/base/status.h"
+#include "engine/job/data/history.h"
+#include "engine/job/data/passes.h"
+#include "engine/sample/history.h"
+#include "engine/sample/seed_order.h"
+#include "engine/store/feature_rows.h"
+#include "engine/store/graph.h"
+#include "engine/store/labels.h"
+#include "engine/store/manifest.h"
+#include "engine/strategy/kinds.h"
+#include "engine/strategy/memory_budget.h"
+#include "engine/strategy/strategy.h"
+#include "engine/train/metric.h"
+
+namespace hearth::job {
+
+namespace {
+
+absl::Status AddHistory(const JobEnvironment& environment,
+                        const JobDataOptions& options, JobData& opened,
+                        Observer& observer, const std::stop_token& stop) {
+  HEARTH_ASSIGN_OR_RETURN(
+      JobHistory history,
+      MakeHistory(environment,
+                  {.dataset = *opened.dataset,
+                   .labels = opened.labels,
+                   .passes = opened.passes,
+                   .data = opened.data,
+                   .partition = opened.partition.has_value()
+                                    ? opened.partition->partition
+                                    : nullptr,
+                   .embedding_width = options.embedding_width,
+                   .samplers = options.pipeline.samplers,
+                   .folder = options.folder},
+                  observer, stop));
+  opened.data.strategy = std::move(history.strategy);
+  if (history.policy == nullptr) opened.data.history = std::nullopt;
+  opened.passes.SetHistory(std::move(history.policy));
+  opened.history = std::move(history.choice);
+  return absl::OkStatus();
+}
+
+// Tells a model the types of a heterograph.
+void DescribeTypes(const store::Manifest& manifest, size_t target,
+                   train::ModelShape& shape) {
+  std::map<std::string, size_t> type_of;
+  for (const store::NodeTypeEntry& type : manifest.node_types) {
+    type_of[type.name] = shape.node_types.size();
+    shape.node_types.push_back(
+        {.name = type.name, .feature_dim = type.features.shape[1]});
+  }
+  for (const store::EdgeTypeEntry& type : manifest.edge_types) {
+    shape.edge_types.push_back({.name = store::RelationOf(type),
+                                .source = type_of[type.source_type],
+                                .destination = type_of[type.destination_type]});
+  }
+  shape.target_type = target;
+}
+
+// Nodes of each class among `nodes`, all of them labeled; none for labels of
+// other kinds.
+std::vector<int64_t> CountClasses(const store::Labels& labels,
+                                  const std::vector<store::NodeId>& nodes) {
+  if (labels.kind() != store::LabelKind::kClasses) return {};
+  std::vector<int64_t> counts(static_cast<size_t>(labels.width()));
+  const store::Labels gathered = labels.Gather(nodes);
+  for (const int32_t label : gathered.view().classes) {
+    ++counts[static_cast<size_t>(label)];
+  }
+  return counts;
+}
+
+// The labels, and the splits: as they are read, without unlabeled nodes, and in
+// the order of an epoch.
+strategy::MemoryEstimate OpeningMemory(const store::Dataset& dataset) {
+  const store::NodeTypeEntry& nodes =
+      dataset.manifest().node_types[dataset.target_type()];
+  strategy::MemoryEstimate estimate;
+  estimate.Add("labels", nodes.labels.file_size_bytes);
+  estimate.Add("seeds",
+               3 * (nodes.train.file_size_bytes + nodes.valid.file_size_bytes +
+                    nodes.test.file_size_bytes));
+  return estimate;
+}
+
+}  // namespace
+
+absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
+                                    const JobDataOptions& options,
+                                    Observer& observer, std::stop_token stop) {
+  DataOptions data = options.data;
+  HEARTH_ASSIGN_OR_RETURN(
+      std::unique_ptr<store::Dataset> dataset,
+      store::Dataset::Open(environment.files, data.dataset_path,
+                           environment.verified));
+  data.strategy =
+      strategy::WithAutoBudgets(std::move(data.strategy), dataset->manifest(),
+                                environment.memory.most_bytes());
+  if (!data.target.empty()) {
+    HEARTH_RETURN_IF_ERROR(dataset->ChooseTarget(data.target));
+  }
+  HEARTH_RETURN_IF_ERROR(CheckTrainable(*dataset, data));
+  MemoryLedger::Reservation memory;
+  HEARTH_RETURN_IF_ERROR(
+      environment.memory.Reserve(OpeningMemory(*dataset), memory));
+  HEARTH_ASSIGN_OR_RETURN(store::Labels labels, dataset->LoadLabels());
+  HEARTH_ASSIGN_OR_RETURN(store::Split split, dataset->LoadSplit());
+  if (options.training_only) {
+    split.valid.clear();
+    split.test.clear();
+  }
+  HEARTH_ASSIGN_OR_RETURN(LabeledSplit labeled,
+                          WithoutUnlabeled(std::move(split), labels));
+  for (const std::string& warning : labeled.warnings) {
+    observer.OnLog(Severity::kWarning, warning);
+  }
+  store::Split& nodes = labeled.nodes;
+  std::vector<int64_t> class_counts = CountClasses(labels, nodes.train);
+  std::optional<JobPartition> partition;
+  std::unique_ptr<sample::SeedOrder> training;
+  if (data.partition_order.has_value()) {
+    HEARTH_ASSIGN_OR_RETURN(
+        partition,
+        OpenPartition(environment, *dataset, nodes.train, *data.partition_order,
+                      data.batch_size, observer, stop));
+    const std::vector<uint16_t> parts =
+        PartsOf(*partition->partition, nodes.train);
+    training = sample::NewPartitionOrder(
+        nodes.train, {.parts = parts,
+                      .parts_per_macro_batch = static_cast<int>(
+                          data.partition_order->macro_batch_parts),
+                      .partition = partition->lease.name(),
+                      .data_seed = data.data_seed});
+  } else {
+    training = sample::NewShuffledOrder(std::move(nodes.train), data.data_seed);
+  }
+  HEARTH_ASSIGN_OR_RETURN(std::vector<std::vector<int32_t>> fanouts_of,
+                          FanoutsByType(dataset->manifest(), data));
+  JobPasses passes(data, std::move(training), std::move(nodes.valid),
+                   std::move(nodes.test), std::move(fanouts_of));
+  passes.SetClassCounts(std::move(class_counts));
+  JobData opened = {.memory = std::move(memory),
+                    .dataset = std::move(dataset),
+                    .labels = std::move(labels),
+                    .partition = std::move(partition),
+                    .passes = std::move(passes),
+                    .data = std::move(data),
+                    .history = std::nullopt};
+  if (opened.data.history.has_value()) {
+    HEARTH_RETURN_IF_ERROR(
+        AddHistory(environment, options, opened, observer, stop));
+  }
+  return opened;
+}
+
+absl::StatusOr<std::unique_ptr<train::TrainStep>> NewModel(
+    const JobEnvironment& environment, const TrainJobOptions& options,
+    const store::Dataset& dataset, const JobPasses& passes) {
+  const store::Manifest& manifest = dataset.manifest();
+  const store::NodeTypeEntry& target =
+      manifest.node_types[dataset.target_type()];
+  train::ModelShape shape = {
+      .feature_dim = store::CommonFormat(manifest).dim,
+      .label_kind = target.label_kind,
+      .label_width = target.label_width,
+      .num_layers = static_cast<int64_t>(options.data.fanouts.size()),
+      .trainers = options.data.trainers,
+      .epoch_steps =
+          strategy::NumBatches(passes.num_train(), options.data.batch_size),
+      .epochs = options.data.epochs,
+      .keeps_best = options.patience > 0,
+      .class_counts = passes.class_counts()};
+  if (manifest.is_typed()) {
+    DescribeTypes(manifest, dataset.target_type(), shape);
+  }
+  return environment.new_train_step(options.train, shape);
+}
+
+uint64_t SelfLoopBytes(const TrainJobOptions& options,
+                       const store::Dataset& dataset) {
+  const store::Manifest& manifest = dataset.manifest();
+  if (!train::CountsSelfLoops(options.train.model) || manifest.is_typed()) {
+    return 0;
+  }
+  return store::SelfLoops::MemoryBytes(manifest.node_types[0].num_nodes,
+                                       manifest.edge_types[0].num_edges);
+}
+
+uint64_t RankingBytes(const TrainJobOptions& options,
+                      const store::Dataset& dataset, const JobPasses& passes) {
+  const store::NodeTypeEntry& nodes =
+      dataset.manifest().node_types[dataset.target_type()];
+  if (!train::IsRanking(options.train.MetricFor(nodes.label_kind))) return 0;
+  return train::Ranking::MemoryBytes(
+      std::max(passes.num_valid(), passes.num_test()),
+      train::RankedColumns(nodes.label_kind, nodes.label_width));
+}
+
+}  // namespace hearth::job

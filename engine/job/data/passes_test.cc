@@ -1,0 +1,226 @@
+#include "engine/job/data/passes.h"
+
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "engine/store/manifest.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hearth::job {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// A dataset that is a manifest and nothing else.
+class ManifestOnly final : public store::Dataset {
+ public:
+  explicit ManifestOnly(store::Manifest manifest)
+      : manifest_(std::move(manifest)) {}
+  const store::Manifest& manifest() const override { return manifest_; }
+  const std::string& path() const override { return manifest_.name; }
+  absl::Status CheckUnchanged() const override { return absl::OkStatus(); }
+  absl::StatusOr<std::unique_ptr<store::LoadedTopology>> LoadTopology(
+      store::TopologyResidency, const std::stop_token&, size_t) const override {
+    return absl::InternalError("not asked for");
+  }
+  absl::StatusOr<store::StoredTopology> OpenTopology(
+      const io::BlockDeviceOptions&, const std::stop_token&,
+      size_t) const override {
+    return absl::InternalError("not asked for");
+  }
+  absl::StatusOr<store::StoredFeatures> OpenFeatures(
+      const io::BlockDeviceOptions&, size_t) const override {
+    return absl::InternalError("not asked for");
+  }
+  absl::StatusOr<std::unique_ptr<store::LoadedFeatures>> LoadFeatures(
+      store::Residency, const std::stop_token&, size_t) const override {
+    return absl::InternalError("not asked for");
+  }
+  absl::StatusOr<std::unique_ptr<io::ReadableFile>> ScanFeatures(
+      const std::stop_token&, size_t) const override {
+    return absl::InternalError("not asked for");
+  }
+  absl::StatusOr<std::unique_ptr<store::RowChecksums>> LoadRowChecksums(
+      const std::stop_token&, size_t) const override {
+    return absl::InternalError("not asked for");
+  }
+  absl::Status VerifyFeatures(const std::stop_token&, size_t) const override {
+    return absl::InternalError("not asked for");
+  }
+  absl::StatusOr<store::Labels> LoadLabels(size_t) const override {
+    return absl::InternalError("not asked for");
+  }
+  absl::StatusOr<store::Split> LoadSplit(size_t) const override {
+    return absl::InternalError("not asked for");
+  }
+
+ private:
+  const store::Manifest manifest_;
+};
+
+store::Manifest Whole() {
+  store::Manifest manifest;
+  manifest.name = "graph";
+  manifest.node_types.resize(1);
+  manifest.node_types[0].name = "paper";
+  manifest.node_types[0].features.path = "f";
+  manifest.node_types[0].labels.path = "l";
+  manifest.node_types[0].train.path = "t";
+  manifest.edge_types.resize(1);
+  manifest.edge_types[0].name = "cites";
+  return manifest;
+}
+
+void ExpectLacks(const store::Manifest& manifest, const std::string& what) {
+  const absl::Status status = CheckTrainable(ManifestOnly(manifest), {});
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("dataset graph has no " + what));
+}
+
+TEST(CheckTrainableTest, ValidationAndTestMayBeMissing) {
+  EXPECT_TRUE(CheckTrainable(ManifestOnly(Whole()), {}).ok());
+}
+
+TEST(CheckTrainableTest, SaysWhatIsLacking) {
+  store::Manifest manifest = Whole();
+  manifest.node_types[0].train.path.clear();
+  ExpectLacks(manifest, "training nodes");
+  manifest.node_types[0].labels.path.clear();
+  ExpectLacks(manifest, "labels");
+  manifest.node_types[0].features.path.clear();
+  ExpectLacks(manifest, "features");
+  manifest = Whole();
+  manifest.edge_types.clear();
+  ExpectLacks(manifest, "edges");
+}
+
+// The default options, but for what `change` does.
+template <typename Change>
+DataOptions Asking(Change change) {
+  DataOptions data;
+  change(data);
+  return data;
+}
+
+// Papers cite papers, and authors write them.
+store::Manifest Typed() {
+  store::Manifest manifest = Whole();
+  manifest.edge_types[0].name = "paper:cites:paper";
+  manifest.edge_types[0].source_type = "paper";
+  manifest.edge_types[0].destination_type = "paper";
+  manifest.node_types.push_back(manifest.node_types[0]);
+  manifest.node_types[1].name = "author";
+  manifest.edge_types.push_back(manifest.edge_types[0]);
+  manifest.edge_types[1].name = "author:writes:paper";
+  manifest.edge_types[1].source_type = "author";
+  return manifest;
+}
+
+TEST(CheckTrainableTest, LayersAreNotDrawnOfSeveralTypes) {
+  const ManifestOnly dataset(Typed());
+  EXPECT_EQ(CheckTrainable(dataset, {}), absl::OkStatus());
+  const absl::Status status = CheckTrainable(
+      dataset, Asking([](DataOptions& data) { data.layer_nodes = {10}; }));
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("node types paper, author and edge types "
+                        "paper:cites:paper, author:writes:paper; layer_nodes"));
+}
+
+TEST(CheckTrainableTest, FanoutsOfEdgeTypesNeedSeveral) {
+  const absl::Status status =
+      CheckTrainable(ManifestOnly(Whole()), Asking([](DataOptions& data) {
+                       data.fanouts_of = {{"cites", {1, 2, 3}}};
+                     }));
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("fanouts_of: "));
+}
+
+TEST(CheckTrainableTest, EachTypeNeedsFeatures) {
+  store::Manifest manifest = Typed();
+  manifest.node_types[1].features.path.clear();
+  ExpectLacks(manifest, "features of nodes of type \"author\"");
+}
+
+TEST(CheckTrainableTest, TheTargetIsTheFirstTypeThatCanBe) {
+  store::Manifest manifest = Typed();
+  manifest.node_types[0].labels.path.clear();
+  EXPECT_EQ(CheckTrainable(ManifestOnly(manifest), {}), absl::OkStatus());
+  manifest.node_types[1].train.path.clear();
+  ExpectLacks(manifest, "labels of nodes of type \"paper\"");
+}
+
+TEST(FanoutsByTypeTest, NamesAnEdgeTypeByItsTripleOrRelation) {
+  store::Manifest manifest = Typed();
+  manifest.edge_types.push_back(manifest.edge_types[1]);
+  manifest.edge_types[2].name = "author:writes:author";
+  manifest.edge_types[2].destination_type = "author";
+  const auto fanouts =
+      FanoutsByType(manifest, Asking([](DataOptions& data) {
+                      data.fanouts_of = {{"author:writes:author", {1, 2}},
+                                         {"cites", {3, -1}}};
+                    }));
+  ASSERT_TRUE(fanouts.ok()) << fanouts.status();
+  EXPECT_THAT(*fanouts,
+              ElementsAre(ElementsAre(3, -1), IsEmpty(), ElementsAre(1, 2)));
+  EXPECT_THAT(*FanoutsByType(manifest, {}), IsEmpty());
+  const absl::Status twice =
+      FanoutsByType(
+          manifest, Asking([](DataOptions& data) {
+            data.fanouts_of = {{"cites", {1}}, {"paper:cites:paper", {2}}};
+          }))
+          .status();
+  EXPECT_TRUE(absl::IsInvalidArgument(twice)) << twice;
+  EXPECT_THAT(std::string(twice.message()), HasSubstr("names it again"));
+  const absl::Status status =
+      FanoutsByType(manifest, Asking([](DataOptions& data) {
+                      data.fanouts_of = {{"reads", {1, 2}}};
+                    }))
+          .status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("no edge type \"reads\", but paper:cites:paper, "));
+}
+
+TEST(WithoutUnlabeledTest, LabeledNodesStayInTheirOrder) {
+  const auto labels = store::Labels::Classes({0, -1, 1, 0, -1, 2}, 3);
+  const auto split =
+      WithoutUnlabeled({.train = {0, 1, 2}, .valid = {3}, .test = {4}}, labels);
+  ASSERT_TRUE(split.ok()) << split.status();
+  EXPECT_THAT(split->nodes.train, ElementsAre(0, 2));
+  EXPECT_THAT(split->nodes.valid, ElementsAre(3));
+  EXPECT_THAT(split->nodes.test, IsEmpty());
+  EXPECT_THAT(split->warnings,
+              ElementsAre("1 of 3 training nodes have no label: left out",
+                          "1 of 1 test nodes have no label: left out"));
+}
+
+TEST(WithoutUnlabeledTest, KnowsEveryKindOfLabels) {
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+  // Node 0 has none of the labels, node 1 is unlabeled.
+  for (const auto& labels :
+       {store::Labels::MultiLabel({4, 0}, 2, 2),
+        store::Labels::Targets({0, 0, kNaN, kNaN}, 2, 2)}) {
+    const auto split =
+        WithoutUnlabeled({.train = {0}, .valid = {1}, .test = {}}, labels);
+    ASSERT_TRUE(split.ok()) << split.status();
+    EXPECT_THAT(split->nodes.train, ElementsAre(0));
+    EXPECT_THAT(split->nodes.valid, IsEmpty());
+  }
+}
+
+TEST(WithoutUnlabeledTest, SomeTrainingNodeMustRemain) {
+  const auto labels = store::Labels::Classes({-1, 1}, 2);
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      WithoutUnlabeled({.train = {0}, .valid = {1}, .test = {}}, labels)
+          .status()));
+}
+
+}  // namespace
+}  // namespace hearth::job

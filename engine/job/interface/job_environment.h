@@ -1,0 +1,97 @@
+#ifndef HEARTH_ENGINE_JOB_INTERFACE_JOB_ENVIRONMENT_H_
+#define HEARTH_ENGINE_JOB_INTERFACE_JOB_ENVIRONMENT_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "engine/base/clock.h"
+#include "engine/cuda/device.h"
+#include "engine/io/file_system.h"
+#include "engine/io/read_queue.h"
+#include "engine/job/memory/batch_measurement.h"
+#include "engine/job/memory/memory_ledger.h"
+#include "engine/job/memory/warm_strategies.h"
+#include "engine/plan/plan_store.h"
+#include "engine/store/block_checksums.h"
+#include "engine/strategy/strategy.h"
+#include "engine/train/model_options.h"
+#include "engine/train/train_step.h"
+
+namespace hearth::job {
+
+/// Counts the jobs that run in this process, so that figures of the whole
+/// process (/proc/self/io) are given to a job only if it ran alone.
+/// Thread-safe.
+class RunningJobs {
+ public:
+  /// A running job; counted until destroyed.
+  class Job {
+   public:
+    explicit Job(RunningJobs& jobs);
+    ~Job();
+    Job(const Job&) = delete;
+    Job& operator=(const Job&) = delete;
+
+   private:
+    RunningJobs& jobs_;
+  };
+
+  /// A moment, to ask AloneSince about later.
+  struct Moment {
+    int running;
+    uint64_t started;
+  };
+  Moment Now() const;
+
+  /// Whether exactly one job ran all the time since `moment`.
+  bool AloneSince(const Moment& moment) const;
+
+ private:
+  mutable absl::Mutex mutex_;
+  int running_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Jobs that ever began.
+  uint64_t started_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+class Convoys;
+
+/// Makes the model of a job; model::NewTrainStep in the daemon.
+using TrainStepFactory =
+    std::function<absl::StatusOr<std::unique_ptr<train::TrainStep>>(
+        const train::TrainOptions& options, const train::ModelShape& shape)>;
+
+/// The parts of the process that jobs use; all must outlive them.
+struct JobEnvironment {
+  io::FileSystem& files;
+  /// Queues that stay warm between jobs.
+  io::ReadQueues& read_queues;
+  const Clock& clock;
+  RunningJobs& running_jobs;
+  /// Reservations of memory of all jobs.
+  MemoryLedger& memory;
+  WarmStrategies& warm_strategies;
+  BatchMeasurement& batch_measurement;
+  /// Plans that strategies prepare, for all jobs that can use them.
+  plan::PlanStore& plans;
+  /// Stores of plans on disks of their own (StrategyResources::data_disks).
+  absl::Span<plan::PlanStore* const> data_disks = {};
+  TrainStepFactory new_train_step;
+  /// The GPU whose memory may keep rows, if there is one.
+  strategy::Gpu gpu = {};
+  /// All GPUs, by their numbers.
+  std::vector<cuda::Device> gpus = {};
+  /// Files of datasets that no job has to verify again; null = each does.
+  store::VerificationRecord* verified = nullptr;
+  /// Through which train jobs share passes; null = each runs alone.
+  Convoys* convoys = nullptr;
+};
+
+}  // namespace hearth::job
+
+#endif  // HEARTH_ENGINE_JOB_INTERFACE_JOB_ENVIRONMENT_H_

@@ -1,0 +1,229 @@
+#include "engine/job/interface/train_job_options.h"
+
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "engine/base/status.h"
+
+namespace hearth::job {
+namespace {
+
+absl::Status RequireAtLeast(const char* option, int64_t value, int64_t least) {
+  if (value >= least) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(option, " must be at least ", least, ", not ", value));
+}
+
+// How memory is shared between rows and embeddings, if that is told.
+absl::Status CheckShare(const HistoryOptions& history,
+                        const strategy::StrategyOptions& strategy) {
+  if (history.sample_weight.has_value() && !(*history.sample_weight >= 0)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "sample_weight must be at least 0, not ", *history.sample_weight));
+  }
+  if (!history.share.has_value()) return absl::OkStatus();
+  if (!(*history.share >= 0 && *history.share <= 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("share must be within 0 .. 1, not ", *history.share));
+  }
+  if (history.cache_bytes > 0) {
+    return absl::InvalidArgumentError(
+        "share must be unset where cache_bytes is given");
+  }
+  if (!strategy::SharedCacheBytes(strategy).has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat("share: strategy ",
+                                                   strategy::Name(strategy),
+                                                   " has no cache to share"));
+  }
+  return absl::OkStatus();
+}
+
+// All batches of other epochs are prepared beforehand, of which those of the
+// first epochs may not be all.
+absl::Status CheckFirstEpochKey(const DataOptions& data) {
+  HEARTH_RETURN_IF_ERROR(
+      RequireAtLeast("first_epoch_key", data.first_epoch_key, 0));
+  if (data.first_epoch_key == 0) return absl::OkStatus();
+  if (data.refresh_epochs > 0 || data.history.has_value()) {
+    return absl::InvalidArgumentError(
+        "first_epoch_key must be 0 with refresh_epochs or a history");
+  }
+  const int64_t keys = data.NumEpochKeys();
+  if (data.first_epoch_key >= keys || data.epochs < keys) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("first_epoch_key must be less than distinct_epochs (",
+                     keys, "), and that at most epochs (", data.epochs,
+                     "), not ", data.first_epoch_key));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckFanoutsOf(const DataOptions& data) {
+  for (const EdgeTypeFanouts& of_type : data.fanouts_of) {
+    if (of_type.fanouts.size() != data.fanouts.size()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "fanouts_of: ", of_type.edge_type, " has ", of_type.fanouts.size(),
+          " fan-outs, but there are ", data.fanouts.size(), " layers"));
+    }
+    for (const int32_t fanout : of_type.fanouts) {
+      if (fanout >= -1) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "fanouts_of: ", of_type.edge_type,
+          " must have fan-outs of at least 0, or -1 for all neighbors, not ",
+          fanout));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckLayerNodes(const DataOptions& data) {
+  if (data.layer_nodes.empty()) return absl::OkStatus();
+  for (const int32_t nodes : data.layer_nodes) {
+    HEARTH_RETURN_IF_ERROR(RequireAtLeast("layer_nodes", nodes, 1));
+  }
+  if (data.fanouts != std::vector<int32_t>(data.layer_nodes.size(), -1)) {
+    return absl::InvalidArgumentError(
+        "layer_nodes need a fan-out of -1 for each layer");
+  }
+  if (data.history.has_value() || data.trainers > 1) {
+    return absl::InvalidArgumentError(
+        "layer_nodes need one trainer and no history");
+  }
+  return absl::OkStatus();
+}
+
+// A GPU samples for what it trains, if it can.
+absl::Status CheckSampledOn(const TrainJobOptions& options) {
+  const std::optional<int> gpu = options.pipeline.sampling_gpu;
+  if (!gpu.has_value()) return absl::OkStatus();
+  std::string reason;
+  if (gpu != options.train.gpu) reason = "another device trains";
+  if (!strategy::KindOf(options.data.strategy).samples_on_gpu) {
+    reason = absl::StrCat("strategy ", strategy::Name(options.data.strategy),
+                          " samples beforehand");
+  }
+  if (!options.data.layer_nodes.empty()) reason = "layers are drawn as a whole";
+  if (reason.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("sample_on must be host: ", reason));
+}
+
+}  // namespace
+
+int64_t DataOptions::NumEpochKeys() const {
+  if (distinct_epochs > 0) return distinct_epochs;
+  return refresh_epochs > 0 ? refresh_epochs : epochs;
+}
+
+int64_t DataOptions::EpochOfBatches(int64_t epoch) const {
+  if (refresh_epochs > 0) return epoch;
+  return (first_epoch_key + epoch) % NumEpochKeys();
+}
+
+bool DataOptions::CanShare() const {
+  return refresh_epochs == 0 && !history.has_value() &&
+         strategy::DeliversInOrder(strategy);
+}
+
+absl::Status DataOptions::Validate() const {
+  if (fanouts.empty()) {
+    return absl::InvalidArgumentError("fanouts must not be empty");
+  }
+  for (const int32_t fanout : fanouts) {
+    if (fanout != -1 && fanout < 1) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "fanouts must be positive, or -1 for all neighbors, not ", fanout));
+    }
+  }
+  HEARTH_RETURN_IF_ERROR(CheckFanoutsOf(*this));
+  HEARTH_RETURN_IF_ERROR(CheckLayerNodes(*this));
+  HEARTH_RETURN_IF_ERROR(RequireAtLeast("batch_size", batch_size, 1));
+  HEARTH_RETURN_IF_ERROR(RequireAtLeast("trainers", trainers, 1));
+  if (trainers > train::kMaxTrainers) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "trainers must be at most ", train::kMaxTrainers, ", not ", trainers));
+  }
+  if (trainers > batch_size) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        trainers, " trainers need a batch_size of at least as many, not ",
+        batch_size));
+  }
+  HEARTH_RETURN_IF_ERROR(RequireAtLeast("epochs", epochs, 1));
+  HEARTH_RETURN_IF_ERROR(RequireAtLeast("distinct_epochs", distinct_epochs, 0));
+  HEARTH_RETURN_IF_ERROR(RequireAtLeast("refresh_epochs", refresh_epochs, 0));
+  if (refresh_epochs > 0 && distinct_epochs > refresh_epochs) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("distinct_epochs must be at most refresh_epochs, ",
+                     refresh_epochs, ", not ", distinct_epochs));
+  }
+  HEARTH_RETURN_IF_ERROR(CheckFirstEpochKey(*this));
+  if (history.has_value()) {
+    HEARTH_RETURN_IF_ERROR(RequireAtLeast("staleness", history->staleness, 0));
+    HEARTH_RETURN_IF_ERROR(
+        RequireAtLeast("compare_epochs", history->compare_epochs, 0));
+    if (history->compare_epochs > epochs) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("compare_epochs must be at most epochs (", epochs,
+                       "), not ", history->compare_epochs));
+    }
+    if (fanouts.size() < 2) {
+      return absl::InvalidArgumentError(
+          "history needs a model of two layers or more");
+    }
+    if (!strategy::DeliversInOrder(strategy)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("history: strategy ", strategy::Name(strategy),
+                       " delivers batches out of order"));
+    }
+    HEARTH_RETURN_IF_ERROR(CheckShare(*history, strategy));
+  }
+  if (!partition_order.has_value()) return absl::OkStatus();
+  HEARTH_RETURN_IF_ERROR(RequireAtLeast("parts", partition_order->parts, 0));
+  HEARTH_RETURN_IF_ERROR(RequireAtLeast("macro_batch_parts",
+                                        partition_order->macro_batch_parts, 1));
+  HEARTH_RETURN_IF_ERROR(RequireAtLeast("rounds", partition_order->rounds, 1));
+  if (partition_order->bloom && partition_order->rounds > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rounds must be 1 with Bloom filters, which cannot forget "
+                     "a node, not ",
+                     partition_order->rounds));
+  }
+  return absl::OkStatus();
+}
+
+bool TrainJobOptions::HasModel() const {
+  return !std::holds_alternative<train::NoModelOptions>(train.model);
+}
+
+absl::Status TrainJobOptions::Validate() const {
+  HEARTH_RETURN_IF_ERROR(data.Validate());
+  if (data.history.has_value() && data.history->compare_epochs > 0 &&
+      !HasModel()) {
+    return absl::InvalidArgumentError(
+        "compare_epochs must be 0 without a model: nothing is validated");
+  }
+  if (!data.layer_nodes.empty() && !train::TakesEdgeWeights(train.model)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("layer_nodes: model ", train::Name(train.model),
+                     " takes no weights of edges"));
+  }
+  HEARTH_RETURN_IF_ERROR(pipeline.Validate());
+  HEARTH_RETURN_IF_ERROR(CheckSampledOn(*this));
+  HEARTH_RETURN_IF_ERROR(RequireAtLeast("patience", patience, 0));
+  HEARTH_RETURN_IF_ERROR(
+      RequireAtLeast("checkpoint_every", checkpoint_every, 0));
+  return train.Validate();
+}
+
+TrainJobOptions ForTest(TrainJobOptions trained) {
+  trained.part = TrainPart::kTest;
+  if (!strategy::KindOf(trained.data.strategy).makes_plans) {
+    trained.data.history.reset();
+  } else if (trained.data.history.has_value()) {
+    trained.data.history->compare_epochs = 0;
+  }
+  trained.join = false;
+  return trained;
+}
+
+}  // namespace hearth::job

@@ -1,0 +1,116 @@
+#ifndef HEARTH_ENGINE_JOB_MEMORY_WARM_STRATEGIES_H_
+#define HEARTH_ENGINE_JOB_MEMORY_WARM_STRATEGIES_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "engine/io/file_system.h"
+#include "engine/job/memory/memory_ledger.h"
+#include "engine/store/dataset.h"
+#include "engine/strategy/kinds.h"
+#include "engine/strategy/pass.h"
+
+namespace hearth::job {
+
+/// The key of a strategy: jobs with equal keys may use each other's. They read
+/// equal datasets by equal means, in batches of equal bounds.
+struct StrategyKey {
+  std::string dataset_path;
+  std::string fingerprint;
+  strategy::StrategyOptions strategy;
+  strategy::PipelineOptions pipeline;
+  strategy::BatchBound batches;
+  /// The plan of the partition that orders seeds; empty if none does.
+  std::string partition = {};
+  /// The node type whose labels it holds.
+  size_t target_type = 0;
+
+  bool operator==(const StrategyKey&) const = default;
+};
+
+/// A folder that goes with this object. Move-only.
+class ScratchFolder {
+ public:
+  ScratchFolder(io::FileSystem& files, std::string path)
+      : files_(&files), path_(std::move(path)) {}
+  ScratchFolder(ScratchFolder&& other) noexcept
+      : files_(other.files_), path_(std::exchange(other.path_, {})) {}
+  ScratchFolder& operator=(ScratchFolder&& other) noexcept;
+  ~ScratchFolder();
+
+  const std::string& path() const { return path_; }
+
+ private:
+  io::FileSystem* files_;
+  // Empty: nothing to remove.
+  std::string path_;
+};
+
+/// A strategy with all that it uses. Later members use earlier ones.
+struct WarmStrategy {
+  MemoryLedger::Reservation memory;
+  std::unique_ptr<store::Dataset> dataset;
+  ScratchFolder scratch;
+  std::unique_ptr<strategy::Strategy> strategy;
+  /// Whether it checks each row that it reads.
+  bool checks_rows = false;
+};
+
+/// Strategies of jobs that have ended, with their topologies and caches, for
+/// the next job that can use them. Gives them up when the ledger asks.
+/// Thread-safe.
+class WarmStrategies {
+ public:
+  /// Strategies kept at most; the oldest goes first.
+  static constexpr size_t kMaxStrategies = 8;
+
+  /// `scratch_path` is a folder for the strategies' scratch folders, made when
+  /// needed. All must outlive this.
+  WarmStrategies(io::FileSystem& files, MemoryLedger& ledger,
+                 std::string scratch_path);
+  ~WarmStrategies();
+  WarmStrategies(const WarmStrategies&) = delete;
+  WarmStrategies& operator=(const WarmStrategies&) = delete;
+
+  /// A new scratch folder, that no other strategy has.
+  absl::StatusOr<ScratchFolder> NewScratch() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// The one that was kept for this key last, if any. Its memory rests in the
+  /// ledger until it is reserved again.
+  std::optional<WarmStrategy> Take(const StrategyKey& key)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Keeps a strategy that nobody uses any more.
+  void Keep(StrategyKey key, WarmStrategy strategy) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Gives up those of a dataset, whose files are to go.
+  void Forget(const std::string& dataset_path) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Entry {
+    StrategyKey key;
+    WarmStrategy strategy;
+  };
+
+  bool GiveUpOldest() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  io::FileSystem& files_;
+  MemoryLedger& ledger_;
+  const std::string scratch_path_;
+  absl::Mutex mutex_;
+  uint64_t next_scratch_ ABSL_GUARDED_BY(mutex_) = 0;
+  // From the oldest on.
+  std::deque<Entry> entries_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hearth::job
+
+#endif  // HEARTH_ENGINE_JOB_MEMORY_WARM_STRATEGIES_H_

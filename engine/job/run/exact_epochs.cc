@@ -1,0 +1,268 @@
+// The epochs that are trained without a history, step by step:
+//   1. read exact/epochs.json; if it has them all, that is the result;
+//   2. train as a job without a history would, with checkpoints in exact/. At
+//      the end of each epoch comes its checkpoint, then its figures are added
+//      to the file; a resumed run repeats those of the checkpoint's last epoch
+//      (Observer::OnEpoch). So the file never lacks an epoch that a checkpoint
+//      has trained; where it does, it was damaged, and all begins anew;
+//   3. with the last epoch in the file, the checkpoints go.
+#include "engine/job/run/exact_epochs.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "engine/base/status.h"
+#include "engine/io/file_system.h"
+#include "engine/io/whole_file.h"
+#include "engine/job/checkpoint/checkpoint.h"
+#include "engine/job/checkpoint/report_json.h"
+#include "engine/job/data/batch_source.h"
+#include "engine/job/data/history.h"
+#include "engine/job/interface/observer.h"
+#include "engine/job/interface/train_job_options.h"
+#include "engine/job/interface/train_metrics.h"
+#include "engine/job/run/train_run.h"
+#include "engine/store/dataset.h"
+#include "engine/store/strict_json.h"
+#include "engine/strategy/strategy.h"
+#include "engine/train/metric.h"
+#include "engine/train/model_options.h"
+#include "nlohmann/json.hpp"
+
+namespace hearth::job {
+namespace {
+
+// Version of the file.
+constexpr int kFormat = 1;
+constexpr uint64_t kMaxFileBytes = 64 << 20;
+constexpr char kWithout[] = "without a history: ";
+
+// The figures of finished epochs, and the file that keeps them.
+class KeptEpochs {
+ public:
+  KeptEpochs(io::FileSystem& files, const std::string& folder,
+             std::string fingerprint)
+      : files_(files),
+        path_(io::JoinPath(folder, "epochs.json")),
+        fingerprint_(std::move(fingerprint)) {}
+
+  const std::vector<ExactEpoch>& epochs() const { return epochs_; }
+
+  // Those of the file; none if there is none, or not of this dataset. DATA_LOSS
+  // if it is damaged.
+  absl::Status Read() {
+    epochs_.clear();
+    const absl::StatusOr<std::string> text =
+        io::ReadWholeFile(files_, path_, kMaxFileBytes);
+    if (absl::IsNotFound(text.status())) return absl::OkStatus();
+    HEARTH_RETURN_IF_ERROR(text.status());
+    try {
+      const absl::StatusOr<nlohmann::json> json = store::OpenSealedJson(*text);
+      if (json.ok() && json->at("format") == kFormat) {
+        if (json->at("fingerprint") != fingerprint_) return absl::OkStatus();
+        for (const nlohmann::json& epoch : json->at("epochs")) {
+          epochs_.push_back(ExactEpochFromJson(epoch));
+        }
+        return absl::OkStatus();
+      }
+    } catch (const nlohmann::json::exception&) {
+      // It is told below.
+    }
+    epochs_.clear();
+    return absl::DataLossError(absl::StrCat(path_, ": is damaged"));
+  }
+
+  // Sets epoch `number`, counted from 1, durably; those after it go. An epoch
+  // that others are missing before is not kept.
+  absl::Status Set(uint32_t number, const ExactEpoch& epoch) {
+    if (number > epochs_.size() + 1) return absl::OkStatus();
+    epochs_.resize(number - 1);
+    epochs_.push_back(epoch);
+    nlohmann::json kept = nlohmann::json::array();
+    for (const ExactEpoch& one : epochs_) kept.push_back(ToJson(one));
+    return io::WriteFileAtomically(
+        files_, path_,
+        store::SealJson({{"format", kFormat},
+                         {"fingerprint", fingerprint_},
+                         {"epochs", kept}}));
+  }
+
+ private:
+  io::FileSystem& files_;
+  const std::string path_;
+  const std::string fingerprint_;
+  std::vector<ExactEpoch> epochs_;
+};
+
+// Tells the job's observer what it hears, as of a comparison. Epochs are kept
+// here: they are not the job's own.
+class ComparingObserver final : public Observer {
+ public:
+  ComparingObserver(Observer& job, int64_t epochs, KeptEpochs& kept)
+      : job_(job), epochs_(static_cast<uint32_t>(epochs)), kept_(kept) {}
+
+  void OnRunning() override { job_.OnRunning(); }
+
+  absl::Status OnFirstEpochKey(int64_t key) override {
+    return job_.OnFirstEpochKey(key);
+  }
+
+  void OnProgress(const Progress& progress) override {
+    Progress comparing = progress;
+    comparing.phase = progress.phase == "training"
+                          ? "comparing"
+                          : absl::StrCat("comparing: ", progress.phase);
+    if (progress.epochs > 0) comparing.epochs = epochs_;
+    job_.OnProgress(comparing);
+  }
+
+  absl::Status OnEpoch(const EpochReport& epoch) override {
+    job_.OnLog(
+        Severity::kInfo,
+        absl::StrFormat("%sepoch %d: loss %.4f, validation %s %.4f", kWithout,
+                        epoch.epoch, epoch.loss, train::Name(epoch.metric),
+                        epoch.valid_metric.value_or(0)));
+    return kept_.Set(epoch.epoch, {.loss = epoch.loss,
+                                   .valid_metric = epoch.valid_metric,
+                                   .seconds = epoch.training.seconds,
+                                   .rows_needed = epoch.training.rows_needed});
+  }
+
+  void OnDurable() override { job_.OnDurable(); }
+
+  void OnLog(Severity severity, const std::string& text) override {
+    job_.OnLog(severity, absl::StrCat(kWithout, text));
+  }
+
+ private:
+  Observer& job_;
+  const uint32_t epochs_;
+  KeptEpochs& kept_;
+};
+
+// The job's series, of which those of epochs are left alone. They say that it
+// compares while this exists.
+class ComparingMetrics final : public TrainMetrics {
+ public:
+  explicit ComparingMetrics(TrainMetrics& job) : job_(job) {
+    job_.OnComparing(true);
+  }
+  ~ComparingMetrics() override { job_.OnComparing(false); }
+
+  void OnBatch(double loss) override { job_.OnBatch(loss); }
+  void OnEpoch(const EpochReport& /*epoch*/) override {}
+  void OnPass(const strategy::PassReport& pass, bool new_pass) override {
+    job_.OnPass(pass, new_pass);
+  }
+  void OnComparing(bool /*now*/) override {}
+
+ private:
+  TrainMetrics& job_;
+};
+
+// The job, without its history.
+TrainJobOptions WithoutHistory(TrainJobOptions options) {
+  options.data.history.reset();
+  options.patience = 0;
+  options.directory = io::JoinPath(options.directory, "exact");
+  return options;
+}
+
+// The dataset's fingerprint, if the job can have its history: what is refused
+// then would have been compared with for nothing.
+absl::StatusOr<std::string> CheckedFingerprint(const Member::Parts& job) {
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<store::Dataset> dataset,
+      store::Dataset::Open(job.environment.files, job.options.data.dataset_path,
+                           job.environment.verified));
+  HEARTH_RETURN_IF_ERROR(
+      CheckHistoryMemory(job.options.data, dataset->manifest(),
+                         train::HiddenWidth(job.options.train.model)));
+  return dataset->manifest().fingerprint;
+}
+
+// Training in this run of the job. `exact.options` are those without a history.
+absl::Status Train(const Member::Parts& exact, int64_t epochs, KeptEpochs& kept,
+                   std::stop_token stop, ExactEpochs& result) {
+  const double begin = exact.environment.clock.SteadySeconds();
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<DataRun> data,
+                          DataRun::Open(exact.environment,
+                                        {.data = exact.options.data,
+                                         .pipeline = exact.options.pipeline},
+                                        exact.observer, stop));
+  if (data->passes().num_valid() == 0) {
+    return absl::InvalidArgumentError(
+        "history.compare_epochs: must be 0: the dataset has no validation "
+        "nodes with labels, on which a history could be compared");
+  }
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<Member> member,
+                          Member::Make(exact, data->dataset(), data->passes()));
+  // The job may have been killed between the epoch's checkpoint and this.
+  if (member->last_epoch().has_value()) {
+    HEARTH_RETURN_IF_ERROR(exact.observer.OnEpoch(*member->last_epoch()));
+  }
+  if (static_cast<int64_t>(kept.epochs().size()) < member->epoch()) {
+    exact.observer.OnLog(Severity::kWarning,
+                         "the figures of some epochs are lost: training them "
+                         "from the start");
+    member.reset();
+    HEARTH_RETURN_IF_ERROR(
+        RemoveCheckpoints(exact.environment.files, exact.options.directory));
+    HEARTH_ASSIGN_OR_RETURN(
+        member, Member::Make(exact, data->dataset(), data->passes()));
+  }
+  HEARTH_ASSIGN_OR_RETURN(const TrainReport report,
+                          TrainAlone(exact.environment, *data,
+                                     {.options = exact.options,
+                                      .observer = exact.observer,
+                                      .metrics = exact.metrics,
+                                      .member = *member,
+                                      .stop = stop,
+                                      .begin_seconds = begin,
+                                      .owes_report = false,
+                                      .until_epoch = epochs}));
+  result.trained = true;
+  result.first_batch_seconds = report.first_batch_seconds;
+  result.memory_bytes = std::max(data->memory().TotalBytes(),
+                                 data->partitioning_memory().TotalBytes());
+  result.partition = report.partition;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ExactEpochs> TrainExactEpochs(const Member::Parts& job,
+                                             std::stop_token stop) {
+  io::FileSystem& files = job.environment.files;
+  const int64_t epochs = job.options.data.history->compare_epochs;
+  const TrainJobOptions options = WithoutHistory(job.options);
+  HEARTH_ASSIGN_OR_RETURN(std::string fingerprint, CheckedFingerprint(job));
+  HEARTH_RETURN_IF_ERROR(files.CreateDirectory(options.directory));
+  KeptEpochs kept(files, options.directory, std::move(fingerprint));
+  if (const absl::Status status = kept.Read(); absl::IsDataLoss(status)) {
+    job.observer.OnLog(Severity::kWarning, std::string(status.message()));
+  } else {
+    HEARTH_RETURN_IF_ERROR(status);
+  }
+  ExactEpochs result;
+  if (static_cast<int64_t>(kept.epochs().size()) < epochs) {
+    ComparingObserver observer(job.observer, epochs, kept);
+    ComparingMetrics metrics(job.metrics);
+    HEARTH_RETURN_IF_ERROR(Train({.environment = job.environment,
+                                  .options = options,
+                                  .observer = observer,
+                                  .metrics = metrics,
+                                  .memory = job.memory},
+                                 epochs, kept, std::move(stop), result));
+  }
+  HEARTH_RETURN_IF_ERROR(RemoveCheckpoints(files, options.directory));
+  result.epochs = kept.epochs();
+  return result;
+}
+
+}  // namespace hearth::job

@@ -1,0 +1,373 @@
+#include "engine/job/run/explain_job.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "engine/base/byte_size.h"
+#include "engine/base/clock.h"
+#include "engine/base/status.h"
+#include "engine/cache/row_memory.h"
+#include "engine/job/data/opened_job.h"
+#include "engine/job/data/passes.h"
+#include "engine/job/data/seed_partition.h"
+#include "engine/job/data/strategy_lease.h"
+#include "engine/job/interface/job_environment.h"
+#include "engine/job/interface/observer.h"
+#include "engine/job/memory/memory_ledger.h"
+#include "engine/job/memory/warm_strategies.h"
+#include "engine/sample/batch_shape.h"
+#include "engine/sample/mini_batch.h"
+#include "engine/store/array_type.h"
+#include "engine/store/dataset.h"
+#include "engine/store/labels.h"
+#include "engine/store/topology.h"
+#include "engine/strategy/kinds.h"
+#include "engine/strategy/memory_budget.h"
+#include "engine/strategy/sampling.h"
+#include "engine/strategy/strategy.h"
+#include "engine/train/train_step.h"
+
+namespace hearth::job {
+
+/// The arguments of TimeTrainStep. All of it outlives the call.
+struct TimedTraining {
+  const store::Dataset& dataset;
+  const store::Labels& labels;
+  const Clock& clock;
+  /// A training pass.
+  const strategy::Pass& pass;
+  /// Threads that sample.
+  int samplers = 1;
+  std::stop_token stop;
+};
+
+/// Seconds of the mean batch of the pass in `step`, which is trained on a few
+/// of them, with zeros for features: it is of no use afterwards. Memory: that
+/// of the indptr, of a few batches and of one batch's input rows. Errors of
+/// sampling and of the step; CANCELLED when `stop` is requested.
+absl::StatusOr<double> TimeTrainStep(const TimedTraining& training,
+                                     train::TrainStep& step);
+
+namespace {
+
+// Enough to tell.
+constexpr int64_t kBatches = 4;
+
+// Trains on batches, whose shards come one after the other.
+class Trainer {
+ public:
+  Trainer(const TimedTraining& training, train::TrainStep& step)
+      : training_(training),
+        step_(step),
+        feature_dim_(store::CommonFormat(training.dataset.manifest()).dim),
+        seeds_(training.pass.order->Epoch(training.pass.epoch_key)) {}
+
+  absl::Status Add(const strategy::ShardPick& pick,
+                   const sample::MiniBatch& batch) {
+    shards_.push_back(batch);
+    labels_.push_back(training_.labels.Gather(
+        strategy::ShardSeeds(training_.pass, seeds_, pick.number)));
+    if (std::ssize(shards_) < training_.pass.shards) return absl::OkStatus();
+    HEARTH_RETURN_IF_ERROR(Train());
+    shards_.clear();
+    labels_.clear();
+    return absl::OkStatus();
+  }
+
+  double SecondsPerBatch() const {
+    if (timed_seeds_ == 0) return 0;
+    const auto seeds = static_cast<double>(seeds_.size());
+    const auto batches = static_cast<double>(
+        strategy::NumBatches(std::ssize(seeds_), training_.pass.batch_size));
+    return seconds_ / static_cast<double>(timed_seeds_) * seeds / batches;
+  }
+
+ private:
+  absl::Status Train() {
+    HEARTH_RETURN_IF_ERROR(MakeInputs());
+    std::vector<train::BatchView> views;
+    for (size_t i = 0; i < shards_.size(); ++i) {
+      views.push_back({.sample = shards_[i],
+                       .inputs = reinterpret_cast<const float*>(inputs_.data()),
+                       .feature_dim = feature_dim_,
+                       .labels = labels_[i].view()});
+    }
+    // A single batch warms up for itself.
+    if (trained_++ == 0) HEARTH_RETURN_IF_ERROR(Step(views).status());
+    HEARTH_ASSIGN_OR_RETURN(const double seconds, Step(views));
+    seconds_ += seconds;
+    timed_seeds_ += train::NumSeeds(views);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<double> Step(absl::Span<const train::BatchView> views) {
+    const double start = training_.clock.SteadySeconds();
+    HEARTH_RETURN_IF_ERROR(
+        step_.Train(views, {.epoch = 0, .batch = trained_}).status());
+    return training_.clock.SteadySeconds() - start;
+  }
+
+  // Zeros, written, or all of them would be one page of the processor's cache.
+  absl::Status MakeInputs() {
+    uint64_t rows = 0;
+    for (const sample::MiniBatch& shard : shards_) {
+      rows = std::max<uint64_t>(rows, shard.input_nodes.size());
+    }
+    HEARTH_RETURN_IF_ERROR(inputs_.Resize(
+        rows * static_cast<uint64_t>(feature_dim_) * sizeof(float)));
+    std::fill(inputs_.data(), inputs_.data() + inputs_.size(), std::byte{0});
+    return absl::OkStatus();
+  }
+
+  const TimedTraining& training_;
+  train::TrainStep& step_;
+  const int64_t feature_dim_;
+  const std::vector<store::NodeId> seeds_;
+  std::vector<sample::MiniBatch> shards_;
+  std::vector<store::Labels> labels_;
+  cache::AlignedBuffer inputs_;
+  uint64_t trained_ = 0;
+  int64_t timed_seeds_ = 0;
+  double seconds_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<double> TimeTrainStep(const TimedTraining& training,
+                                     train::TrainStep& step) {
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<store::LoadedTopology> topology,
+      training.dataset.LoadTopology(
+          {store::Residency::kMemory, store::Residency::kMapped},
+          training.stop));
+  Trainer trainer(training, step);
+  const absl::Span<const strategy::Pass> passes(&training.pass, 1);
+  HEARTH_RETURN_IF_ERROR(strategy::SampleShards(
+      {.clock = training.clock,
+       .source = {.topology = *topology, .labels = training.labels},
+       .samplers = training.samplers},
+      passes, strategy::SpreadOver(passes, kBatches),
+      [&](const strategy::ShardPick& pick, const sample::MiniBatch& batch) {
+        return trainer.Add(pick, batch);
+      },
+      training.stop));
+  return trainer.SecondsPerBatch();
+}
+
+namespace {
+
+class ExplainRun {
+ public:
+  ExplainRun(const JobEnvironment& environment, const TrainJobOptions& options,
+             Observer& observer, std::stop_token stop, int64_t most_batches)
+      : environment_(environment),
+        options_(options),
+        observer_(observer),
+        stop_(std::move(stop)),
+        most_batches_(most_batches),
+        running_(environment.running_jobs) {}
+
+  absl::StatusOr<ExplainReport> Run() {
+    HEARTH_RETURN_IF_ERROR(Open());
+    HEARTH_RETURN_IF_ERROR(ReserveMemory());
+    observer_.OnRunning();
+    report_.batches = static_cast<uint64_t>(
+        strategy::NumBatches(passes_->num_train(), options_.data.batch_size));
+    HEARTH_RETURN_IF_ERROR(Forecast());
+    report_.bytes_needed = report_.rows_needed * RowBytes();
+    AddNotes();
+    return std::move(report_);
+  }
+
+ private:
+  uint64_t RowBytes() const {
+    return static_cast<uint64_t>(
+        store::CommonFormat(dataset_->manifest()).row_bytes());
+  }
+
+  absl::Status Open() {
+    HEARTH_ASSIGN_OR_RETURN(
+        JobData data,
+        OpenJobData(
+            environment_,
+            {.data = options_.data,
+             .pipeline = options_.pipeline,
+             .training_only = !options_.HasModel(),
+             .embedding_width = train::HiddenWidth(options_.train.model)},
+            observer_, stop_));
+    dataset_ = std::move(data.dataset);
+    labels_ = std::move(data.labels);
+    partition_ = std::move(data.partition);
+    opening_ = std::move(data.memory);
+    passes_ = std::move(data.passes);
+    data_ = std::move(data.data);
+    report_.history = std::move(data.history);
+    HEARTH_ASSIGN_OR_RETURN(
+        step_, NewModel(environment_, options_, *dataset_, *passes_));
+    return absl::OkStatus();
+  }
+
+  // The memory that the job would hold, and that of this one.
+  absl::Status ReserveMemory() {
+    const std::vector<strategy::Pass> kinds = passes_->Kinds();
+    const uint64_t besides = RankingBytes(options_, *dataset_, *passes_) +
+                             SelfLoopBytes(options_, *dataset_);
+    const auto model_bytes = [&](const sample::BatchShape& shape) {
+      return step_->MemoryBytes(shape) + besides;
+    };
+    const ModelNeed model = {.bytes = model_bytes,
+                             .parameter_bytes = step_->ParameterBytes(),
+                             .kept_bytes = step_->KeptBytes() + besides};
+    const StrategyUse use = {
+        .data = data_,
+        .pipeline = options_.pipeline,
+        .labels = labels_,
+        .passes = kinds,
+        .embedding_width = train::HiddenWidth(options_.train.model),
+        .model = model,
+        .partition = partition_.has_value() ? &*partition_ : nullptr};
+    HEARTH_ASSIGN_OR_RETURN(const JobSizes sizes,
+                            FindJobSizes(environment_, *dataset_, use, stop_));
+    report_.memory = sizes.estimate;
+    report_.memory_bytes = sizes.estimate.TotalBytes();
+    const sample::BatchShape largest = sizes.batches.WithMargin();
+    AddGpuShare(options_.train, *step_, largest, report_.memory);
+    report_.cuts = sizes.cuts;
+    report_.memory_limit_bytes = environment_.memory.most_bytes();
+    passes_->SetBatches(sizes.batches);
+    chosen_ = sizes.chosen;
+    strategy::MemoryBasis basis =
+        BasisOf(environment_, *dataset_, use, sizes.batches);
+    basis.pipeline = chosen_.pipeline;
+    // The processor samples for a forecast.
+    basis.pipeline.sampling_gpu = std::nullopt;
+    strategy::MemoryEstimate own =
+        strategy::EstimateForecastMemory(chosen_.strategy, basis);
+    AddJobShares(use, sizes.batches, own);
+    AddGpuShare(options_.train, *step_, largest, own);
+    HEARTH_RETURN_IF_ERROR(CheckFits(environment_, use, own));
+    opening_ = {};
+    return environment_.memory.Reserve(own, reservation_);
+  }
+
+  absl::StatusOr<double> TrainSeconds() {
+    if (!options_.HasModel()) return 0;
+    const strategy::Pass pass = passes_->Training(0);
+    return TimeTrainStep({.dataset = *dataset_,
+                          .labels = labels_,
+                          .clock = environment_.clock,
+                          .pass = pass,
+                          .samplers = chosen_.pipeline.samplers,
+                          .stop = stop_},
+                         *step_);
+  }
+
+  absl::Status Forecast() {
+    // Those of the first period: training comes first.
+    const std::vector<strategy::Pass> passes = passes_->OfPeriod(0);
+    const size_t num_training =
+        passes.size() - (passes_->num_valid() > 0) - (passes_->num_test() > 0);
+    HEARTH_ASSIGN_OR_RETURN(const ScratchFolder scratch,
+                            environment_.warm_strategies.NewScratch());
+    const strategy::PreparationListener listener = ListenFor(observer_);
+    HEARTH_ASSIGN_OR_RETURN(
+        static_cast<strategy::Forecast&>(report_),
+        strategy::MakeForecast(
+            chosen_.strategy,
+            {.dataset = *dataset_,
+             .labels = labels_,
+             .files = environment_.files,
+             .read_queues = environment_.read_queues,
+             .clock = environment_.clock,
+             .pipeline = chosen_.pipeline,
+             .plans = environment_.plans,
+             .data_disks = environment_.data_disks,
+             .scratch_folder = scratch.path(),
+             .listener = listener,
+             .stop = stop_,
+             .partition =
+                 partition_.has_value() ? partition_->partition : nullptr},
+            {.passes = passes,
+             .num_training = num_training,
+             .time_training = [this] { return TrainSeconds(); },
+             .train_threads = options_.train.train_threads *
+                              static_cast<int>(options_.data.trainers),
+             .most_batches = most_batches_}));
+    return absl::OkStatus();
+  }
+
+  void AddNotes() {
+    const uint64_t limit = report_.memory_limit_bytes;
+    if (report_.memory_bytes > limit) {
+      report_.notes.push_back(
+          absl::StrCat("The job would be refused: it may hold ",
+                       FormatByteSize(report_.memory_bytes), " of memory (",
+                       strategy::FormatShares(report_.memory),
+                       "), and jobs may hold ", FormatByteSize(limit), "."));
+    }
+    if (data_.history.has_value() && !report_.bytes_read.has_value()) {
+      report_.notes.push_back(
+          "Rows and reads are for training without a history; with it they are "
+          "fewer.");
+    }
+    if (data_.history.has_value() &&
+        options_.data.history->compare_epochs > 0) {
+      report_.notes.push_back(absl::StrCat(
+          "Training first runs ", options_.data.history->compare_epochs,
+          " epochs without the history, to compare: their reads and "
+          "preparations are not counted."));
+    }
+    if (passes_->num_periods() > 1) {
+      report_.notes.push_back(absl::StrCat(
+          "Batches are resampled every ", options_.data.refresh_epochs,
+          " epochs: figures are for the first of ", passes_->num_periods(),
+          " such periods."));
+    }
+  }
+
+  const JobEnvironment& environment_;
+  const TrainJobOptions& options_;
+  Observer& observer_;
+  const std::stop_token stop_;
+  const int64_t most_batches_;
+  const RunningJobs::Job running_;
+  std::unique_ptr<store::Dataset> dataset_;
+  store::Labels labels_;
+  std::optional<JobPartition> partition_;
+  std::optional<JobPasses> passes_;
+  // Without the memory that a history takes of the strategy's.
+  DataOptions data_;
+  // Configuration that the job would have, so that it fits.
+  strategy::StrategyConfiguration chosen_;
+  std::unique_ptr<train::TrainStep> step_;
+  // For what is opened; then for all.
+  MemoryLedger::Reservation opening_;
+  MemoryLedger::Reservation reservation_;
+  ExplainReport report_;
+};
+
+}  // namespace
+
+absl::StatusOr<ExplainReport> RunExplainJob(const JobEnvironment& environment,
+                                            const TrainJobOptions& options,
+                                            Observer& observer,
+                                            std::stop_token stop,
+                                            int64_t most_batches) {
+  HEARTH_RETURN_IF_ERROR(options.Validate());
+  return ExplainRun(environment, options, observer, std::move(stop),
+                    most_batches)
+      .Run();
+}
+
+}  // namespace hearth::job

@@ -1,0 +1,484 @@
+// A member's life, step by step:
+//   1. Make: find the checkpoint, if there is one, and the place to go on from.
+//      Once memory is reserved, Begin: load the checkpoint's tensors; what it
+//      does not load, the first batch makes.
+//   2. For each epoch: TrainBatch for each batch from next_batch() on, with
+//      checkpoints between batches where they are due; EvaluateBatch for each
+//      batch of validation; EndEpoch writes a checkpoint.
+//   3. KeepBest loads the best epoch's weights if early stopping kept any;
+//      EvaluateBatch for each batch of the test, if there is one; Finish
+//      writes the model.
+// Everything that must survive a kill is in `state_` (a Checkpoint), but for
+// the reports of epochs before the last one, which the observer has kept. A
+// batch's loss enters it together with the batch number, so that a replayed
+// batch counts once.
+#include "engine/job/run/model_trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "engine/base/byte_size.h"
+#include "engine/base/sha256.h"
+#include "engine/base/status.h"
+#include "engine/job/checkpoint/export_model.h"
+#include "engine/job/data/opened_job.h"
+#include "engine/job/data/strategy_lease.h"
+#include "engine/store/manifest.h"
+
+namespace hearth::job {
+namespace {
+
+// Appends one loss to those that the digest covers.
+void AddLoss(float loss, Sha256& losses) {
+  losses.Update(absl::Span<const std::byte>(
+      reinterpret_cast<const std::byte*>(&loss), sizeof(loss)));
+}
+
+// See Checkpoint::arithmetic.
+std::string Arithmetic(const train::TrainStep& step, std::optional<int> gpu) {
+  std::string text =
+      absl::StrCat(train::kNumericsVersion, " ", train::Name(step.precision()));
+  if (gpu.has_value()) absl::StrAppend(&text, " cuda");
+  return text;
+}
+
+// Early stopping judges epochs by their validation.
+absl::Status CheckPatience(const TrainJobOptions& options,
+                           const store::Manifest& manifest,
+                           const JobPasses& passes) {
+  if (options.patience == 0 || passes.num_valid() > 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("patience: must be 0: dataset ", manifest.name,
+                   " has no validation nodes with labels, by which epochs "
+                   "would be compared"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Member>> Member::Make(
+    const Parts& parts, const store::Dataset& dataset,
+    const JobPasses& passes) {
+  HEARTH_RETURN_IF_ERROR(
+      CheckPatience(parts.options, dataset.manifest(), passes));
+  HEARTH_ASSIGN_OR_RETURN(
+      std::unique_ptr<train::TrainStep> step,
+      NewModel(parts.environment, parts.options, dataset, passes));
+  const store::NodeTypeEntry& nodes =
+      dataset.manifest().node_types[dataset.target_type()];
+  const train::Metric metric = parts.options.train.MetricFor(nodes.label_kind);
+  const Judgement judgement = {
+      .metric = metric,
+      .ranked_columns =
+          train::IsRanking(metric)
+              ? train::RankedColumns(nodes.label_kind, nodes.label_width)
+              : 0,
+      .ranking_bytes = RankingBytes(parts.options, dataset, passes)};
+  std::unique_ptr<Member> member(
+      new Member(parts, judgement, passes, std::move(step)));
+  member->self_loop_bytes_ = SelfLoopBytes(parts.options, dataset);
+  HEARTH_RETURN_IF_ERROR(member->FindPlace(dataset.manifest().fingerprint));
+  return member;
+}
+
+Member::Member(const Parts& parts, const Judgement& judgement,
+               const JobPasses& passes, std::unique_ptr<train::TrainStep> step)
+    : parts_(parts),
+      judgement_(judgement),
+      passes_(passes),
+      num_batches_(strategy::NumBatches(passes.num_train(),
+                                        parts.options.data.batch_size)),
+      step_(std::move(step)) {}
+
+absl::Status Member::ReserveGpu(const sample::BatchShape& shape) {
+  strategy::MemoryEstimate estimate;
+  AddGpuShare(parts_.options.train, *step_, shape, estimate);
+  if (estimate.shares.empty()) return absl::OkStatus();
+  parts_.observer.OnLog(
+      Severity::kInfo,
+      absl::StrCat("memory of ", train::DeviceName(parts_.options.train.gpu),
+                   ": at most ", FormatByteSize(estimate.shares[0].bytes)));
+  return parts_.environment.memory.Reserve(estimate, gpu_memory_);
+}
+
+absl::Status Member::FindPlace(const std::string& fingerprint) {
+  HEARTH_ASSIGN_OR_RETURN(
+      FoundCheckpoint found,
+      FindCheckpoint(parts_.environment.files, parts_.options.directory,
+                     fingerprint));
+  found_checkpoint_ = found.checkpoint.has_value() || !found.damages.empty();
+  for (const std::string& damage : found.damages) {
+    parts_.observer.OnLog(
+        Severity::kWarning,
+        absl::StrCat(damage, "; this checkpoint is not used"));
+  }
+  if (OnlyTests() && !found.checkpoint.has_value()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        parts_.options.directory,
+        " has no undamaged checkpoint: the model cannot be tested"));
+  }
+  if (!found.checkpoint.has_value()) {
+    state_.fingerprint = fingerprint;
+    state_.arithmetic = Arithmetic(*step_, parts_.options.train.gpu);
+    if (!found.damages.empty()) {
+      parts_.observer.OnLog(Severity::kWarning,
+                            "no checkpoint is whole: training from the start");
+    }
+    return absl::OkStatus();
+  }
+  state_ = *std::move(found.checkpoint);
+  goes_on_ = true;
+  // Older checkpoints do not have it.
+  state_.fingerprint = fingerprint;
+  if (OnlyTests()) {
+    state_.peak_memory_bytes = 0;
+    if (Done()) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "%s has no checkpoint of the end of training: the last one that is "
+        "whole is of epoch %d, batch %d",
+        parts_.options.directory, state_.epoch + 1, state_.next_batch));
+  }
+  ++state_.resumes;
+  NoteArithmetic();
+  parts_.observer.OnLog(Severity::kInfo,
+                        absl::StrFormat("going on from epoch %d, batch %d",
+                                        state_.epoch + 1, state_.next_batch));
+  return absl::OkStatus();
+}
+
+absl::Status Member::Begin(const store::SelfLoops* self_loops) {
+  self_loops_ = self_loops;
+  if (const sample::HistoryPolicy* history = passes_.Training(0).history;
+      history != nullptr) {
+    HEARTH_ASSIGN_OR_RETURN(histories_,
+                            train::HistoryCache::Make(
+                                history->candidates, step_->TopWidth(),
+                                !parts_.options.data.history->stop_gradients));
+    staleness_ = history->staleness;
+  }
+  if (!goes_on_) return absl::OkStatus();
+  HEARTH_RETURN_IF_ERROR(
+      ReadTensors(parts_.environment.files, parts_.options.directory, state_));
+  HEARTH_RETURN_IF_ERROR(step_->Load(state_.state));
+  state_.state.clear();
+  if (histories_ != nullptr && !state_.histories.empty()) {
+    HEARTH_RETURN_IF_ERROR(histories_->Load(state_.histories));
+  }
+  state_.histories.clear();
+  return absl::OkStatus();
+}
+
+void Member::NoteArithmetic() {
+  std::string arithmetic = Arithmetic(*step_, parts_.options.train.gpu);
+  if (state_.arithmetic != arithmetic) {
+    parts_.observer.OnLog(
+        Severity::kWarning,
+        absl::StrCat("the checkpoint was trained with arithmetic ",
+                     state_.arithmetic.empty() ? "of an older version"
+                                               : state_.arithmetic,
+                     ", this is ", arithmetic,
+                     ": the rest differs in rounding from a job that was not "
+                     "interrupted"));
+  }
+  state_.arithmetic = std::move(arithmetic);
+}
+
+bool Member::StoppedEarly() const {
+  return parts_.options.patience > 0 && state_.best_epoch > 0 &&
+         state_.epoch - state_.best_epoch >= parts_.options.patience;
+}
+
+bool Member::Done() const {
+  return state_.epoch >= parts_.options.data.epochs || StoppedEarly();
+}
+
+absl::Status Member::TrainBatch(absl::Span<const train::BatchView> shards) {
+  const train::StepPosition position = {
+      .epoch = static_cast<uint64_t>(state_.epoch),
+      .batch = static_cast<uint64_t>(next_batch())};
+  std::vector<train::BatchView> views = WithSelfLoops(shards);
+  HEARTH_RETURN_IF_ERROR(AddHistories(views));
+  HEARTH_ASSIGN_OR_RETURN(train::AwaitResult result,
+                          step_->BeginTrain(views, position));
+  KeepHistories(views);
+  pending_.push_back(std::move(result));
+  const bool is_last = next_batch() == num_batches_;
+  return Settle(is_last ? 0 : static_cast<size_t>(step_->MostPending()));
+}
+
+absl::Status Member::Settle(size_t most) {
+  while (pending_.size() > most) {
+    const train::AwaitResult await = std::move(pending_.front());
+    pending_.pop_front();
+    HEARTH_ASSIGN_OR_RETURN(const train::BatchResult result, await());
+    if (!std::isfinite(result.loss)) {
+      return absl::AbortedError(absl::StrFormat(
+          "training diverged: the loss of epoch %d, batch %d is %f; a smaller "
+          "learning_rate may help",
+          state_.epoch + 1, state_.next_batch, result.loss));
+    }
+    AddLoss(result.loss, state_.losses);
+    state_.epoch_loss_sum += static_cast<double>(result.loss) *
+                             static_cast<double>(result.num_seeds);
+    state_.epoch_seeds += result.num_seeds;
+    ++state_.next_batch;
+    parts_.metrics.OnBatch(result.loss);
+    ReportProgress("training", state_.next_batch, num_batches_, result.loss);
+  }
+  return absl::OkStatus();
+}
+
+std::vector<sample::LiveHistory> Member::LiveHistories() const {
+  if (histories_ == nullptr) return {};
+  return histories_->Live(state_.next_batch, staleness_);
+}
+
+std::vector<train::BatchView> Member::WithSelfLoops(
+    absl::Span<const train::BatchView> shards) const {
+  std::vector<train::BatchView> views(shards.begin(), shards.end());
+  for (train::BatchView& view : views) view.self_loops = self_loops_;
+  return views;
+}
+
+// Adds to shards the embeddings that they pull and the gradients of those that
+// they push, and room for those that they push and the gradients of those that
+// they pull.
+absl::Status Member::AddHistories(std::vector<train::BatchView>& views) {
+  if (histories_ == nullptr) return absl::OkStatus();
+  top_rows_.resize(views.size());
+  const auto width = static_cast<size_t>(histories_->width());
+  for (size_t i = 0; i < views.size(); ++i) {
+    const sample::TopLayer& top = *views[i].sample.top;
+    TopRows& rows = top_rows_[i];
+    rows.pulled.resize(top.pulled.size() * width);
+    rows.pushed.resize(top.pushed.size() * width);
+    HEARTH_RETURN_IF_ERROR(histories_->Pull(top, rows.pulled.data()));
+    views[i].top_rows = {.width = histories_->width(),
+                         .pulled = rows.pulled.data(),
+                         .pushed = rows.pushed.data()};
+    if (!histories_->keeps_gradients()) continue;
+    rows.pulled_gradients.resize(rows.pulled.size());
+    rows.pushed_gradients.resize(rows.pushed.size());
+    histories_->TakeGradients(top, rows.pushed_gradients.data());
+    views[i].top_rows.pulled_gradients = rows.pulled_gradients.data();
+    views[i].top_rows.pushed_gradients = rows.pushed_gradients.data();
+  }
+  return absl::OkStatus();
+}
+
+void Member::KeepHistories(absl::Span<const train::BatchView> shards) {
+  if (histories_ == nullptr) return;
+  for (const train::BatchView& shard : shards) {
+    const sample::TopLayer& top = *shard.sample.top;
+    histories_->Push(top, state_.next_batch, shard.top_rows.pushed);
+    if (histories_->keeps_gradients()) {
+      histories_->AddGradients(top, shard.top_rows.pulled_gradients);
+    }
+  }
+}
+
+// Batches that came in another order are not the first ones of the epoch: only
+// its beginning can be gone on from.
+bool Member::CanCheckpoint() const {
+  return next_batch() == 0 ||
+         strategy::DeliversInOrder(parts_.options.data.strategy);
+}
+
+bool Member::CheckpointIsDue() const {
+  const int64_t every = parts_.options.checkpoint_every;
+  // The epoch's end has a checkpoint of its own.
+  return every > 0 && CanCheckpoint() && next_batch() % every == 0 &&
+         next_batch() < num_batches_;
+}
+
+absl::Status Member::WriteCheckpoint(const strategy::PassReport& pass) {
+  HEARTH_RETURN_IF_ERROR(Settle(0));
+  strategy::PassReport before = state_.epoch_training;
+  strategy::Accumulate(pass, state_.epoch_training);
+  const absl::Status status = WriteState();
+  // The pass goes on; EndTraining adds all of it.
+  state_.epoch_training = std::move(before);
+  return status;
+}
+
+void Member::EndTraining(const strategy::PassReport& pass) {
+  strategy::Accumulate(pass, state_.epoch_training);
+}
+
+void Member::StartValidation() {
+  StartEvaluation("validating", passes_.num_valid());
+}
+
+void Member::StartTest() { StartEvaluation("testing", passes_.num_test()); }
+
+void Member::StartEvaluation(const std::string& phase, int64_t nodes) {
+  evaluation_ = Evaluation{.phase = phase,
+                           .num_batches = strategy::NumBatches(
+                               nodes, parts_.options.data.batch_size)};
+  evaluation_->tally.ranking.scores.reserve(
+      static_cast<size_t>(nodes * judgement_.ranked_columns));
+}
+
+absl::Status Member::EvaluateBatch(absl::Span<const train::BatchView> shards) {
+  HEARTH_ASSIGN_OR_RETURN(const train::BatchResult result,
+                          step_->Evaluate(WithSelfLoops(shards)));
+  evaluation_->tally.Add(result.tally);
+  ReportProgress(evaluation_->phase, ++evaluation_->done,
+                 evaluation_->num_batches, std::nullopt);
+  return absl::OkStatus();
+}
+
+// The metric of the evaluation that is over, if there was one.
+std::optional<double> Member::TakeMetric() {
+  const std::optional<Evaluation> evaluation =
+      std::exchange(evaluation_, std::nullopt);
+  if (!evaluation.has_value()) return std::nullopt;
+  const double value = evaluation->tally.Value(judgement_.metric);
+  if (std::isnan(value) && train::IsRanking(judgement_.metric) &&
+      undefined_.insert(evaluation->phase).second) {
+    const auto& scores = evaluation->tally.ranking.scores;
+    const bool has_diverged =
+        std::any_of(scores.begin(), scores.end(),
+                    [](const auto& one) { return std::isnan(one.score); });
+    parts_.observer.OnLog(
+        Severity::kWarning,
+        absl::StrCat(
+            evaluation->phase, ": ", train::Name(judgement_.metric),
+            " is not defined: ",
+            has_diverged
+                ? "the model's scores are not all numbers (it has diverged)"
+                : "no class or label has nodes with and without it"));
+  }
+  return value;
+}
+
+absl::Status Member::EndEpoch(const strategy::PassReport& validation) {
+  EpochReport report;
+  report.epoch = static_cast<uint32_t>(state_.epoch + 1);
+  report.loss = state_.epoch_loss_sum /
+                static_cast<double>(std::max<int64_t>(state_.epoch_seeds, 1));
+  report.training = state_.epoch_training;
+  report.metric = judgement_.metric;
+  report.valid_metric = TakeMetric();
+  report.validation = validation;
+  if (static_cast<size_t>(state_.epoch) < parts_.exact.size()) {
+    report.exact = parts_.exact[static_cast<size_t>(state_.epoch)];
+    LogComparison(report);
+  }
+  parts_.metrics.OnEpoch(report);
+  HEARTH_RETURN_IF_ERROR(CloseEpoch(report));
+  if (StoppedEarly()) {
+    parts_.observer.OnLog(
+        Severity::kInfo,
+        absl::StrFormat("validation %s has not improved for %d epochs: "
+                        "keeping epoch %d",
+                        train::Name(judgement_.metric), parts_.options.patience,
+                        state_.best_epoch));
+  }
+  return absl::OkStatus();
+}
+
+void Member::LogComparison(const EpochReport& report) {
+  parts_.observer.OnLog(
+      Severity::kInfo,
+      absl::StrFormat("epoch %d: validation %s %.4f with a history, %.4f "
+                      "without; loss %.4f, %.4f",
+                      report.epoch, train::Name(judgement_.metric),
+                      report.valid_metric.value_or(0),
+                      report.exact->valid_metric.value_or(0), report.loss,
+                      report.exact->loss));
+}
+
+absl::Status Member::CloseEpoch(const EpochReport& report) {
+  state_.last_epoch = report;
+  ++state_.epoch;
+  state_.next_batch = 0;
+  state_.epoch_loss_sum = 0;
+  state_.epoch_seeds = 0;
+  state_.epoch_training = {};
+  if (histories_ != nullptr) histories_->Clear();
+  if (parts_.options.patience > 0 && IsBest(report.valid_metric)) {
+    state_.best_metric = report.valid_metric;
+    state_.best_epoch = report.epoch;
+    HEARTH_ASSIGN_OR_RETURN(state_.best_state, step_->Save());
+  }
+  return WriteState();
+}
+
+// Whether no epoch before had a better value.
+bool Member::IsBest(std::optional<double> value) const {
+  if (!value.has_value() || std::isnan(*value)) return false;
+  return !state_.best_metric.has_value() ||
+         train::IsBetter(judgement_.metric, *value, *state_.best_metric);
+}
+
+absl::Status Member::WriteState() {
+  HEARTH_ASSIGN_OR_RETURN(state_.state, step_->Save());
+  state_.peak_memory_bytes = PeakMemory();
+  if (histories_ != nullptr && !Done()) {
+    state_.histories = histories_->Save(LiveHistories());
+  }
+  HEARTH_RETURN_IF_ERROR(job::WriteCheckpoint(
+      parts_.environment.files, parts_.options.directory, state_));
+  parts_.observer.OnDurable();
+  return absl::OkStatus();
+}
+
+absl::Status Member::Stop() {
+  if (OnlyTests() || !CanCheckpoint()) return absl::OkStatus();
+  HEARTH_RETURN_IF_ERROR(Settle(0));
+  HEARTH_RETURN_IF_ERROR(WriteState());
+  parts_.observer.OnLog(Severity::kInfo,
+                        absl::StrFormat("stopped at epoch %d, batch %d",
+                                        state_.epoch + 1, state_.next_batch));
+  return absl::OkStatus();
+}
+
+absl::Status Member::KeepBest() {
+  if (state_.best_state.empty()) return absl::OkStatus();
+  return step_->Load(state_.best_state);
+}
+
+absl::StatusOr<TrainReport> Member::Finish(const strategy::PassReport& test) {
+  TrainReport report;
+  report.metric = judgement_.metric;
+  report.kept_epoch = state_.best_state.empty()
+                          ? static_cast<uint32_t>(state_.epoch)
+                          : state_.best_epoch;
+  report.test_metric = TakeMetric();
+  report.test = test;
+  if (parts_.options.HasModel() && !OnlyTests()) {
+    HEARTH_ASSIGN_OR_RETURN(const store::SafeTensors model, step_->Export());
+    report.model_path = io::JoinPath(parts_.options.directory, "model");
+    HEARTH_RETURN_IF_ERROR(
+        WriteModel(parts_.environment.files, model, report.model_path));
+  }
+  report.peak_memory_bytes = PeakMemory();
+  report.loss_digest = state_.losses.HexDigest();
+  report.precision = step_->precision();
+  report.gpu = parts_.options.train.gpu;
+  report.resumes = state_.resumes;
+  return report;
+}
+
+void Member::ReportProgress(const std::string& phase, int64_t done,
+                            int64_t total, std::optional<double> loss) {
+  const int64_t epochs = parts_.options.data.epochs;
+  parts_.observer.OnProgress(
+      {.phase = phase,
+       .done = static_cast<uint64_t>(done),
+       .total = static_cast<uint64_t>(total),
+       .epoch = static_cast<uint32_t>(std::min(state_.epoch + 1, epochs)),
+       .epochs = static_cast<uint32_t>(epochs),
+       .loss = loss});
+}
+
+uint64_t Member::PeakMemory() {
+  return std::max(state_.peak_memory_bytes, parts_.memory.PeakBytes());
+}
+
+}  // namespace hearth::job

@@ -1,0 +1,280 @@
+#include "engine/job/run/model_trainer.h"
+
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "engine/job/data/batch_source.h"
+#include "engine/job/memory/memory_ledger.h"
+#include "engine/job/run/job_fixture.h"
+#include "engine/sample/batch_shape.h"
+#include "engine/store/safetensors.h"
+#include "engine/strategy/strategy.h"
+#include "engine/train/model_options.h"
+#include "engine/train/train_step.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hearth::job {
+namespace {
+
+using Shards = absl::Span<const train::BatchView>;
+
+// Several members that one data run feeds.
+class MemberTest : public JobTest {
+ protected:
+  // A data run with its strategy, for jobs with the data of `options`.
+  void OpenData(const TrainJobOptions& options) {
+    environment_.emplace(Environment());
+    auto run = DataRun::Open(
+        *environment_, {.data = options.data, .pipeline = options.pipeline},
+        observer_, {});
+    ASSERT_TRUE(run.ok()) << run.status();
+    data_ = *std::move(run);
+    ASSERT_TRUE(data_
+                    ->TakeStrategy({.bytes =
+                                        [](const sample::BatchShape&) {
+                                          return uint64_t{0};
+                                        }})
+                    .ok());
+  }
+
+  std::unique_ptr<Member> NewMember(const TrainJobOptions& options) {
+    EXPECT_TRUE(environment_->files.CreateDirectory(options.directory).ok());
+    auto member = Member::Make({.environment = *environment_,
+                                .options = options,
+                                .observer = observer_,
+                                .metrics = *metrics_,
+                                .memory = *memory_sampler_},
+                               data_->dataset(), data_->passes());
+    EXPECT_TRUE(member.ok()) << member.status();
+    const absl::Status begun = (*member)->Begin(/*self_loops=*/nullptr);
+    EXPECT_TRUE(begun.ok()) << begun;
+    return *std::move(member);
+  }
+
+  // Runs the epoch for the members that are in it: batches that one has trained
+  // already it skips; one that fails leaves, and the rest goes on.
+  void RunEpoch(int64_t epoch, std::vector<Member*>& members) {
+    ASSERT_TRUE(data_->PrepareEpoch(epoch).ok());
+    strategy::PassReport training;
+    int64_t batch = 0;
+    const auto train_all = [&](Shards shards) {
+      std::erase_if(members, [&](Member* member) {
+        return member->next_batch() == batch &&
+               !member->TrainBatch(shards).ok();
+      });
+      ++batch;
+      return absl::OkStatus();
+    };
+    ASSERT_TRUE(
+        data_->RunPass(data_->passes().Training(epoch), train_all, training)
+            .ok());
+    for (Member* member : members) {
+      member->EndTraining(training);
+      member->StartValidation();
+    }
+    strategy::PassReport validation;
+    const auto evaluate_all = [&](Shards shards) {
+      for (Member* member : members) {
+        EXPECT_TRUE(member->EvaluateBatch(shards).ok());
+      }
+      return absl::OkStatus();
+    };
+    ASSERT_TRUE(
+        data_->RunPass(data_->passes().Validation(), evaluate_all, validation)
+            .ok());
+    for (Member* member : members) {
+      ASSERT_TRUE(member->EndEpoch(validation).ok());
+      ASSERT_TRUE(observer_.OnEpoch(*member->last_epoch()).ok());
+    }
+  }
+
+  // The report of a member that has no test.
+  TrainReport Finish(Member& member) {
+    EXPECT_TRUE(member.KeepBest().ok());
+    auto report = member.Finish({});
+    EXPECT_TRUE(report.ok()) << report.status();
+    return *std::move(report);
+  }
+
+  const std::unique_ptr<TrainMetrics> metrics_ =
+      NewTrainMetrics(*registry_, "train-1", "memory");
+  const std::unique_ptr<MemorySampler> memory_sampler_ = NewMemorySampler();
+  std::optional<JobEnvironment> environment_;
+  std::unique_ptr<DataRun> data_;
+};
+
+// Fails at a batch of the first epoch.
+class FailingStep final : public LinearStep {
+ public:
+  using LinearStep::LinearStep;
+
+  absl::StatusOr<train::BatchResult> Train(
+      Shards shards, const train::StepPosition& position) override {
+    if (position.batch == 3) return absl::InternalError("out of luck");
+    return LinearStep::Train(shards, position);
+  }
+};
+
+// Has a result only once somebody awaits it, as a device has.
+class LateStep final : public LinearStep {
+ public:
+  // Its loss of batch `diverges_at` of any epoch is NaN.
+  LateStep(const train::ModelShape& shape, int64_t diverges_at)
+      : LinearStep(shape), diverges_at_(diverges_at) {}
+
+  absl::StatusOr<train::AwaitResult> BeginTrain(
+      Shards shards, const train::StepPosition& position) override {
+    EXPECT_LE(begun_ - awaited_, MostPending());
+    absl::StatusOr<train::BatchResult> result = Train(shards, position);
+    if (static_cast<int64_t>(position.batch) == diverges_at_) {
+      result->loss = NAN;
+    }
+    return [this, result, number = begun_++] {
+      EXPECT_EQ(number, awaited_++);
+      return result;
+    };
+  }
+  int MostPending() const override { return 2; }
+
+  absl::StatusOr<train::BatchResult> Evaluate(Shards shards) override {
+    EXPECT_EQ(begun_, awaited_);
+    return LinearStep::Evaluate(shards);
+  }
+  absl::StatusOr<store::TensorMap> Save() override {
+    EXPECT_EQ(begun_, awaited_);
+    return LinearStep::Save();
+  }
+
+ private:
+  const int64_t diverges_at_;
+  int begun_ = 0;
+  int awaited_ = 0;
+};
+
+TEST_F(MemberTest, ResultsMayComeLate) {
+  const auto undisturbed = Run(Options("alone"));
+  ASSERT_TRUE(undisturbed.ok()) << undisturbed.status();
+
+  new_train_step_ = [](const train::TrainOptions&,
+                       const train::ModelShape& shape)
+      -> absl::StatusOr<std::unique_ptr<train::TrainStep>> {
+    return std::make_unique<LateStep>(shape, /*diverges_at=*/-1);
+  };
+  for (const int64_t every : {0, 1, 2, 4}) {
+    SCOPED_TRACE(every);
+    TrainJobOptions late = Options(absl::StrCat("late", every));
+    late.checkpoint_every = every;
+    std::stop_source stop;
+    observer_ = {};
+    observer_.act_at = 9;
+    observer_.act = [&] { stop.request_stop(); };
+    EXPECT_TRUE(absl::IsCancelled(Run(late, stop.get_token()).status()));
+    observer_ = {};
+    const auto report = Run(late);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(report->resumes, 1u);
+    EXPECT_EQ(report->loss_digest, undisturbed->loss_digest);
+  }
+}
+
+TEST_F(MemberTest, ALateLossThatDivergesIsToldWithItsBatch) {
+  new_train_step_ = [](const train::TrainOptions&,
+                       const train::ModelShape& shape)
+      -> absl::StatusOr<std::unique_ptr<train::TrainStep>> {
+    return std::make_unique<LateStep>(shape, /*diverges_at=*/3);
+  };
+  const absl::Status status = Run(Options("late")).status();
+  EXPECT_TRUE(absl::IsAborted(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              ::testing::HasSubstr("the loss of epoch 1, batch 3 is nan"));
+}
+
+TEST_F(MemberTest, OneDataRunFeedsSeveralMembersAsEachAloneWouldBe) {
+  TrainJobOptions alone = Options("alone");
+  const auto undisturbed = Run(alone);
+  ASSERT_TRUE(undisturbed.ok()) << undisturbed.status();
+
+  observer_ = {};
+  TrainJobOptions first = Options("first");
+  TrainJobOptions second = Options("second");
+  first.checkpoint_every = 2;
+  OpenData(first);
+  const auto a = NewMember(first);
+  const auto b = NewMember(second);
+  std::vector<Member*> members = {a.get(), b.get()};
+  for (int64_t epoch = 0; epoch < 4; ++epoch) RunEpoch(epoch, members);
+  for (Member* member : members) {
+    EXPECT_TRUE(member->Done());
+    EXPECT_EQ(Finish(*member).loss_digest, undisturbed->loss_digest);
+  }
+  // Both report each epoch.
+  ASSERT_EQ(observer_.epochs.size(), 8u);
+  for (size_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(observer_.epochs[i].valid_metric,
+              undisturbed->epochs[i / 2].valid_metric);
+    EXPECT_EQ(observer_.epochs[i].training.batches, 6);
+  }
+}
+
+TEST_F(MemberTest, TheFailureOfOneIsNotThatOfTheOthers) {
+  const auto undisturbed = Run(Options("alone"));
+  ASSERT_TRUE(undisturbed.ok()) << undisturbed.status();
+
+  TrainJobOptions good = Options("good");
+  TrainJobOptions bad = Options("bad");
+  bad.train.model_seed = 1;
+  new_train_step_ = [](const train::TrainOptions& options,
+                       const train::ModelShape& shape)
+      -> absl::StatusOr<std::unique_ptr<train::TrainStep>> {
+    if (options.model_seed == 1) return std::make_unique<FailingStep>(shape);
+    return std::make_unique<LinearStep>(shape);
+  };
+  OpenData(good);
+  const auto lasting = NewMember(good);
+  const auto failing = NewMember(bad);
+  std::vector<Member*> members = {failing.get(), lasting.get()};
+  for (int64_t epoch = 0; epoch < 4; ++epoch) RunEpoch(epoch, members);
+  EXPECT_THAT(members, ::testing::ElementsAre(lasting.get()));
+  EXPECT_EQ(failing->next_batch(), 3);
+  EXPECT_EQ(Finish(*lasting).loss_digest, undisturbed->loss_digest);
+}
+
+// A member that was stopped joins a data run at the epoch that it is in.
+TEST_F(MemberTest, AResumedMemberJoinsAtItsEpoch) {
+  const auto undisturbed = Run(Options("alone"));
+  ASSERT_TRUE(undisturbed.ok()) << undisturbed.status();
+
+  const TrainJobOptions late = Options("late");
+  std::stop_source stop;
+  observer_ = {};
+  observer_.act_at = 7;  // The first batch of the second epoch.
+  observer_.act = [&] { stop.request_stop(); };
+  EXPECT_TRUE(absl::IsCancelled(Run(late, stop.get_token()).status()));
+  observer_ = {};
+
+  const TrainJobOptions early = Options("early");
+  OpenData(early);
+  const auto resumed = NewMember(late);
+  EXPECT_EQ(resumed->epoch(), 1);
+  EXPECT_EQ(resumed->next_batch(), 1);
+  const auto fresh = NewMember(early);
+  std::vector<Member*> members = {fresh.get()};
+  RunEpoch(0, members);
+  members.push_back(resumed.get());
+  for (int64_t epoch = 1; epoch < 4; ++epoch) RunEpoch(epoch, members);
+  for (Member* member : members) {
+    EXPECT_TRUE(member->Done());
+    EXPECT_EQ(Finish(*member).loss_digest, undisturbed->loss_digest);
+  }
+}
+
+}  // namespace
+}  // namespace hearth::job

@@ -1,0 +1,376 @@
+#include "engine/model/operators/edges.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "engine/model/cpu/dynamic_attention.h"
+#include "engine/model/cpu/product_operands.h"
+#include "engine/model/operators/device_operators.h"
+#include "engine/model/operators/matrix_product.h"
+#include "kernels/aggregate.h"
+
+namespace hearth::model {
+namespace {
+
+kernels::EdgeLists Lists(const Adjacency& adjacency) {
+  return {.indptr = adjacency.indptr.data(),
+          .indices = adjacency.indices.data()};
+}
+
+kernels::EdgeLists Lists(const TransposedAdjacency& transposed) {
+  return {.indptr = transposed.indptr.data(),
+          .indices = transposed.indices.data(),
+          .edges = transposed.edges.data()};
+}
+
+// Calls `function(range)` for ranges of rows that together are all rows, on
+// this thread's team.
+template <typename F>
+void ForRows(absl::Span<const int64_t> indptr, const F& function) {
+  const int64_t parts = at::get_num_threads();
+  const std::vector<int64_t> bounds = BalancedRanges(indptr, parts);
+  at::parallel_for(0, parts, /*grain_size=*/1, [&](int64_t begin, int64_t end) {
+    function(kernels::RowRange{bounds[begin], bounds[end]});
+  });
+}
+
+// kernels::WeightedSumRows for all rows of `lists`.
+at::Tensor WeightedSum(const kernels::EdgeLists& lists,
+                       absl::Span<const int64_t> indptr, const float* weights,
+                       int64_t heads, const at::Tensor& x) {
+  const kernels::HeadShape shape{heads, x.size(1) / heads};
+  at::Tensor result = at::empty(
+      {static_cast<int64_t>(indptr.size()) - 1, x.size(1)}, x.options());
+  const auto* source = x.const_data_ptr<float>();
+  auto* out = result.mutable_data_ptr<float>();
+  ForRows(indptr, [&](kernels::RowRange rows) {
+    kernels::WeightedSumRows(lists, rows, weights, source, shape, out);
+  });
+  return result;
+}
+
+// The adjacency's sums of rows of `x`, rounded to bfloat16 while they are in
+// the caches.
+at::Tensor RoundedSum(const Adjacency& adjacency, const at::Tensor& x) {
+  constexpr int64_t kRowsAtOnce = 32;
+  const int64_t width = x.size(1);
+  at::Tensor result =
+      at::empty({adjacency.num_destinations, width}, at::kBFloat16);
+  const auto* source = x.const_data_ptr<float>();
+  auto* const rounded =
+      reinterpret_cast<Bfloat16Bits*>(result.mutable_data_ptr<at::BFloat16>());
+  ForRows(adjacency.indptr, [&](kernels::RowRange rows) {
+    std::vector<float> sums(kRowsAtOnce * width);
+    for (int64_t row = rows.begin; row < rows.end; row += kRowsAtOnce) {
+      const int64_t count = std::min(kRowsAtOnce, rows.end - row);
+      kernels::WeightedSumRows({.indptr = adjacency.indptr.data() + row,
+                                .indices = adjacency.indices.data()},
+                               {0, count}, adjacency.weights.data(), source,
+                               {.heads = 1, .channels = width}, sums.data());
+      RoundRows({sums.data(), count, width, width}, width,
+                rounded + row * width);
+    }
+  });
+  return result;
+}
+
+// Turns the scores of one row's edges, `values` [num_edges, heads], into their
+// softmax.
+void SoftmaxRow(const Adjacency& adjacency, int64_t row, int64_t heads,
+                float* values) {
+  const int64_t first = adjacency.indptr[row];
+  const int64_t end = adjacency.indptr[row + 1];
+  for (int64_t head = 0; head < heads; ++head) {
+    float highest = -std::numeric_limits<float>::infinity();
+    for (int64_t edge = first; edge < end; ++edge) {
+      highest = std::max(highest, values[edge * heads + head]);
+    }
+    float total = 0;
+    for (int64_t edge = first; edge < end; ++edge) {
+      float& value = values[edge * heads + head];
+      value = std::exp(value - highest);
+      total += value;
+    }
+    for (int64_t edge = first; edge < end; ++edge) {
+      values[edge * heads + head] /= total;
+    }
+  }
+}
+
+// Turns the gradients by attention of one row's edges into those by their
+// scores, in place.
+void SoftmaxRowGradient(const Adjacency& adjacency, int64_t row, int64_t heads,
+                        const float* attention, float* gradient) {
+  const int64_t first = adjacency.indptr[row];
+  const int64_t end = adjacency.indptr[row + 1];
+  for (int64_t head = 0; head < heads; ++head) {
+    float mean = 0;
+    for (int64_t edge = first; edge < end; ++edge) {
+      mean += attention[edge * heads + head] * gradient[edge * heads + head];
+    }
+    for (int64_t edge = first; edge < end; ++edge) {
+      float& value = gradient[edge * heads + head];
+      value = attention[edge * heads + head] * (value - mean);
+    }
+  }
+}
+
+// The scores of one row's edges: LeakyReLU(source + destination), for the
+// scores of all sources, those of a row `stride` apart, and of the destination.
+void ScoreRow(const Adjacency& adjacency, int64_t row, const float* sources,
+              int64_t stride, const float* destination, int64_t heads,
+              float* edge_scores) {
+  for (int64_t edge = adjacency.indptr[row]; edge < adjacency.indptr[row + 1];
+       ++edge) {
+    const float* source = sources + stride * adjacency.indices[edge];
+    for (int64_t head = 0; head < heads; ++head) {
+      const float sum = source[head] + destination[head];
+      edge_scores[edge * heads + head] = sum > 0 ? sum : kNegativeSlope * sum;
+    }
+  }
+}
+
+// Turns the gradients by the scores of one row's edges into those by the sums
+// of source and destination, in place, and adds the latter up in `own`,
+// [heads].
+void ScoreRowGradient(const Adjacency& adjacency, int64_t row,
+                      const float* sources, int64_t stride,
+                      const float* destination, int64_t heads, float* gradient,
+                      float* own) {
+  for (int64_t edge = adjacency.indptr[row]; edge < adjacency.indptr[row + 1];
+       ++edge) {
+    const float* source = sources + stride * adjacency.indices[edge];
+    for (int64_t head = 0; head < heads; ++head) {
+      float& value = gradient[edge * heads + head];
+      if (source[head] + destination[head] <= 0) value *= kNegativeSlope;
+      own[head] += value;
+    }
+  }
+}
+
+ScoredRows Operands(const at::Tensor& sources, const at::Tensor& destinations,
+                    const at::Tensor& vectors) {
+  return {.shape = {.heads = vectors.size(1), .channels = vectors.size(2)},
+          .sources = sources.const_data_ptr<float>(),
+          .destinations = destinations.const_data_ptr<float>(),
+          .attention = vectors.const_data_ptr<float>()};
+}
+
+class CpuEdges final : public Edges {
+ public:
+  explicit CpuEdges(Adjacency adjacency)
+      : Edges(adjacency), adjacency_(std::move(adjacency)) {}
+
+  at::Tensor Sum(const at::Tensor& x) const override;
+  at::Tensor SumForProducts(const at::Tensor& x) const override;
+  at::Tensor Sum(const at::Tensor& x, const at::Tensor& weights) const override;
+  at::Tensor SumTransposed(const at::Tensor& gradient) override;
+  at::Tensor SumTransposed(const at::Tensor& gradient,
+                           const at::Tensor& weights) override;
+  at::Tensor DynamicAttention(const at::Tensor& sources,
+                              const at::Tensor& destinations,
+                              const at::Tensor& vectors) const override;
+  DynamicGradient DynamicAttentionGradient(const at::Tensor& sources,
+                                           const at::Tensor& destinations,
+                                           const at::Tensor& vectors,
+                                           const at::Tensor& attention,
+                                           const at::Tensor& gradient) override;
+
+ private:
+  at::Tensor AttentionOf(const ScoreRows<const float>& scores,
+                         int64_t heads) const override;
+  void AddAttentionGradient(const ScoreRows<const float>& scores,
+                            const at::Tensor& attention, const at::Tensor& x,
+                            const at::Tensor& gradient,
+                            const ScoreRows<float>& result) override;
+
+  const TransposedAdjacency& transposed();
+
+  const Adjacency adjacency_;
+  std::optional<TransposedAdjacency> transposed_;
+};
+
+const TransposedAdjacency& CpuEdges::transposed() {
+  if (!transposed_) transposed_ = Transpose(adjacency_);
+  return *transposed_;
+}
+
+at::Tensor CpuEdges::Sum(const at::Tensor& x) const {
+  return WeightedSum(Lists(adjacency_), adjacency_.indptr,
+                     adjacency_.weights.data(), /*heads=*/1, x);
+}
+
+at::Tensor CpuEdges::SumForProducts(const at::Tensor& x) const {
+  return FactorType() == at::kBFloat16 ? RoundedSum(adjacency_, x) : Sum(x);
+}
+
+at::Tensor CpuEdges::Sum(const at::Tensor& x, const at::Tensor& weights) const {
+  return WeightedSum(Lists(adjacency_), adjacency_.indptr,
+                     weights.const_data_ptr<float>(), weights.size(1), x);
+}
+
+at::Tensor CpuEdges::SumTransposed(const at::Tensor& gradient) {
+  return WeightedSum(Lists(transposed()), transposed().indptr,
+                     adjacency_.weights.data(), /*heads=*/1, gradient);
+}
+
+at::Tensor CpuEdges::SumTransposed(const at::Tensor& gradient,
+                                   const at::Tensor& weights) {
+  return WeightedSum(Lists(transposed()), transposed().indptr,
+                     weights.const_data_ptr<float>(), weights.size(1),
+                     gradient);
+}
+
+at::Tensor CpuEdges::AttentionOf(const ScoreRows<const float>& scores,
+                                 int64_t heads) const {
+  at::Tensor result = at::empty({num_edges(), heads}, at::kFloat);
+  auto* attention = result.mutable_data_ptr<float>();
+  ForRows(adjacency_.indptr, [&](kernels::RowRange rows) {
+    for (int64_t row = rows.begin; row < rows.end; ++row) {
+      ScoreRow(adjacency_, row, scores.sources, scores.stride,
+               scores.destinations + row * scores.stride, heads, attention);
+      SoftmaxRow(adjacency_, row, heads, attention);
+    }
+  });
+  return result;
+}
+
+void CpuEdges::AddAttentionGradient(const ScoreRows<const float>& scores,
+                                    const at::Tensor& attention,
+                                    const at::Tensor& x,
+                                    const at::Tensor& gradient,
+                                    const ScoreRows<float>& result) {
+  const int64_t heads = attention.size(1);
+  const kernels::HeadShape shape{heads, x.size(1) / heads};
+  at::Tensor by_edge = at::empty_like(attention);
+  auto* edge_gradient = by_edge.mutable_data_ptr<float>();
+  ForRows(adjacency_.indptr, [&](kernels::RowRange rows) {
+    kernels::EdgeDots(Lists(adjacency_), rows, gradient.const_data_ptr<float>(),
+                      x.const_data_ptr<float>(), shape, edge_gradient);
+    for (int64_t row = rows.begin; row < rows.end; ++row) {
+      SoftmaxRowGradient(adjacency_, row, heads,
+                         attention.const_data_ptr<float>(), edge_gradient);
+      ScoreRowGradient(adjacency_, row, scores.sources, scores.stride,
+                       scores.destinations + row * scores.stride, heads,
+                       edge_gradient,
+                       result.destinations + row * result.stride);
+    }
+  });
+  ForRows(transposed().indptr, [&](kernels::RowRange rows) {
+    for (int64_t row = rows.begin; row < rows.end; ++row) {
+      for (int64_t i = transposed_->indptr[row];
+           i < transposed_->indptr[row + 1]; ++i) {
+        const float* edge = edge_gradient + transposed_->edges[i] * heads;
+        for (int64_t head = 0; head < heads; ++head) {
+          result.sources[row * result.stride + head] += edge[head];
+        }
+      }
+    }
+  });
+}
+
+at::Tensor CpuEdges::DynamicAttention(const at::Tensor& sources,
+                                      const at::Tensor& destinations,
+                                      const at::Tensor& vectors) const {
+  const ScoredRows rows = Operands(sources, destinations, vectors);
+  const int64_t heads = rows.shape.heads;
+  at::Tensor result = at::empty({num_edges(), heads}, sources.options());
+  auto* attention = result.mutable_data_ptr<float>();
+  ForRows(adjacency_.indptr, [&](kernels::RowRange range) {
+    ScoreEdges(Lists(adjacency_), range, rows, attention);
+    for (int64_t row = range.begin; row < range.end; ++row) {
+      SoftmaxRow(adjacency_, row, heads, attention);
+    }
+  });
+  return result;
+}
+
+Edges::DynamicGradient CpuEdges::DynamicAttentionGradient(
+    const at::Tensor& sources, const at::Tensor& destinations,
+    const at::Tensor& vectors, const at::Tensor& attention,
+    const at::Tensor& gradient) {
+  const ScoredRows rows = Operands(sources, destinations, vectors);
+  at::Tensor by_edge = at::empty_like(attention);
+  DynamicGradient result;
+  result.sources = SumTransposed(gradient, attention);
+  result.destinations = at::empty_like(destinations);
+  // Added up over all rows below, in an order that threads do not change.
+  at::Tensor by_vectors = at::empty_like(destinations);
+  auto* edge_gradient = by_edge.mutable_data_ptr<float>();
+  ForRows(adjacency_.indptr, [&](kernels::RowRange range) {
+    kernels::EdgeDots(Lists(adjacency_), range,
+                      gradient.const_data_ptr<float>(), rows.sources,
+                      rows.shape, edge_gradient);
+    for (int64_t row = range.begin; row < range.end; ++row) {
+      SoftmaxRowGradient(adjacency_, row, rows.shape.heads,
+                         attention.const_data_ptr<float>(), edge_gradient);
+    }
+    ScoreGradientByDestination(Lists(adjacency_), range, rows, edge_gradient,
+                               result.destinations.mutable_data_ptr<float>(),
+                               by_vectors.mutable_data_ptr<float>());
+  });
+  ForRows(transposed().indptr, [&](kernels::RowRange range) {
+    AddScoreGradientBySource(Lists(*transposed_), range, rows, edge_gradient,
+                             result.sources.mutable_data_ptr<float>());
+  });
+  result.vectors = ColumnSums(by_vectors).view(vectors.sizes());
+  return result;
+}
+
+}  // namespace
+
+at::Tensor Edges::Attention(const at::Tensor& scores) const {
+  const int64_t heads = scores.size(1) / 2;
+  const auto* rows = scores.const_data_ptr<float>();
+  return AttentionOf({rows, rows + heads, 2 * heads}, heads);
+}
+
+at::Tensor Edges::AttentionGradient(const at::Tensor& scores,
+                                    const at::Tensor& attention,
+                                    const at::Tensor& x,
+                                    const at::Tensor& gradient) {
+  const int64_t heads = attention.size(1);
+  at::Tensor result = at::zeros_like(scores);
+  const auto* rows = scores.const_data_ptr<float>();
+  auto* out = result.mutable_data_ptr<float>();
+  AddAttentionGradient({rows, rows + heads, 2 * heads}, attention, x, gradient,
+                       {out, out + heads, 2 * heads});
+  return result;
+}
+
+at::Tensor Edges::Attention(const ScorePair& scores) const {
+  const int64_t heads = scores.sources.size(1);
+  return AttentionOf({scores.sources.const_data_ptr<float>(),
+                      scores.destinations.const_data_ptr<float>(), heads},
+                     heads);
+}
+
+Edges::ScorePair Edges::AttentionGradient(const ScorePair& scores,
+                                          const at::Tensor& attention,
+                                          const at::Tensor& x,
+                                          const at::Tensor& gradient) {
+  const int64_t heads = attention.size(1);
+  ScorePair result = {at::zeros_like(scores.sources),
+                      at::zeros_like(scores.destinations)};
+  AddAttentionGradient({scores.sources.const_data_ptr<float>(),
+                        scores.destinations.const_data_ptr<float>(), heads},
+                       attention, x, gradient,
+                       {result.sources.mutable_data_ptr<float>(),
+                        result.destinations.mutable_data_ptr<float>(), heads});
+  return result;
+}
+
+EdgesPtr NewEdges(Adjacency adjacency, const at::Device& device) {
+  if (!device.is_cpu()) return NewDeviceEdges(std::move(adjacency), device);
+  return std::make_shared<CpuEdges>(std::move(adjacency));
+}
+
+}  // namespace hearth::model

@@ -1,0 +1,84 @@
+#ifndef HEARTH_ENGINE_MODEL_RUNTIME_DEVICE_STREAMS_H_
+#define HEARTH_ENGINE_MODEL_RUNTIME_DEVICE_STREAMS_H_
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Event.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "engine/cuda/device.h"
+#include "engine/cuda/stream.h"
+
+namespace hearth::model {
+
+/// The plug-in's kernels on tensors of one of LibTorch's devices, which
+/// LibTorch and the plug-in know as one. A tensor's device says whose they are,
+/// as it does for LibTorch's own operators: backward passes run on threads of
+/// autograd, where nothing else could.
+///
+/// Work goes to the stream of LibTorch's that is current, in the order of
+/// LibTorch's own work; memory of tensors, which LibTorch reuses in that order,
+/// is right for it. Thread-safe.
+class DeviceKernels {
+ public:
+  /// Open until the last owner lets go. Models on one device share them.
+  /// REQUIRES: `device` is not the processor; always the same `plugin` for it.
+  static std::shared_ptr<DeviceKernels> Open(const at::Device& device,
+                                             const cuda::Device& plugin);
+
+  /// Calls `queue` with the current stream of `device`. Throws c10::Error with
+  /// the message of its status. REQUIRES: the kernels of `device` are open.
+  static void Queue(const at::Device& device,
+                    absl::FunctionRef<absl::Status(cuda::Stream&)> queue);
+
+  ~DeviceKernels();
+  DeviceKernels(const DeviceKernels&) = delete;
+  DeviceKernels& operator=(const DeviceKernels&) = delete;
+
+ private:
+  DeviceKernels(const at::Device& device, const cuda::Device& plugin)
+      : device_(device), plugin_(plugin) {}
+
+  absl::Status QueueOnCurrent(
+      absl::FunctionRef<absl::Status(cuda::Stream&)> queue)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<cuda::Stream*> Current() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const at::Device device_;
+  const cuda::Device plugin_;
+  absl::Mutex mutex_;
+  // LibTorch's streams, by their native handles.
+  std::map<void*, std::unique_ptr<cuda::Stream>> streams_
+      ABSL_GUARDED_BY(mutex_);
+};
+
+/// `host` on `device`: itself if that is the processor. Else its elements go to
+/// pinned memory, of which LibTorch keeps some, and a copy from there is queued
+/// in a stream of copies, beside the device's other work; work that is queued
+/// later waits for it. Nobody else does, and `host` may change. Thread-safe.
+at::Tensor ToDevice(const at::Tensor& host, const at::Device& device);
+
+/// A float32 scalar that a device is yet to compute.
+class PendingScalar {
+ public:
+  /// Queues its copy to the host. REQUIRES: one element.
+  explicit PendingScalar(const at::Tensor& scalar);
+
+  /// Waits for the work that was queued before the copy, not for later work.
+  float Get() const;
+
+ private:
+  at::Tensor host_;
+  // Absent for a scalar of the processor's.
+  std::optional<c10::Event> copied_;
+};
+
+}  // namespace hearth::model
+
+#endif  // HEARTH_ENGINE_MODEL_RUNTIME_DEVICE_STREAMS_H_

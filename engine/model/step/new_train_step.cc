@@ -1,0 +1,58 @@
+#include "engine/model/step/new_train_step.h"
+
+#include <c10/core/Device.h>
+#include <torch/version.h>
+
+#include <variant>
+
+#include "engine/base/status.h"
+#include "engine/model/runtime/torch_boundary.h"
+#include "engine/model/runtime/torch_startup.h"
+#include "engine/model/step/torch_step.h"
+#include "engine/train/train_step.h"
+
+namespace hearth::model {
+
+namespace {
+
+// Set once, before there are threads.
+absl::Status& GpuTrainingStatus() {
+  static auto* const status = new absl::Status(absl::FailedPreconditionError(
+      "LibTorch was not asked for its part for GPUs"));
+  return *status;
+}
+
+}  // namespace
+
+void InitializeTorch(char** argv) {
+  EnsureTorchEnvironment(argv);
+  GpuTrainingStatus() = LoadGpuTorch(GpuTorchPath());
+  SetUpTorch();
+}
+
+absl::Status GpuTraining() { return GpuTrainingStatus(); }
+
+const char* TorchVersion() { return TORCH_VERSION; }
+
+absl::StatusOr<std::unique_ptr<train::TrainStep>> NewTrainStep(
+    const train::TrainOptions& options, const train::ModelShape& shape) {
+  HEARTH_RETURN_IF_ERROR(options.Validate());
+  if (std::holds_alternative<train::NoModelOptions>(options.model)) {
+    return train::NewNullStep();
+  }
+  HEARTH_RETURN_IF_ERROR(CheckModel(options, shape));
+  if (shape.trainers > 1) return NewParallelStep(options, shape);
+  return NewTorchStep(options, shape);
+}
+
+absl::StatusOr<std::unique_ptr<train::TrainStep>> NewGpuStep(
+    const train::TrainOptions& options, const train::ModelShape& shape,
+    const cuda::Device& device) {
+  HEARTH_RETURN_IF_ERROR(GpuTraining());
+  return NewDeviceStep(
+      options, shape,
+      at::Device(at::kCUDA, static_cast<at::DeviceIndex>(device.number)),
+      device);
+}
+
+}  // namespace hearth::model

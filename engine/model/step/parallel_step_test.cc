@@ -1,0 +1,430 @@
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/types/span.h"
+#include "engine/base/random.h"
+#include "engine/model/step/new_train_step.h"
+#include "engine/model/step/torch_step.h"
+#include "engine/model/testing/synthetic_batch.h"
+#include "engine/sample/batch_shape.h"
+#include "engine/sample/neighbor_sampler.h"
+#include "engine/store/labels.h"
+#include "engine/store/topology.h"
+#include "engine/train/metric.h"
+#include "engine/train/model_options.h"
+#include "engine/train/train_step.h"
+#include "gtest/gtest.h"
+
+namespace hearth::model {
+namespace {
+
+using store::LabelKind;
+using store::NodeId;
+
+constexpr int64_t kNodes = 900;
+constexpr int64_t kFeatureDim = 24;
+constexpr int64_t kWidth = 5;
+constexpr LabelKind kKinds[] = {LabelKind::kClasses, LabelKind::kMultiLabel,
+                                LabelKind::kTargets};
+
+// A random graph whose nodes have features and labels, sampled in two layers.
+class Graph {
+ public:
+  explicit Graph(LabelKind kind) {
+    RandomStream random(11, RandomPurpose::kGenerator);
+    indptr_.push_back(0);
+    for (int64_t node = 0; node < kNodes; ++node) {
+      const uint64_t degree = random.Below(16);
+      for (uint64_t i = 0; i < degree; ++i) {
+        indices_.push_back(static_cast<int32_t>(random.Below(kNodes)));
+      }
+      indptr_.push_back(static_cast<int64_t>(indices_.size()));
+    }
+    // Its nodes are those of the graph, and so are its inputs and labels.
+    nodes_ = MakeBatch({.nodes = {kNodes, kNodes},
+                        .feature_dim = kFeatureDim,
+                        .label_kind = kind,
+                        .label_width = kWidth,
+                        .seed = 12});
+    sampler_ = sample::NewNeighborSampler(
+        {.indptr = indptr_, .indices = absl::MakeConstSpan(indices_)},
+        {.fanouts = {5, 4}, .data_seed = 13});
+  }
+
+  // Seeds [begin, end) of batch `number`.
+  SyntheticBatch Sample(uint64_t number, int64_t begin, int64_t end) const {
+    std::vector<NodeId> seeds;
+    for (int64_t i = begin; i < end; ++i) {
+      seeds.push_back((static_cast<NodeId>(number) * 100 + i) % kNodes);
+    }
+    SyntheticBatch batch;
+    batch.sample = *sampler_->Sample({.epoch_key = 0, .batch = number}, seeds);
+    batch.feature_dim = kFeatureDim;
+    batch.labels = nodes_.labels.Gather(seeds);
+    const std::vector<NodeId>& inputs = batch.sample.input_nodes;
+    batch.inputs.reset(static_cast<float*>(
+        aligned_alloc(64, (inputs.size() + 1) * kFeatureDim * 64)));
+    float* row = batch.inputs.get();
+    for (const NodeId node : inputs) {
+      const float* from = &nodes_.inputs[node * kFeatureDim];
+      row = std::copy(from, from + kFeatureDim, row);
+    }
+    return batch;
+  }
+
+  // The shards of batch `number`, of so many seeds.
+  std::vector<SyntheticBatch> Shards(uint64_t number, int64_t seeds,
+                                     int64_t shards) const {
+    std::vector<SyntheticBatch> result;
+    for (int64_t i = 0; i < shards; ++i) {
+      result.push_back(
+          Sample(number, seeds * i / shards, seeds * (i + 1) / shards));
+    }
+    return result;
+  }
+
+ private:
+  std::vector<int64_t> indptr_;
+  std::vector<int32_t> indices_;
+  SyntheticBatch nodes_;
+  std::unique_ptr<sample::NeighborSampler> sampler_;
+};
+
+std::vector<train::BatchView> Views(const std::vector<SyntheticBatch>& shards) {
+  std::vector<train::BatchView> views;
+  for (const SyntheticBatch& shard : shards) views.push_back(shard.View());
+  return views;
+}
+
+train::TrainOptions Options(const train::ModelOptions& model,
+                            double dropout = 0) {
+  train::TrainOptions options;
+  options.model = model;
+  options.optimizer = train::AdamOptions{.learning_rate = 0.01};
+  options.dropout = dropout;
+  options.model_seed = 7;
+  return options;
+}
+
+const train::SageOptions kSage = {.hidden = 16};
+
+train::ModelShape Shape(LabelKind kind, int64_t trainers) {
+  return {.feature_dim = kFeatureDim,
+          .label_kind = kind,
+          .label_width = kWidth,
+          .num_layers = 2,
+          .trainers = trainers};
+}
+
+std::unique_ptr<train::TrainStep> NewStep(const train::TrainOptions& options,
+                                          LabelKind kind, int64_t trainers) {
+  auto step = NewTrainStep(options, Shape(kind, trainers));
+  EXPECT_TRUE(step.ok()) << step.status();
+  return *std::move(step);
+}
+
+// Seeds of the batches of a test: an even number, ones that leave shards of
+// several sizes, and ones too few for all shards.
+constexpr int64_t kSeeds[] = {60, 61, 59, 7, 2, 1, 60};
+
+train::BatchResult TrainBatch(train::TrainStep& step, const Graph& graph,
+                              uint64_t number, int64_t trainers) {
+  const auto shards =
+      graph.Shards(number, kSeeds[number % std::size(kSeeds)], trainers);
+  const auto result = step.Train(Views(shards), {.epoch = 0, .batch = number});
+  EXPECT_TRUE(result.ok()) << result.status();
+  return result.value_or(train::BatchResult{});
+}
+
+// The losses of batches first .. end - 1.
+std::vector<float> Losses(train::TrainStep& step, const Graph& graph,
+                          uint64_t first, uint64_t end, int64_t trainers) {
+  std::vector<float> losses;
+  for (uint64_t number = first; number < end; ++number) {
+    losses.push_back(TrainBatch(step, graph, number, trainers).loss);
+  }
+  return losses;
+}
+
+void ExpectLossesOfOneTrainer(const train::TrainOptions& options,
+                              LabelKind kind, int64_t trainers) {
+  const Graph graph(kind);
+  const auto one = NewStep(options, kind, 1);
+  const auto several = NewStep(options, kind, trainers);
+  for (uint64_t number = 0; number < std::size(kSeeds); ++number) {
+    const train::BatchResult expected = TrainBatch(*one, graph, number, 1);
+    const train::BatchResult result =
+        TrainBatch(*several, graph, number, trainers);
+    // Adam turns what rounding makes of a small gradient into a whole step.
+    EXPECT_NEAR(result.loss, expected.loss, 5e-5) << "batch " << number;
+    EXPECT_EQ(result.num_seeds, expected.num_seeds);
+    EXPECT_EQ(result.tally.num_predictions, expected.tally.num_predictions);
+    // A sum over the seeds, of parameters that differ in rounding.
+    EXPECT_NEAR(result.tally.squared_error, expected.tally.squared_error,
+                1e-4 * (1 + expected.tally.squared_error));
+  }
+}
+
+TEST(ParallelStepTest, LossesAreThoseOfOneTrainerWithTheWholeBatch) {
+  const std::vector<train::ModelOptions> models = {
+      kSage,
+      train::GcnOptions{.hidden = 16},
+      train::GatOptions{.hidden = 16, .heads = 2},
+      train::Gatv2Options{.hidden = 16, .heads = 2},
+      train::GinOptions{.hidden = 16},
+      train::RgcnOptions{.hidden = 16, .bases = 2},
+      train::RsageOptions{.hidden = 16},
+      train::RgatOptions{.hidden = 16, .heads = 2}};
+  for (size_t model = 0; model < models.size(); ++model) {
+    for (const LabelKind kind : kKinds) {
+      for (const int64_t trainers : {2, 3}) {
+        SCOPED_TRACE("model " + std::to_string(model) + ", " +
+                     store::Name(kind) + ", trainers " +
+                     std::to_string(trainers));
+        ExpectLossesOfOneTrainer(Options(models[model]), kind, trainers);
+      }
+    }
+  }
+}
+
+// Shards count by the weights of their classes, not by their seeds.
+TEST(ParallelStepTest, ClassWeightsAreThoseOfTheWholeBatch) {
+  train::TrainOptions options = Options(kSage);
+  options.optimizer = train::SgdOptions{.learning_rate = 0.1};
+  options.class_weights = train::ClassWeights{.values = {0.1, 20, 1, 1, 5}};
+  for (const int64_t trainers : {2, 3}) {
+    ExpectLossesOfOneTrainer(options, LabelKind::kClasses, trainers);
+    ExpectLossesOfOneTrainer(options, LabelKind::kMultiLabel, trainers);
+  }
+}
+
+TEST(ParallelStepTest, EveryOptimizerTakesTheStepsOfOneTrainer) {
+  for (const train::OptimizerOptions& optimizer :
+       {train::OptimizerOptions(train::AdamWOptions{}),
+        train::OptimizerOptions(train::SgdOptions{
+            .learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.01})}) {
+    train::TrainOptions options = Options(kSage);
+    options.optimizer = optimizer;
+    ExpectLossesOfOneTrainer(options, LabelKind::kClasses, 3);
+  }
+}
+
+// The norm is that of the sum of the shards' gradients.
+TEST(ParallelStepTest, ClippingIsThatOfOneTrainer) {
+  train::TrainOptions options = Options(kSage);
+  options.optimizer = train::SgdOptions{.learning_rate = 0.5};
+  options.clip_norm = 0.05;
+  ExpectLossesOfOneTrainer(options, LabelKind::kClasses, 3);
+}
+
+TEST(ParallelStepTest, EvaluationAddsUpOverTheShards) {
+  for (const LabelKind kind : kKinds) {
+    const Graph graph(kind);
+    const auto one = NewStep(Options(kSage), kind, 1);
+    const auto three = NewStep(Options(kSage), kind, 3);
+    // Replicas that have trained, so that one that differs would show.
+    Losses(*three, graph, 0, 4, 3);
+    ASSERT_TRUE(one->Load(*three->Save()).ok());
+    for (const int64_t seeds : {100, 1}) {
+      const auto whole = graph.Shards(9, seeds, 1);
+      const auto shards = graph.Shards(9, seeds, 3);
+      const auto expected = one->Evaluate(Views(whole));
+      const auto result = three->Evaluate(Views(shards));
+      ASSERT_TRUE(expected.ok() && result.ok());
+      EXPECT_NEAR(result->loss, expected->loss, 1e-5);
+      EXPECT_EQ(result->num_seeds, seeds);
+      const train::Metric metric = train::MetricFor(kind);
+      EXPECT_NEAR(result->tally.Value(metric), expected->tally.Value(metric),
+                  1e-5);
+    }
+  }
+}
+
+TEST(ParallelStepTest, RankingsAreOfAllShardsInOrder) {
+  for (const LabelKind kind : {LabelKind::kClasses, LabelKind::kMultiLabel}) {
+    const Graph graph(kind);
+    train::TrainOptions options = Options(kSage);
+    options.metric = train::Metric::kRocAuc;
+    const auto one = NewStep(options, kind, 1);
+    const auto three = NewStep(options, kind, 3);
+    const auto expected = one->Evaluate(Views(graph.Shards(9, 100, 1)));
+    const auto result = three->Evaluate(Views(graph.Shards(9, 100, 3)));
+    ASSERT_TRUE(expected.ok() && result.ok());
+    const auto& scores = result->tally.ranking.scores;
+    ASSERT_EQ(scores.size(), 100 * kWidth);
+    for (size_t i = 0; i < scores.size(); ++i) {
+      EXPECT_NEAR(scores[i].score, expected->tally.ranking.scores[i].score,
+                  1e-5);
+      EXPECT_EQ(scores[i].is_positive,
+                expected->tally.ranking.scores[i].is_positive);
+    }
+    // Training ranks nothing.
+    EXPECT_TRUE(TrainBatch(*three, graph, 0, 3).tally.ranking.scores.empty());
+  }
+}
+
+TEST(ParallelStepTest, ThreadsAndRepetitionChangeNoBit) {
+  const Graph graph(LabelKind::kClasses);
+  for (const int64_t trainers : {2, 3}) {
+    std::vector<std::vector<float>> losses;
+    for (const int threads : {1, 1, 3}) {
+      train::TrainOptions options = Options(kSage, /*dropout=*/0.3);
+      options.train_threads = threads;
+      const auto step = NewStep(options, LabelKind::kClasses, trainers);
+      losses.push_back(Losses(*step, graph, 0, 10, trainers));
+    }
+    EXPECT_EQ(losses[1], losses[0]);
+    EXPECT_EQ(losses[2], losses[0]);
+  }
+}
+
+// The shards of this batch are equal: without patterns of their own, all would
+// lose the same.
+TEST(ParallelStepTest, EachShardDropsByItsOwnPattern) {
+  const Graph graph(LabelKind::kClasses);
+  const SyntheticBatch batch = graph.Sample(0, 0, 40);
+  const std::vector<train::BatchView> twice = {batch.View(), batch.View()};
+  const auto loss = [&](absl::Span<const train::BatchView> shards,
+                        double dropout) {
+    const auto step = NewStep(Options(kSage, dropout), LabelKind::kClasses,
+                              static_cast<int64_t>(shards.size()));
+    return step->Train(shards, {})->loss;
+  };
+  const absl::Span<const train::BatchView> once(twice.data(), 1);
+  EXPECT_NEAR(loss(twice, 0), loss(once, 0), 1e-6);
+  EXPECT_GT(std::abs(loss(twice, 0.5) - loss(once, 0.5)), 1e-4);
+}
+
+TEST(ParallelStepTest, LoadedStateGoesOnBitForBit) {
+  const Graph graph(LabelKind::kClasses);
+  const train::TrainOptions options = Options(kSage, /*dropout=*/0.2);
+  const auto undisturbed = NewStep(options, LabelKind::kClasses, 2);
+  Losses(*undisturbed, graph, 0, 3, 2);
+  const auto saved = undisturbed->Save();
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  const std::vector<float> expected = Losses(*undisturbed, graph, 3, 9, 2);
+  const auto resumed = NewStep(options, LabelKind::kClasses, 2);
+  Losses(*resumed, graph, 5, 6, 2);
+  ASSERT_TRUE(resumed->Load(*saved).ok());
+  EXPECT_EQ(Losses(*resumed, graph, 3, 9, 2), expected);
+}
+
+TEST(ParallelStepTest, AStateThatDoesNotFitChangesNothing) {
+  const Graph graph(LabelKind::kClasses);
+  const auto step = NewStep(Options(kSage), LabelKind::kClasses, 2);
+  auto state = *step->Save();
+  state.erase("optimizer.step");
+  const absl::Status status = step->Load(state);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_TRUE(absl::StrContains(status.message(), "optimizer.step"));
+  const auto other = NewStep(Options(kSage), LabelKind::kClasses, 2);
+  EXPECT_EQ(Losses(*step, graph, 0, 3, 2), Losses(*other, graph, 0, 3, 2));
+}
+
+TEST(ParallelStepTest, ExportsTheModelOfOneTrainer) {
+  const auto one = NewStep(Options(kSage), LabelKind::kClasses, 1)->Export();
+  const auto two = NewStep(Options(kSage), LabelKind::kClasses, 2)->Export();
+  ASSERT_TRUE(one.ok() && two.ok());
+  EXPECT_EQ(two->metadata, one->metadata);
+  ASSERT_EQ(two->tensors.size(), one->tensors.size());
+  for (const auto& [name, tensor] : one->tensors) {
+    EXPECT_EQ(two->tensors.at(name).data, tensor.data) << name;
+  }
+}
+
+TEST(ParallelStepTest, EachTrainerTakesTheMemoryOfOne) {
+  const sample::BatchShape shape = {.nodes = {1000, 300, 50},
+                                    .edges = {2000, 400}};
+  const uint64_t one =
+      NewStep(Options(kSage), LabelKind::kClasses, 1)->MemoryBytes(shape);
+  EXPECT_GT(one, 0u);
+  const auto three = NewStep(Options(kSage), LabelKind::kClasses, 3);
+  // Each has the gradients of the whole batch, too, as one array, in memory of
+  // which a quarter more may be there.
+  const uint64_t array = three->ParameterBytes() * 5 / 4;
+  EXPECT_NEAR(static_cast<double>(three->MemoryBytes(shape)),
+              static_cast<double>(3 * (one + array)), 3);
+}
+
+TEST(ParallelStepTest, RefusesShardsThatDoNotFit) {
+  const Graph graph(LabelKind::kClasses);
+  const auto step = NewStep(Options(kSage), LabelKind::kClasses, 3);
+  EXPECT_EQ(step->Train(Views(graph.Shards(0, 60, 2)), {}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  auto shards = graph.Shards(0, 60, 3);
+  shards[1].labels =
+      store::Labels::Classes(std::vector<int32_t>(20, kWidth), kWidth);
+  EXPECT_EQ(step->Train(Views(shards), {}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(step->Evaluate(Views(shards)).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(NewTrainStep(Options(kSage), Shape(LabelKind::kClasses, 17))
+                .status()
+                .code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+// While this exists, the process may have so much more writable memory.
+class DataLimit {
+ public:
+  explicit DataLimit(uint64_t more) {
+    getrlimit(RLIMIT_DATA, &before_);
+    uint64_t kibibytes = 0;
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);) {
+      if (std::sscanf(line.c_str(), "VmData: %" SCNu64, &kibibytes) == 1) break;
+    }
+    rlimit limit = before_;
+    limit.rlim_cur = (kibibytes << 10) + more;
+    setrlimit(RLIMIT_DATA, &limit);
+  }
+  ~DataLimit() { setrlimit(RLIMIT_DATA, &before_); }
+
+ private:
+  rlimit before_;
+};
+
+TEST(ParallelStepTest, OneShardThatFailsEndsTheStepForAll) {
+  const Graph graph(LabelKind::kClasses);
+  train::TrainOptions options = Options(kSage);
+  options.train_threads = 1;
+  const auto step = NewStep(options, LabelKind::kClasses, 3);
+  const auto undisturbed = NewStep(options, LabelKind::kClasses, 3);
+  EXPECT_EQ(Losses(*step, graph, 0, 2, 3),
+            Losses(*undisturbed, graph, 0, 2, 3));
+  // Its activations take 64 MB at least; those of the others fit.
+  const SyntheticBatch large = MakeBatch({.nodes = {20, 1 << 20, 1 << 20},
+                                          .max_neighbors = 1,
+                                          .feature_dim = kFeatureDim,
+                                          .label_width = kWidth,
+                                          .seed = 3});
+  for (int failing = 0; failing < 3; ++failing) {
+    const auto small = graph.Shards(0, 60, 3);
+    std::vector<train::BatchView> views;
+    for (int i = 0; i < 3; ++i) {
+      views.push_back(i == failing ? large.View() : small[i].View());
+    }
+    const DataLimit limit(32 << 20);
+    const absl::Status status = step->Train(views, {}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  }
+  EXPECT_EQ(Losses(*step, graph, 2, 6, 3),
+            Losses(*undisturbed, graph, 2, 6, 3));
+}
+
+}  // namespace
+}  // namespace hearth::model

@@ -1,0 +1,463 @@
+#include "engine/model/step/torch_step.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/CachingDeviceAllocator.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
+#include "engine/base/status.h"
+#include "engine/base/thread_team.h"
+#include "engine/model/cpu/gradient_sum.h"
+#include "engine/model/layers/model_kind.h"
+#include "engine/model/layers/step_memory.h"
+#include "engine/model/operators/matrix_product.h"
+#include "engine/model/runtime/device_streams.h"
+#include "engine/model/runtime/torch_boundary.h"
+#include "engine/model/step/replica.h"
+#include "engine/sample/batch_shape.h"
+
+namespace hearth::model {
+
+namespace {
+
+// Where a model is; `kernels` null: on the processor.
+struct ModelDevice {
+  at::Device device = at::kCPU;
+  std::shared_ptr<DeviceKernels> kernels = nullptr;
+};
+
+// A member of a model: once all the model's tensors are freed, gives what
+// LibTorch keeps of a device's memory for the next ones back to the device.
+struct DeviceMemory {
+  at::Device device = at::kCPU;
+
+  ~DeviceMemory() {
+    if (device.is_cpu()) return;
+    auto* const kept =
+        dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(device.type()));
+    if (kept == nullptr) return;
+    // There is nobody to tell, and a device that fails says so elsewhere.
+    (void)RunTorch(1, [&] {
+      kept->emptyCache();
+      return absl::OkStatus();
+    });
+  }
+};
+
+absl::Status CheckDeviceModel(const train::TrainOptions& options,
+                              const train::ModelShape& shape) {
+  if (shape.trainers > 1) {
+    return absl::UnimplementedError("trainers: must be 1 on a GPU");
+  }
+  if (options.precision == train::Precision::kBfloat16) {
+    return absl::UnimplementedError("precision: must not be bf16 on a GPU");
+  }
+  return absl::OkStatus();
+}
+
+class TorchStep final : public train::TrainStep {
+ public:
+  TorchStep(const train::TrainOptions& options, const train::ModelShape& shape,
+            const ModelDevice& device)
+      : device_memory_{device.device},
+        kernels_(device.kernels),
+        options_(options),
+        threads_(options.train_threads),
+        shape_(shape) {}
+
+  absl::StatusOr<train::BatchResult> Train(
+      absl::Span<const train::BatchView> shards,
+      const train::StepPosition& position) override {
+    HEARTH_ASSIGN_OR_RETURN(const train::AwaitResult result,
+                            BeginTrain(shards, position));
+    return result();
+  }
+
+  absl::StatusOr<train::AwaitResult> BeginTrain(
+      absl::Span<const train::BatchView> shards,
+      const train::StepPosition& position) override {
+    HEARTH_RETURN_IF_ERROR(CheckBatch(shards));
+    train::BatchResult result;
+    std::shared_ptr<const PendingScalar> loss;
+    HEARTH_RETURN_IF_ERROR(RunTorch(threads_, [&] {
+      const Replica::Derivative derivative =
+          replica().Differentiate(shards.front(), position, /*weight=*/1);
+      replica().Step(derivative.gradients);
+      result = derivative.result;
+      loss = std::make_shared<PendingScalar>(derivative.loss);
+      return absl::OkStatus();
+    }));
+    EndTorchStep();
+    return
+        [this, result, loss]() mutable -> absl::StatusOr<train::BatchResult> {
+          HEARTH_RETURN_IF_ERROR(RunTorch(threads_, [&] {
+            result.loss = loss->Get();
+            return absl::OkStatus();
+          }));
+          return result;
+        };
+  }
+
+  int MostPending() const override {
+    return on_device() ? kMostPendingSteps : 0;
+  }
+
+  absl::StatusOr<train::BatchResult> Evaluate(
+      absl::Span<const train::BatchView> shards) override {
+    HEARTH_RETURN_IF_ERROR(CheckBatch(shards));
+    train::BatchResult result;
+    HEARTH_RETURN_IF_ERROR(RunTorch(threads_, [&] {
+      result = replica().Evaluate(shards.front());
+      return absl::OkStatus();
+    }));
+    EndTorchStep();
+    return result;
+  }
+
+  absl::StatusOr<store::TensorMap> Save() override {
+    store::TensorMap state;
+    HEARTH_RETURN_IF_ERROR(RunTorch(threads_, [&] {
+      state = replica().Save();
+      return absl::OkStatus();
+    }));
+    return state;
+  }
+
+  absl::Status Load(const store::TensorMap& state) override {
+    return RunTorch(threads_, [&] { return replica().Load(state); });
+  }
+
+  uint64_t MemoryBytes(const sample::BatchShape& shape) const override {
+    return on_device() ? DeviceStepBytes(options_, shape_, shape).host_bytes
+                       : StepMemoryBytes(options_, shape_, shape);
+  }
+
+  uint64_t GpuBytes(const sample::BatchShape& shape) const override {
+    return on_device() ? DeviceStepBytes(options_, shape_, shape).device_bytes
+                       : 0;
+  }
+
+  uint64_t KeptBytes() const override {
+    return KeptMemoryBytes(options_, shape_);
+  }
+
+  uint64_t ParameterBytes() const override {
+    return model::ParameterBytes(options_, shape_);
+  }
+
+  int64_t TopWidth() const override {
+    return on_device() ? 0 : train::TopWidth(options_.model, shape_);
+  }
+
+  train::Precision precision() const override {
+    return ResolvedPrecision(options_.precision);
+  }
+
+  absl::StatusOr<store::SafeTensors> Export() override {
+    store::SafeTensors exported;
+    HEARTH_RETURN_IF_ERROR(RunTorch(threads_, [&] {
+      exported = replica().Export();
+      return absl::OkStatus();
+    }));
+    return exported;
+  }
+
+ private:
+  bool on_device() const { return kernels_ != nullptr; }
+
+  // Made by the first call, which is within RunTorch, as all are.
+  Replica& replica() {
+    if (replica_ == nullptr) {
+      replica_ =
+          std::make_unique<Replica>(options_, shape_, device_memory_.device);
+    }
+    return *replica_;
+  }
+
+  absl::Status CheckBatch(absl::Span<const train::BatchView> shards) const {
+    HEARTH_RETURN_IF_ERROR(train::ValidateBatch(shards, shape_));
+    if (on_device() && shards.front().sample.top.has_value()) {
+      return absl::UnimplementedError(
+          "history: there are no embeddings of earlier batches on a GPU");
+    }
+    return absl::OkStatus();
+  }
+
+  const TorchMemory memory_;
+  const DeviceMemory device_memory_;
+  // Null for a model on the processor.
+  const std::shared_ptr<DeviceKernels> kernels_;
+  const train::TrainOptions options_;
+  const int threads_;
+  const train::ModelShape shape_;
+  std::unique_ptr<Replica> replica_;
+};
+
+}  // namespace
+
+absl::Status CheckModel(const train::TrainOptions& options,
+                        const train::ModelShape& shape) {
+  HEARTH_RETURN_IF_ERROR(shape.Validate());
+  HEARTH_RETURN_IF_ERROR(CheckTypes(options.model, shape));
+  HEARTH_RETURN_IF_ERROR(
+      options.ValidateForLabels(shape.label_kind, shape.label_width));
+  if (!HasProducts(options.precision)) {
+    return absl::FailedPreconditionError(
+        "precision: this processor has no products of bfloat16 (AVX-512)");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<train::TrainStep>> NewTorchStep(
+    const train::TrainOptions& options, const train::ModelShape& shape) {
+  return std::make_unique<TorchStep>(options, shape, ModelDevice());
+}
+
+absl::StatusOr<std::unique_ptr<train::TrainStep>> NewDeviceStep(
+    const train::TrainOptions& options, const train::ModelShape& shape,
+    const at::Device& device, const cuda::Device& plugin) {
+  HEARTH_RETURN_IF_ERROR(options.Validate());
+  HEARTH_RETURN_IF_ERROR(CheckDeviceModel(options, shape));
+  HEARTH_RETURN_IF_ERROR(CheckModel(options, shape));
+  train::TrainOptions on_device = options;
+  on_device.precision = train::Precision::kFloat32;
+  return std::make_unique<TorchStep>(
+      on_device, shape,
+      ModelDevice{.device = device,
+                  .kernels = DeviceKernels::Open(device, plugin)});
+}
+
+// A step, in three rounds of the team:
+//
+//  1. Each trainer computes the gradients of its shard, weighted by the shard's
+//     part in the weight of the batch's seeds, into a flat array of its own;
+//     those of an empty shard are zero. If one fails, the step ends here, and
+//     nothing has changed.
+//  2. Each trainer adds up one part of the flat arrays of all trainers, in the
+//     order of their ranks, and writes the sum into all of them.
+//  3. Each trainer's optimizer takes the step. All began equal, all take the
+//     same gradients: they stay equal in every bit.
+
+namespace {
+
+// One replica and what it computed last.
+struct Trainer {
+  Trainer(const train::TrainOptions& options, const train::ModelShape& shape)
+      : replica(options, shape) {
+    int64_t size = 0;
+    for (const at::Tensor& parameter : replica.parameters()) {
+      size += parameter.numel();
+    }
+    flat = at::zeros({size}, at::kFloat);
+    int64_t begin = 0;
+    for (const at::Tensor& parameter : replica.parameters()) {
+      const int64_t count = parameter.numel();
+      gradients.push_back(flat.narrow(0, begin, count).view(parameter.sizes()));
+      begin += count;
+    }
+  }
+
+  void Differentiate(const train::BatchView& shard,
+                     const train::StepPosition& position, float weight) {
+    result = {};
+    if (shard.sample.num_seeds == 0) {
+      flat.zero_();
+      return;
+    }
+    Replica::Derivative derivative =
+        replica.Differentiate(shard, position, weight);
+    result = derivative.result;
+    const at::NoGradGuard no_gradients;
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      gradients[i].copy_(derivative.gradients[i]);
+    }
+  }
+
+  void Step() { replica.Step(gradients); }
+
+  void Evaluate(const train::BatchView& shard) {
+    result = {};
+    if (shard.sample.num_seeds > 0) result = replica.Evaluate(shard);
+  }
+
+  Replica replica;
+  // All gradients one after the other, and each as a part of it: first those
+  // of the shard, then those of the batch.
+  at::Tensor flat;
+  std::vector<at::Tensor> gradients;
+  train::BatchResult result;
+};
+
+class ParallelStep final : public train::TrainStep {
+ public:
+  ParallelStep(const train::TrainOptions& options,
+               const train::ModelShape& shape)
+      : options_(options),
+        shape_(shape),
+        trainers_(static_cast<size_t>(shape.trainers)) {}
+
+  absl::Status Open() {
+    HEARTH_ASSIGN_OR_RETURN(team_,
+                            Team::Create(static_cast<int>(trainers_.size())));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<train::BatchResult> Train(
+      absl::Span<const train::BatchView> shards,
+      const train::StepPosition& position) override {
+    HEARTH_RETURN_IF_ERROR(train::ValidateBatch(shards, shape_));
+    HEARTH_RETURN_IF_ERROR(MakeTrainers());
+    double total = 0;
+    for (const train::BatchView& shard : shards) total += WeightOf(shard);
+    HEARTH_RETURN_IF_ERROR(OnTeam([&](int rank) {
+      train::StepPosition place = position;
+      place.shard = static_cast<uint64_t>(rank);
+      trainers_[rank]->Differentiate(
+          shards[rank], place,
+          static_cast<float>(WeightOf(shards[rank]) / total));
+    }));
+    HEARTH_RETURN_IF_ERROR(SumGradients());
+    update_ = OnTeam([&](int rank) { trainers_[rank]->Step(); });
+    HEARTH_RETURN_IF_ERROR(update_);
+    EndTorchStep();
+    return Result();
+  }
+
+  absl::StatusOr<train::BatchResult> Evaluate(
+      absl::Span<const train::BatchView> shards) override {
+    HEARTH_RETURN_IF_ERROR(train::ValidateBatch(shards, shape_));
+    HEARTH_RETURN_IF_ERROR(MakeTrainers());
+    HEARTH_RETURN_IF_ERROR(
+        OnTeam([&](int rank) { trainers_[rank]->Evaluate(shards[rank]); }));
+    EndTorchStep();
+    return Result();
+  }
+
+  absl::StatusOr<store::TensorMap> Save() override {
+    HEARTH_RETURN_IF_ERROR(MakeTrainers());
+    store::TensorMap state;
+    HEARTH_RETURN_IF_ERROR(RunTorch(options_.train_threads, [&] {
+      state = trainers_.front()->replica.Save();
+      return absl::OkStatus();
+    }));
+    return state;
+  }
+
+  // A state that does not fit one replica fits none, and changes none.
+  absl::Status Load(const store::TensorMap& state) override {
+    HEARTH_RETURN_IF_ERROR(MakeTrainers());
+    return team_->RunMembers([&](int rank) {
+      return RunTorch(options_.train_threads,
+                      [&] { return trainers_[rank]->replica.Load(state); });
+    });
+  }
+
+  uint64_t MemoryBytes(const sample::BatchShape& shape) const override {
+    return static_cast<uint64_t>(shape_.trainers) *
+           StepMemoryBytes(options_, shape_, shape);
+  }
+
+  uint64_t KeptBytes() const override {
+    return static_cast<uint64_t>(shape_.trainers) *
+           KeptMemoryBytes(options_, shape_);
+  }
+
+  uint64_t ParameterBytes() const override {
+    return model::ParameterBytes(options_, shape_);
+  }
+
+  int64_t TopWidth() const override {
+    return train::TopWidth(options_.model, shape_);
+  }
+
+  train::Precision precision() const override {
+    return ResolvedPrecision(options_.precision);
+  }
+
+  absl::StatusOr<store::SafeTensors> Export() override {
+    HEARTH_RETURN_IF_ERROR(MakeTrainers());
+    store::SafeTensors exported;
+    HEARTH_RETURN_IF_ERROR(RunTorch(options_.train_threads, [&] {
+      exported = trainers_.front()->replica.Export();
+      return absl::OkStatus();
+    }));
+    return exported;
+  }
+
+ private:
+  // The outcome of the last steps of the optimizers, once the trainers are
+  // there; the first call makes them.
+  absl::Status MakeTrainers() {
+    if (!flats_.empty()) return update_;
+    HEARTH_RETURN_IF_ERROR(OnTeam([&](int rank) {
+      trainers_[rank] = std::make_unique<Trainer>(options_, shape_);
+    }));
+    for (const auto& trainer : trainers_) {
+      flats_.emplace_back(trainer->flat.mutable_data_ptr<float>(),
+                          static_cast<size_t>(trainer->flat.numel()));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status OnTeam(absl::FunctionRef<void(int rank)> part) {
+    return team_->RunMembers([&](int rank) {
+      return RunTorch(options_.train_threads, [&] {
+        part(rank);
+        return absl::OkStatus();
+      });
+    });
+  }
+
+  // All replicas have the same weights of classes.
+  double WeightOf(const train::BatchView& shard) const {
+    return trainers_.front()->replica.LossWeight(shard);
+  }
+
+  absl::Status SumGradients() {
+    return team_->RunMembers([&](int rank) {
+      SumPart(flats_, rank, static_cast<int>(flats_.size()));
+      return absl::OkStatus();
+    });
+  }
+
+  // That of the whole batch, added up in the order of the shards.
+  train::BatchResult Result() const {
+    train::BatchResult whole;
+    double sum = 0;
+    for (const auto& trainer : trainers_) {
+      const train::BatchResult& part = trainer->result;
+      sum += double{part.loss} * part.weight;
+      whole.num_seeds += part.num_seeds;
+      whole.weight += part.weight;
+      whole.tally.Add(part.tally);
+    }
+    whole.loss = static_cast<float>(sum / whole.weight);
+    return whole;
+  }
+
+  const TorchMemory memory_;
+  const train::TrainOptions options_;
+  const train::ModelShape shape_;
+  std::vector<std::unique_ptr<Trainer>> trainers_;
+  std::unique_ptr<Team> team_;
+  // The trainers' flat arrays, in the order of their ranks.
+  std::vector<absl::Span<float>> flats_;
+  // The outcome of the last steps of the optimizers.
+  absl::Status update_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<train::TrainStep>> NewParallelStep(
+    const train::TrainOptions& options, const train::ModelShape& shape) {
+  auto step = std::make_unique<ParallelStep>(options, shape);
+  HEARTH_RETURN_IF_ERROR(step->Open());
+  return step;
+}
+
+}  // namespace hearth::model

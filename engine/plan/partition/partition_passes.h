@@ -1,0 +1,123 @@
+#ifndef HEARTH_ENGINE_PLAN_PARTITION_PARTITION_PASSES_H_
+#define HEARTH_ENGINE_PLAN_PARTITION_PARTITION_PASSES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/plan/partition/list_scatter.h"
+#include "engine/plan/partition/node_arrays.h"
+#include "engine/plan/partition/partition.h"
+#include "engine/plan/partition/partition_context.h"
+#include "engine/plan/partition/topology_scan.h"
+
+namespace hearth::plan {
+
+/// Edges of each part.
+struct EdgeCounts {
+  explicit EdgeCounts(int parts = 0)
+      : all(static_cast<size_t>(parts)), inner(static_cast<size_t>(parts)) {}
+
+  EdgeCounts& operator+=(const EdgeCounts& other) {
+    for (size_t part = 0; part < all.size(); ++part) {
+      all[part] += other.all[part];
+      inner[part] += other.inner[part];
+    }
+    return *this;
+  }
+
+  int64_t inner_sum() const {
+    return std::accumulate(inner.begin(), inner.end(), int64_t{0});
+  }
+
+  /// Into the part, from anywhere.
+  std::vector<int64_t> all;
+  /// From the part, without self-loops.
+  std::vector<int64_t> inner;
+};
+
+/// Neighbors in a list of `node` that have the label of `node`; itself not.
+template <typename Label>
+int64_t CountAlike(absl::Span<const store::NodeId> list, store::NodeId node,
+                   const NodeLabels<Label>& labels) {
+  const Label label = labels.Get(node);
+  int64_t alike = 0;
+  int64_t loops = 0;
+  for (const store::NodeId neighbor : list) {
+    alike += labels.Get(neighbor) == label ? 1 : 0;
+    loops += neighbor == node ? 1 : 0;
+  }
+  return alike - loops;
+}
+
+/// Adds the window's edges to `counts`.
+void AddEdges(const ListWindow& window, const NodeLabels<uint8_t>& labels,
+              EdgeCounts& counts);
+
+/// The edges of the parts of the first level, by a scan of the topology.
+absl::StatusOr<EdgeCounts> CountEdges(const PartitionContext& context,
+                                      const NodeLabels<uint8_t>& labels,
+                                      int parts);
+
+/// One part of the first level.
+struct FirstPart {
+  int64_t nodes = 0;
+  int64_t training_nodes = 0;
+};
+
+/// The first level of a partition: the part of each node.
+struct FirstLevel {
+  NodeLabels<uint8_t> labels;
+  std::vector<FirstPart> parts;
+  /// Rounds that were made.
+  int rounds = 0;
+};
+
+/// Places all nodes, in the order of their numbers, each by its in-neighbors;
+/// edges that count are all edges, in alpha self-loops, too.
+absl::StatusOr<FirstLevel> PlaceFirstLevel(const PartitionContext& context);
+
+/// The label of a node that is in no part yet.
+inline constexpr uint16_t kNoPart = UINT16_MAX;
+
+/// A part of the first level, to be parted once more.
+struct SecondLevelInput {
+  /// Its number, nodes and lists.
+  int first = 0;
+  FirstPart size;
+  const ScatteredLists& lists;
+  /// Edges within it, without self-loops.
+  int64_t inner_edges = 0;
+  /// The first-level part of each node of the graph.
+  const NodeLabels<uint8_t>& first_labels;
+};
+
+/// Places its nodes into the parts that LevelSplit gives it, and writes their
+/// numbers to `labels`, in which all of its nodes have kNoPart before. Returns
+/// the sizes of these parts. For several inputs at a time, from different
+/// threads.
+absl::StatusOr<std::vector<PartEntry>> PlaceSecondLevel(
+    const PartitionContext& context, const SecondLevelInput& input,
+    NodeLabels<uint16_t>& labels);
+
+/// The edges of a whole partition.
+struct CrossCounts {
+  int64_t inner_edges = 0;
+  int64_t cut_edges = 0;
+  /// The checksum of the file.
+  uint32_t crc32c = 0;
+};
+
+/// Counts each node's neighbors in other parts, by a scan of the topology, and
+/// writes the counts, durably, to the file `path`.
+absl::StatusOr<CrossCounts> WriteCrossCounts(const PartitionContext& context,
+                                             const NodeLabels<uint16_t>& labels,
+                                             const std::string& path);
+
+}  // namespace hearth::plan
+
+#endif  // HEARTH_ENGINE_PLAN_PARTITION_PARTITION_PASSES_H_

@@ -1,0 +1,68 @@
+#include "engine/store/array_type.h"
+
+#include <array>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace hearth::store {
+
+namespace {
+
+struct DTypeFacts {
+  DType dtype;
+  const char* name;
+  int64_t size;
+};
+
+constexpr std::array<DTypeFacts, 6> kFacts = {{
+    {DType::kFloat32, "float32", 4},
+    {DType::kFloat16, "float16", 2},
+    {DType::kBFloat16, "bfloat16", 2},
+    {DType::kInt32, "int32", 4},
+    {DType::kInt64, "int64", 8},
+    {DType::kUint8, "uint8", 1},
+}};
+
+const DTypeFacts& FactsOf(DType dtype) {
+  return kFacts[static_cast<size_t>(dtype)];
+}
+
+static_assert([] {
+  for (size_t i = 0; i < kFacts.size(); ++i) {
+    if (kFacts[i].dtype != static_cast<DType>(i)) return false;
+  }
+  return true;
+}());
+
+}  // namespace
+
+int64_t SizeOf(DType dtype) { return FactsOf(dtype).size; }
+
+std::string Name(DType dtype) { return FactsOf(dtype).name; }
+
+absl::StatusOr<DType> ParseDType(absl::string_view name) {
+  for (const DTypeFacts& facts : kFacts) {
+    if (name == facts.name) return facts.dtype;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", absl::CEscape(name), "\" is not an element type"));
+}
+
+std::optional<int64_t> ArrayBytes(absl::Span<const int64_t> shape,
+                                  int64_t item_bytes) {
+  int64_t bytes = item_bytes;
+  for (const int64_t dimension : shape) {
+    if (dimension < 0) return std::nullopt;
+    if (__builtin_mul_overflow(bytes, dimension, &bytes)) return std::nullopt;
+  }
+  return bytes;
+}
+
+std::string FormatShape(absl::Span<const int64_t> shape) {
+  return absl::StrCat("(", absl::StrJoin(shape, ", "),
+                      shape.size() == 1 ? ",)" : ")");
+}
+
+}  // namespace hearth::store

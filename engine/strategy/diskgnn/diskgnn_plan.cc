@@ -1,0 +1,198 @@
+#include "engine/strategy/diskgnn/diskgnn_plan.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "engine/base/sha256.h"
+#include "engine/base/status.h"
+#include "engine/cuda/device.h"
+#include "engine/plan/plan_records.h"
+#include "engine/plan/plan_store.h"
+#include "engine/sample/history.h"
+#include "engine/strategy/diskgnn/packing/plan_reader.h"
+#include "engine/strategy/diskgnn/row_assembler.h"
+#include "engine/strategy/sampling.h"
+
+namespace hearth::strategy {
+
+namespace {
+
+// The version of what is hashed and of how plans are made; files have versions
+// of their own.
+constexpr char kFormat[] = "hearth diskgnn plan 1";
+
+// Every number and text with a delimiter, so that no two lists read alike.
+template <typename... Values>
+void Add(Sha256& hash, const Values&... values) {
+  hash.Update(absl::StrCat(values..., ";"));
+}
+
+}  // namespace
+
+std::string DigestOfPass(const Pass& pass,
+                         absl::Span<const store::NodeId> seeds) {
+  Sha256 hash;
+  Add(hash, pass.epoch_key);
+  Add(hash, pass.sampler.data_seed);
+  Add(hash, pass.batch_size);
+  Add(hash, pass.shards);
+  Add(hash, pass.sampler.fanouts.size());
+  for (const int32_t fanout : pass.sampler.fanouts) Add(hash, fanout);
+  // Plans of node-wise samples keep the keys that they had.
+  for (const int32_t nodes : pass.sampler.layer_nodes) {
+    Add(hash, "layer", nodes);
+  }
+  for (size_t type = 0; type < pass.sampler.fanouts_of.size(); ++type) {
+    for (const int32_t fanout : pass.sampler.fanouts_of[type]) {
+      Add(hash, "of", type, fanout);
+    }
+  }
+  if (pass.history != nullptr) {
+    Add(hash, "history", pass.history->staleness,
+        pass.history->candidates->digest());
+  }
+  Add(hash, seeds.size());
+  hash.Update({reinterpret_cast<const std::byte*>(seeds.data()),
+               seeds.size() * sizeof(store::NodeId)});
+  return hash.HexDigest();
+}
+
+PlanKey KeyOfPlan(absl::string_view dataset_fingerprint,
+                  const DiskgnnOptions& options, int64_t row_bytes,
+                  absl::Span<const PlannedPass> passes) {
+  Sha256 hash;
+  Add(hash, kFormat);
+  Add(hash, dataset_fingerprint);
+  Add(hash, row_bytes);
+  Add(hash, options.gpu_cache_bytes);
+  Add(hash, options.cpu_cache_bytes);
+  Add(hash, options.disk_cache_bytes.has_value()
+                ? absl::StrCat(*options.disk_cache_bytes)
+                : "as found");
+  Add(hash, options.disk_limit_bytes);
+  for (const PlannedPass& pass : passes) Add(hash, pass.digest);
+  const std::string digest = hash.HexDigest();
+  PlanKey key = {.name = plan::PlanName("diskgnn", dataset_fingerprint,
+                                        digest.substr(0, 32))};
+  // Cannot fail: 16 hexadecimal digits.
+  (void)absl::SimpleHexAtoi(digest.substr(0, 16), &key.id);
+  return key;
+}
+
+int64_t PlanIdentity::num_shards() const {
+  return passes.empty() ? 0 : passes.back().first + passes.back().count;
+}
+
+IdentifiedPlan IdentifyPlan(const PlanOrigin& origin,
+                            absl::Span<const Pass> passes) {
+  IdentifiedPlan plan;
+  PlanIdentity& identity = plan.identity;
+  for (Pass pass : passes) {
+    pass.first_batch = 0;
+    const std::vector<store::NodeId> seeds = pass.order->Epoch(pass.epoch_key);
+    PlannedPass planned = {.digest = DigestOfPass(pass, seeds),
+                           .first = identity.num_shards(),
+                           .count = ShardsOf(pass, std::ssize(seeds)).count};
+    const bool known = std::any_of(
+        identity.passes.begin(), identity.passes.end(),
+        [&](const auto& other) { return other.digest == planned.digest; });
+    if (known) continue;
+    identity.passes.push_back(std::move(planned));
+    plan.passes.push_back(pass);
+  }
+  identity.row_bytes = origin.row_bytes;
+  const PlanKey key = KeyOfPlan(origin.fingerprint, origin.options,
+                                identity.row_bytes, identity.passes);
+  identity.id = key.id;
+  identity.name = key.name;
+  identity.folder = io::JoinPath(std::string(origin.folder), key.name);
+  return plan;
+}
+
+absl::StatusOr<PackedLayout> ReadPlanIndex(io::FileSystem& files,
+                                           const PlanIdentity& identity) {
+  const absl::StatusOr<std::string> damage =
+      plan::PlanRecords(files, identity.folder).ReadDamage();
+  if (damage.ok()) return absl::DataLossError(*damage);
+  if (!absl::IsNotFound(damage.status())) return damage.status();
+  HEARTH_ASSIGN_OR_RETURN(PackedLayout layout,
+                          ReadLayoutIndex(files, identity.folder, identity.id));
+  if (layout.num_batches() == identity.num_shards() &&
+      layout.row_bytes == identity.row_bytes) {
+    return layout;
+  }
+  return absl::DataLossError(absl::StrCat(
+      io::JoinPath(identity.folder, kIndexFile), ": has ", layout.num_batches(),
+      " batches with rows of ", layout.row_bytes, " bytes, not ",
+      identity.num_shards(), " with rows of ", identity.row_bytes));
+}
+
+bool IsUnusable(const absl::Status& status) {
+  return absl::IsDataLoss(status) || absl::IsFailedPrecondition(status);
+}
+
+uint64_t DiskBytes(const PackedLayout& layout) {
+  return layout.total_bytes() + plan::PlanStore::kRecordBytes;
+}
+
+PreparedPlan::PreparedPlan(io::FileSystem& files, PlanIdentity identity,
+                           PackedLayout layout)
+    : files_(files),
+      identity_(std::move(identity)),
+      layout_(std::move(layout)) {}
+
+absl::StatusOr<std::unique_ptr<PreparedPlan>> PreparedPlan::Open(
+    io::FileSystem& files, PlanIdentity identity, const RowPlacement& placement,
+    const std::stop_token& stop) {
+  HEARTH_ASSIGN_OR_RETURN(PackedLayout layout, ReadPlanIndex(files, identity));
+  std::unique_ptr<PreparedPlan> prepared(
+      new PreparedPlan(files, std::move(identity), std::move(layout)));
+  HEARTH_RETURN_IF_ERROR(prepared->OpenFiles(placement, stop));
+  return prepared;
+}
+
+absl::Status PreparedPlan::OpenFiles(const RowPlacement& placement,
+                                     const std::stop_token& stop) {
+  const std::string& folder = identity_.folder;
+  HEARTH_ASSIGN_OR_RETURN(chunks_, ChunkReader::Open(files_, folder, layout_));
+  if (layout_.rows.disk > 0) {
+    HEARTH_ASSIGN_OR_RETURN(disk_cache_,
+                            OpenDiskCache(files_, folder, layout_, {}));
+  }
+  const LevelImages images = {.files = files_,
+                              .folder = folder,
+                              .layout = layout_,
+                              .format = placement.format};
+  const auto* device = std::get_if<cuda::Device>(&placement.gpu);
+  if (device != nullptr && layout_.rows.gpu > 0) {
+    HEARTH_ASSIGN_OR_RETURN(assembler_,
+                            NewCudaRowAssembler(*device, images, stop));
+  } else {
+    HEARTH_ASSIGN_OR_RETURN(assembler_, NewCpuRowAssembler(images, stop));
+  }
+  return absl::OkStatus();
+}
+
+const PlannedPass* PreparedPlan::Find(const std::string& digest) const {
+  const auto found =
+      std::find_if(identity_.passes.begin(), identity_.passes.end(),
+                   [&](const auto& pass) { return pass.digest == digest; });
+  return found == identity_.passes.end() ? nullptr : &*found;
+}
+
+absl::Status PreparedPlan::Checked(absl::Status status) const {
+  if (absl::IsDataLoss(status)) {
+    damaged_ = true;
+    // If this fails, the next pass meets the damage, and says so again.
+    plan::PlanRecords(files_, identity_.folder)
+        .WriteDamage(status.message())
+        .IgnoreError();
+  }
+  return status;
+}
+
+}  // namespace hearth::strategy

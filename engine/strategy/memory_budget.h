@@ -1,0 +1,215 @@
+#ifndef HEARTH_ENGINE_STRATEGY_MEMORY_BUDGET_H_
+#define HEARTH_ENGINE_STRATEGY_MEMORY_BUDGET_H_
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "engine/store/feature_rows.h"
+#include "engine/store/manifest.h"
+#include "engine/strategy/pass.h"
+
+namespace hearth::strategy {
+
+/// The memory that a share is a part of: the host's, or that of a GPU.
+struct MemoryPlace {
+  /// The GPU's number; absent: the host's memory.
+  std::optional<int> gpu = {};
+
+  auto operator<=>(const MemoryPlace&) const = default;
+};
+
+/// The memory of the GPU that keeps rows (StrategyResources::gpu): the first.
+inline constexpr MemoryPlace kRowsOnGpu = {.gpu = 0};
+
+/// The part of a job in which a share is held. Shares of all phases add up.
+enum class MemoryPhase { kThroughout };
+
+/// Memory for one purpose.
+struct MemoryShare {
+  /// "topology", "features", "cache", "staging", "batches", "pins",
+  /// "buffers", ...: one of a few.
+  std::string owner;
+  uint64_t bytes = 0;
+  /// Whether it stays in use between passes, and is worth keeping for the next
+  /// job.
+  bool kept = false;
+  MemoryPhase phase = MemoryPhase::kThroughout;
+  MemoryPlace place = {};
+};
+
+/// An upper bound of what something holds in memory, by purpose. Mapped files
+/// do not count: their pages are the kernel's.
+struct MemoryEstimate {
+  std::vector<MemoryShare> shares;
+
+  void Add(std::string owner, uint64_t bytes, bool kept = false,
+           MemoryPlace place = {});
+  /// Bytes of all shares at a place.
+  uint64_t TotalBytes(MemoryPlace place = {}) const;
+};
+
+/// "cache 1 GiB, topology 500 MiB, ...", the shares at a place, the largest
+/// first; nothing of shares without bytes.
+std::string FormatShares(const MemoryEstimate& estimate,
+                         MemoryPlace place = {});
+
+/// The facts that the estimate of a strategy follows from.
+struct MemoryBasis {
+  const store::Manifest& manifest;
+  PipelineOptions pipeline;
+  BatchBound batches;
+  /// Shards of each batch; `batches` is how large a shard is.
+  int shards = 1;
+  /// Batches of the longest pass, and of all passes, each epoch key once.
+  int64_t num_batches = 0;
+  int64_t total_batches = 0;
+  /// Whether passes are prepared while others run.
+  bool prepares_ahead = false;
+  /// Whether training passes have a history (Pass::history).
+  bool has_history = false;
+  /// StrategyResources::data_disks.
+  int data_disks = 0;
+
+  /// Nodes of all types, and bytes of the arrays of all types.
+  int64_t num_nodes() const;
+  uint64_t feature_bytes() const;
+  uint64_t indptr_bytes() const;
+  uint64_t indices_bytes() const;
+  /// Bytes of a topology whose indices are mapped, unless a GPU samples from
+  /// them (LoadSampledTopology).
+  uint64_t sampled_topology_bytes() const;
+  /// Bytes of the labels of the node type that has most.
+  uint64_t label_bytes() const;
+  /// The format in which rows are kept.
+  store::RowFormat row_format() const { return store::CommonFormat(manifest); }
+  int64_t row_bytes() const { return row_format().row_bytes(); }
+  /// Enough for a cache of all rows, with a table of 8 bytes a node.
+  uint64_t all_rows_bytes() const;
+  /// Enough for all neighbor lists, with a table of 8 bytes a node.
+  uint64_t all_lists_bytes() const;
+};
+
+/// Batches that may wait before, and behind, the stage that decides which of
+/// their embeddings come from earlier ones.
+inline constexpr int kUndecided = 1;
+
+/// How many batches a strategy holds at a time, or shards of them.
+struct BatchCounts {
+  /// Threads that sample.
+  int samplers = 1;
+  /// Batches that are sampled, from the sampler to the trainer.
+  int sampled = 0;
+  /// Those of them with input rows.
+  int assembled = 0;
+};
+
+/// Adds what all strategies hold alike: "labels", "samplers" and "batches". A
+/// GPU's samplers are in its memory.
+void AddBatches(const MemoryBasis& basis, const BatchCounts& counts,
+                MemoryEstimate& estimate);
+
+/// Budgets: amounts that a strategy can do with less of, so that a job fits
+/// into memory. No cut changes a batch.
+
+/// A number of bytes that stands for "auto": kinds.h resolves it before
+/// anything else looks at it.
+inline constexpr uint64_t kAutoBytes = UINT64_MAX;
+
+enum class BudgetUnit { kBytes, kBatches, kThreads };
+
+/// "bytes", "batches" or "threads".
+absl::string_view Name(BudgetUnit unit);
+
+/// A part of a configuration that may be smaller than asked.
+struct Budget {
+  /// Its option: "cpu-cache".
+  std::string option;
+  BudgetUnit unit = BudgetUnit::kBytes;
+  uint64_t asked = 0;
+  /// At most `asked`.
+  uint64_t least = 0;
+  /// More than that is of no use; 0 = `asked` is.
+  uint64_t useful = 0;
+  /// Below what is asked and of use, its multiples are tried.
+  uint64_t step = 1;
+};
+
+/// A budget that was cut.
+struct BudgetCut {
+  std::string option;
+  BudgetUnit unit = BudgetUnit::kBytes;
+  uint64_t asked = 0;
+  uint64_t chosen = 0;
+
+  bool operator==(const BudgetCut&) const = default;
+};
+
+/// "cpu-cache: 512.0 MiB instead of 1.0 GiB".
+std::string Describe(const BudgetCut& cut);
+
+/// How much of each budget there is, in their order, so that `estimate` of all
+/// is at most `limit_bytes`: as asked, if that fits. Otherwise they are cut one
+/// after the other, the first to its least before the second is touched, and
+/// the last that has to be cut to the most that fits. A budget whose least
+/// takes more memory than all of it stays whole, as a cache of all rows may,
+/// beside which no row is read. If nothing fits, all are at their least, or
+/// whole. REQUIRES: if all of a budget does not fit, but some of it does, less
+/// of it does, too; `estimate` is called a few dozen times.
+std::vector<uint64_t> FitBudgets(
+    absl::Span<const Budget> budgets, uint64_t limit_bytes,
+    absl::FunctionRef<uint64_t(absl::Span<const uint64_t> amounts)> estimate);
+
+/// The budgets that `amounts` have less of than asked.
+std::vector<BudgetCut> CutsOf(absl::Span<const Budget> budgets,
+                              absl::Span<const uint64_t> amounts);
+
+/// Memory for rows, or for what is kept like them, which is cut to multiples of
+/// 64 MiB, or of a sixteenth of it if that is less. `useful_bytes` as in
+/// Budget.
+Budget CacheBudget(std::string option, uint64_t asked_bytes,
+                   uint64_t useful_bytes);
+
+/// The part of a job's configuration that may be cut.
+template <typename Options>
+struct Configuration {
+  Options strategy;
+  PipelineOptions pipeline;
+};
+
+/// A budget of a strategy, and how it is set.
+template <typename Options>
+struct BudgetOf {
+  Budget budget;
+  std::function<void(uint64_t amount, Configuration<Options>&)> set;
+};
+
+/// The threads that bring rows together, and those that sample.
+template <typename Options>
+std::vector<BudgetOf<Options>> ThreadBudgets(const PipelineOptions& pipeline) {
+  const auto threads = [](std::string option, int PipelineOptions::*count,
+                          int asked) {
+    return BudgetOf<Options>{
+        .budget = {.option = std::move(option),
+                   .unit = BudgetUnit::kThreads,
+                   .asked = static_cast<uint64_t>(asked),
+                   .least = 1},
+        .set = [count](uint64_t amount, Configuration<Options>& configuration) {
+          configuration.pipeline.*count = static_cast<int>(amount);
+        }};
+  };
+  return {
+      threads("extractors", &PipelineOptions::extractors, pipeline.extractors),
+      threads("samplers", &PipelineOptions::samplers, pipeline.samplers)};
+}
+
+}  // namespace hearth::strategy
+
+#endif  // HEARTH_ENGINE_STRATEGY_MEMORY_BUDGET_H_

@@ -1,0 +1,367 @@
+#include "engine/strategy/sampling.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "engine/base/status.h"
+#include "engine/pipeline/pipeline.h"
+#include "engine/sample/batch_shape.h"
+#include "engine/sample/device_sampler.h"
+#include "engine/sample/history.h"
+#include "engine/sample/neighbor_sampler.h"
+#include "engine/store/topology.h"
+#include "engine/strategy/memory_budget.h"
+#include "engine/strategy/sampled_batch.h"
+
+namespace hearth::strategy {
+
+ShardRange ShardsOf(const Pass& pass, int64_t num_seeds) {
+  return {.first = pass.first_batch * pass.shards,
+          .count = (NumBatches(num_seeds, pass.batch_size) - pass.first_batch) *
+                   pass.shards};
+}
+
+int64_t MostSeeds(const Pass& pass, int64_t num_seeds) {
+  return (std::min(num_seeds, pass.batch_size) + pass.shards - 1) / pass.shards;
+}
+
+SeedRange SeedsOfShard(const Pass& pass, int64_t num_seeds, int64_t number) {
+  const int64_t first = number / pass.shards * pass.batch_size;
+  const int64_t size = std::min(pass.batch_size, num_seeds - first);
+  const int64_t shard = number % pass.shards;
+  const int64_t begin = size * shard / pass.shards;
+  const int64_t end = size * (shard + 1) / pass.shards;
+  return {.first = first + begin, .count = end - begin};
+}
+
+absl::Span<const store::NodeId> ShardSeeds(
+    const Pass& pass, absl::Span<const store::NodeId> seeds, int64_t number) {
+  const SeedRange range = SeedsOfShard(pass, std::ssize(seeds), number);
+  return seeds.subspan(static_cast<size_t>(range.first),
+                       static_cast<size_t>(range.count));
+}
+
+sample::BatchKey KeyOfShard(const Pass& pass, int64_t number) {
+  return {.epoch_key = pass.epoch_key,
+          .batch = static_cast<uint64_t>(number / pass.shards)};
+}
+
+int QueueCapacity(const Pass& pass, int batches) {
+  return batches * static_cast<int>(pass.shards);
+}
+
+namespace {
+
+// A sampler for each thread of a stage; shared, since a std::function is
+// copied.
+using Samplers =
+    std::shared_ptr<std::vector<std::unique_ptr<sample::NeighborSampler>>>;
+
+std::unique_ptr<sample::NeighborSampler> NewSampler(
+    const Pass& pass, const SampleSource& source) {
+  const store::LoadedTopology& topology = source.topology;
+  if (source.gpu != nullptr) {
+    return source.gpu->NewSampler(pass.sampler,
+                                  pass.batches.bound.nodes.empty()
+                                      ? sample::BatchShape()
+                                      : pass.batches.WithMargin());
+  }
+  if (topology.is_typed()) {
+    return sample::NewTypedSampler(topology.relations(), topology.nodes(),
+                                   pass.sampler);
+  }
+  return sample::NewNeighborSampler(topology.view(), pass.sampler);
+}
+
+Samplers NewSamplers(const Pass& pass, const SampleSource& source,
+                     int threads) {
+  const auto samplers = std::make_shared<Samplers::element_type>();
+  for (int i = 0; i < threads; ++i) {
+    samplers->push_back(NewSampler(pass, source));
+  }
+  return samplers;
+}
+
+// Samples with `take`, a step of a sampler, and gathers the labels.
+template <typename Take>
+pipeline::Stage StageOf(const char* name, const Pass& pass,
+                        absl::Span<const store::NodeId> seeds,
+                        const SampleSource& source, const SampleWidth& width,
+                        Take take) {
+  return {.name = name,
+          .width = width.threads,
+          .queue_capacity = QueueCapacity(pass, width.queue_capacity),
+          .work = [&pass, seeds, take,
+                   samplers = NewSamplers(pass, source, width.threads),
+                   &topology = source.topology,
+                   &labels = source.labels](int thread, pipeline::Item& item) {
+            auto& batch = static_cast<SampledBatch&>(item);
+            const absl::Span<const store::NodeId> shard =
+                ShardSeeds(pass, seeds, batch.number());
+            absl::StatusOr<sample::MiniBatch> sample = take(
+                *(*samplers)[thread], KeyOfShard(pass, batch.number()), shard);
+            // Names the file, where a page of it could not be read.
+            HEARTH_RETURN_IF_ERROR(topology.status());
+            HEARTH_RETURN_IF_ERROR(sample.status());
+            batch.sample() = *std::move(sample);
+            batch.labels() = labels.Gather(shard);
+            return absl::OkStatus();
+          }};
+}
+
+pipeline::Stage DecideStage(const Pass& pass) {
+  return {.name = "decide",
+          .queue_capacity = QueueCapacity(pass, kUndecided),
+          .work = [&pass,
+                   decisions = std::make_shared<sample::HistoryDecisions>(
+                       *pass.history)](int /*thread*/, pipeline::Item& item) {
+            auto& batch = static_cast<SampledBatch&>(item);
+            decisions->Decide(batch.number() / pass.shards,
+                              *batch.sample().top);
+            return absl::OkStatus();
+          }};
+}
+
+pipeline::Stage RestStage(const Pass& pass, const SampleSource& source,
+                          const SampleWidth& width) {
+  return {
+      .name = "sample_rest",
+      .width = width.threads,
+      .queue_capacity = QueueCapacity(pass, width.queue_capacity),
+      .work = [samplers = NewSamplers(pass, source, width.threads),
+               &topology = source.topology](int thread, pipeline::Item& item) {
+        const absl::Status sampled = (*samplers)[thread]->SampleRest(
+            static_cast<SampledBatch&>(item).sample());
+        HEARTH_RETURN_IF_ERROR(topology.status());
+        return sampled;
+      }};
+}
+
+}  // namespace
+
+pipeline::Stage SampleStage(const Pass& pass,
+                            absl::Span<const store::NodeId> seeds,
+                            const SampleSource& source,
+                            const SampleWidth& width) {
+  return StageOf("sample", pass, seeds, source, width,
+                 [](sample::NeighborSampler& sampler, const auto& key,
+                    const auto& shard) { return sampler.Sample(key, shard); });
+}
+
+std::vector<pipeline::Stage> SampleStages(const Pass& pass,
+                                          absl::Span<const store::NodeId> seeds,
+                                          const SampleSource& source,
+                                          const SampleWidth& width) {
+  if (pass.history == nullptr) return {SampleStage(pass, seeds, source, width)};
+  return {
+      StageOf("sample_top", pass, seeds, source,
+              {.threads = width.threads, .queue_capacity = kUndecided},
+              [](sample::NeighborSampler& sampler, const auto& key,
+                 const auto& shard) { return sampler.SampleTop(key, shard); }),
+      DecideStage(pass), RestStage(pass, source, width)};
+}
+
+absl::StatusOr<SampledTopology> LoadSampledTopology(
+    const store::Dataset& dataset, store::Residency indices,
+    const PipelineOptions& pipeline, const StrategyResources& resources) {
+  const bool on_gpu = pipeline.sampling_gpu.has_value();
+  SampledTopology loaded;
+  HEARTH_ASSIGN_OR_RETURN(
+      loaded.topology,
+      dataset.LoadTopology({store::Residency::kMemory,
+                            on_gpu ? store::Residency::kMemory : indices},
+                           resources.stop));
+  if (!on_gpu) return loaded;
+  const auto number = static_cast<size_t>(*pipeline.sampling_gpu);
+  if (number >= resources.gpus.size()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("sample_on: there is no cuda:", number));
+  }
+  HEARTH_ASSIGN_OR_RETURN(
+      loaded.gpu, sample::DeviceTopology::Register(resources.gpus[number],
+                                                   loaded.topology->relations(),
+                                                   loaded.topology->nodes()));
+  return loaded;
+}
+
+namespace {
+
+int64_t BatchesOf(const Pass& pass) {
+  const auto seeds = std::ssize(pass.order->Epoch(pass.epoch_key));
+  return NumBatches(seeds, pass.batch_size) - pass.first_batch;
+}
+
+using TakeShard =
+    absl::FunctionRef<absl::Status(const ShardPick&, const sample::MiniBatch&)>;
+
+// Samples `picks`, all of them of `pass`.
+absl::Status SamplePicks(const SpreadSampling& sampling, const Pass& pass,
+                         absl::Span<const ShardPick> picks, TakeShard take,
+                         std::stop_token stop) {
+  const std::vector<store::NodeId> seeds = pass.order->Epoch(pass.epoch_key);
+  std::vector<pipeline::Stage> stages = SampleStages(
+      pass, seeds, sampling.source, {.threads = sampling.samplers});
+  const int64_t first = pass.first_batch * pass.shards;
+  int64_t count = std::ssize(picks);
+  if (pass.history != nullptr) {
+    // Those that are not picked go through the stages, too, since what they
+    // push decides what later ones pull, but need nothing of the last one.
+    count = picks.back().number - first + 1;
+    stages.back().work = [picks, rest = std::move(stages.back().work)](
+                             int thread, pipeline::Item& item) {
+      const int64_t number = static_cast<SampledBatch&>(item).number();
+      const bool is_picked = std::binary_search(
+          picks.begin(), picks.end(), ShardPick{picks.front().pass, number},
+          [](const auto& a, const auto& b) { return a.number < b.number; });
+      return is_picked ? rest(thread, item) : absl::OkStatus();
+    };
+  }
+  auto next = picks.begin();
+  return pipeline::NewPipeline(std::move(stages), "take", sampling.clock)
+      ->Run(
+          count,
+          [&](int64_t index) {
+            return std::make_unique<SampledBatch>(
+                pass.history == nullptr
+                    ? picks[static_cast<size_t>(index)].number
+                    : first + index);
+          },
+          [&](std::unique_ptr<pipeline::Item> item) {
+            const auto& batch = static_cast<SampledBatch&>(*item);
+            if (batch.number() != next->number) return absl::OkStatus();
+            return take(*next++, batch.sample());
+          },
+          std::move(stop));
+}
+
+}  // namespace
+
+int64_t TotalBatches(absl::Span<const Pass> passes) {
+  int64_t total = 0;
+  for (const Pass& pass : passes) total += BatchesOf(pass);
+  return total;
+}
+
+std::vector<ShardPick> SpreadOver(absl::Span<const Pass> passes, int64_t most) {
+  const int64_t total = TotalBatches(passes);
+  const int64_t count = std::min(total, most);
+  std::vector<ShardPick> picks;
+  // The first batch of the pass among all, and the first one behind it.
+  int64_t begin = 0;
+  int64_t next = 0;
+  for (size_t pass = 0; pass < passes.size(); ++pass) {
+    const int64_t end = begin + BatchesOf(passes[pass]);
+    for (; next < count; ++next) {
+      // In the middle of its part, so that short last batches are not
+      // preferred.
+      const auto batch = static_cast<int64_t>(
+          (static_cast<__int128>(2 * next + 1) * total) / (2 * count));
+      if (batch >= end) break;
+      const int64_t number = passes[pass].first_batch + batch - begin;
+      for (int64_t shard = 0; shard < passes[pass].shards; ++shard) {
+        picks.push_back({pass, number * passes[pass].shards + shard});
+      }
+    }
+    begin = end;
+  }
+  return picks;
+}
+
+absl::Status SampleShards(
+    const SpreadSampling& sampling, absl::Span<const Pass> passes,
+    absl::Span<const ShardPick> picks,
+    absl::FunctionRef<absl::Status(const ShardPick& pick,
+                                   const sample::MiniBatch& batch)>
+        take,
+    std::stop_token stop) {
+  uint64_t done = 0;
+  for (size_t begin = 0; begin < picks.size();) {
+    size_t end = begin;
+    while (end < picks.size() && picks[end].pass == picks[begin].pass) ++end;
+    Pass pass = passes[picks[begin].pass];
+    if (!sampling.with_histories) pass.history = nullptr;
+    HEARTH_RETURN_IF_ERROR(SamplePicks(
+        sampling, pass, picks.subspan(begin, end - begin),
+        [&](const ShardPick& pick, const sample::MiniBatch& batch) {
+          HEARTH_RETURN_IF_ERROR(take(pick, batch));
+          if (sampling.progress) sampling.progress(++done, picks.size());
+          return absl::OkStatus();
+        },
+        stop));
+    begin = end;
+  }
+  return absl::OkStatus();
+}
+
+namespace {
+
+// Layers that kept all their neighbors were listed, too.
+void CountAllListed(sample::BatchShape& shape) {
+  for (const int64_t edges : shape.edges) {
+    shape.listed_edges = std::max(shape.listed_edges, edges);
+  }
+}
+
+}  // namespace
+
+sample::GraphSize GraphSizeOf(const store::LoadedTopology& topology) {
+  sample::GraphSize size = {.num_nodes = topology.nodes().num_nodes()};
+  if (topology.is_typed()) {
+    size.edge_types_into.resize(topology.nodes().num_types());
+  }
+  for (const store::Relation& relation : topology.relations()) {
+    size.num_edges += relation.topology.num_edges();
+    // A type without nodes has no edges to sample.
+    if (!topology.is_typed() || relation.topology.num_nodes() == 0) continue;
+    size.edge_types_into[topology.nodes().TypeOf(relation.first_destination)]
+        .push_back(relation.type);
+  }
+  return size;
+}
+
+absl::StatusOr<BatchBound> MeasureBatches(const Pass& pass,
+                                          absl::Span<const store::NodeId> seeds,
+                                          const SampleSource& source,
+                                          const DryRun& run,
+                                          std::stop_token stop) {
+  const auto num_seeds = static_cast<int64_t>(seeds.size());
+  const int64_t num_shards =
+      NumBatches(num_seeds, pass.batch_size) * pass.shards;
+  const int64_t measured = std::min(num_shards, run.most_batches);
+  BatchSpread spread;
+  BatchBound result;
+  result.bound = sample::ShapeBound(pass.sampler, MostSeeds(pass, num_seeds),
+                                    GraphSizeOf(source.topology));
+  const std::unique_ptr<pipeline::Pipeline> pipeline = pipeline::NewPipeline(
+      {SampleStage(pass, seeds, source, {.threads = run.threads})}, "measure",
+      run.clock);
+  HEARTH_RETURN_IF_ERROR(pipeline->Run(
+      measured,
+      [&](int64_t number) {
+        // Shard 0, and then one in num_shards / measured.
+        return std::make_unique<SampledBatch>(number * (num_shards / measured) +
+                                              number * (num_shards % measured) /
+                                                  measured);
+      },
+      [&](std::unique_ptr<pipeline::Item> item) {
+        spread.Add(sample::ShapeOf(static_cast<SampledBatch&>(*item).sample()),
+                   MostSeeds(pass, num_seeds));
+        return absl::OkStatus();
+      },
+      std::move(stop)));
+  result.largest = spread.largest();
+  result.likely = spread.Likely();
+  if (!pass.sampler.layer_nodes.empty()) {
+    CountAllListed(result.largest);
+    CountAllListed(result.likely);
+  }
+  return result;
+}
+
+}  // namespace hearth::strategy

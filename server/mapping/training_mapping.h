@@ -1,0 +1,40 @@
+#ifndef HEARTH_SERVER_MAPPING_TRAINING_MAPPING_H_
+#define HEARTH_SERVER_MAPPING_TRAINING_MAPPING_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "engine/strategy/kinds.h"
+#include "engine/train/model_options.h"
+#include "hearth/v1/spec.pb.h"
+#include "server/mapping/request_checks.h"
+
+/// The model of a TrainSpec and its options in the engine: a message and a
+/// struct of the same name (kName) with fields of the same names. This mapping
+/// knows no model.
+
+namespace hearth::server {
+
+/// The options of the model that `train` has; GraphSAGE's defaults without one.
+/// REQUIRES: each alternative of TrainSpec.model has options in the engine; a
+/// test sees to it.
+train::ModelOptions ToModelOptions(const v1::TrainSpec& train);
+
+/// Adds the faults that concern several options of the model: attention whose
+/// width is no multiple of its heads. `path` leads to `train`.
+void CheckModel(const std::string& path, const v1::TrainSpec& train,
+                FieldViolations& violations);
+
+/// Whether the strategy prepares plans that jobs can share.
+bool MakesPlans(const v1::DataSpec& data);
+
+/// Whether the text is a way to choose hot rows (GidsStrategy.hot).
+bool IsHotNodes(absl::string_view hot);
+
+/// The engine's options for a spec that was checked.
+strategy::StrategyOptions ToStrategyOptions(const v1::DataSpec& data,
+                                            const v1::PipelineSpec& pipeline);
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_MAPPING_TRAINING_MAPPING_H_

@@ -1,0 +1,424 @@
+#include "server/page/metrics_port.h"
+
+#include <google/protobuf/message.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "engine/base/process.h"
+#include "engine/base/version.h"
+#include "engine/train/model_options.h"
+#include "server/page/assets.h"
+
+namespace hearth::server {
+
+namespace {
+
+using metrics::Gauge;
+
+class DaemonMetricsImpl final : public DaemonMetrics {
+ public:
+  DaemonMetricsImpl(const DaemonMetricsParts& parts,
+                    const std::string& torch_version)
+      : parts_(parts) {
+    metrics::Registry& registry = parts.registry;
+    build_info_ = registry.NewGauge(
+        "hearth_build_info", "Always 1; the labels tell what runs.",
+        {{"version", kVersion}, {"torch", torch_version}});
+    build_info_->Set(1);
+    anonymous_ = NewMemoryGauge("anonymous");
+    shared_ = NewMemoryGauge("shared");
+    free_ = registry.NewGauge(
+        "hearth_data_dir_free_bytes",
+        "Bytes free on the file system of the data directory.", {});
+    limit_ = registry.NewGauge("hearth_memory_limit_bytes",
+                               "What jobs may take together.", {});
+    limit_->Set(static_cast<double>(parts.memory.limit_bytes()));
+    plan_bytes_ =
+        registry.NewGauge("hearth_plan_bytes", "What plans take on disk.", {});
+    for (const std::string& folder : parts.data_disks.folders()) {
+      data_disks_.push_back(
+          {.free = registry.NewGauge(
+               "hearth_data_disk_free_bytes",
+               "Bytes free on the file system of a --data-disk.",
+               {{"folder", folder}}),
+           .plans = registry.NewGauge("hearth_data_disk_plan_bytes",
+                                      "What plans take on a --data-disk.",
+                                      {{"folder", folder}})});
+    }
+    queue_seconds_ = registry.NewGauge(
+        "hearth_queue_longest_seconds",
+        "Seconds that the job has been queued, or has waited, that has been so "
+        "longest; 0 = none is.",
+        {});
+    hook_ = registry.NewCollectHook([this] { Update(); });
+  }
+
+ private:
+  std::unique_ptr<Gauge> NewMemoryGauge(const std::string& kind) {
+    return parts_.registry.NewGauge(
+        "hearth_process_memory_bytes",
+        "Resident memory that the daemon owns; pages of files are not.",
+        {{"kind", kind}});
+  }
+
+  // Called by the hook, one collection at a time.
+  void Update() {
+    const ProcessMemory memory = ReadProcessMemory();
+    anonymous_->Set(static_cast<double>(memory.anonymous_bytes));
+    shared_->Set(static_cast<double>(memory.shared_bytes));
+    if (const auto free = parts_.files.FreeBytes(parts_.data_dir.path());
+        free.ok()) {
+      free_->Set(static_cast<double>(*free));
+    }
+    if (const auto bytes = parts_.plans.TotalBytes(); bytes.ok()) {
+      plan_bytes_->Set(static_cast<double>(*bytes));
+    }
+    for (size_t i = 0; i < data_disks_.size(); ++i) {
+      plan::PlanStore& store = *parts_.data_disks.stores()[i];
+      if (const auto free = parts_.files.FreeBytes(store.options().folder);
+          free.ok()) {
+        data_disks_[i].free->Set(static_cast<double>(*free));
+      }
+      if (const auto bytes = store.TotalBytes(); bytes.ok()) {
+        data_disks_[i].plans->Set(static_cast<double>(*bytes));
+      }
+    }
+    queue_seconds_->Set(parts_.scheduler.LongestQueueSeconds());
+    for (const auto& [owner, bytes] : parts_.memory.BytesByOwner()) {
+      std::unique_ptr<Gauge>& gauge = reserved_[owner];
+      if (gauge == nullptr) {
+        gauge = parts_.registry.NewGauge("hearth_memory_reserved_bytes",
+                                         "Bytes reserved for running jobs and "
+                                         "for data that stays warm after "
+                                         "them.",
+                                         {{"owner", owner}});
+      }
+      gauge->Set(static_cast<double>(bytes));
+    }
+    for (const auto& [number, use] : parts_.memory.gpus()) {
+      auto& [limit, reserved] = gpus_[number];
+      if (limit == nullptr) {
+        const metrics::Labels labels = {{"device", train::DeviceName(number)}};
+        limit = parts_.registry.NewGauge(
+            "hearth_gpu_memory_limit_bytes",
+            "Bytes of a GPU's memory that all jobs together may take.", labels);
+        reserved =
+            parts_.registry.NewGauge("hearth_gpu_memory_reserved_bytes",
+                                     "Bytes of a GPU's memory reserved for "
+                                     "running jobs and for data that "
+                                     "stays warm after them.",
+                                     labels);
+      }
+      limit->Set(static_cast<double>(use.limit_bytes));
+      reserved->Set(static_cast<double>(use.taken_bytes));
+    }
+    const auto counts = parts_.store.CountByState();
+    if (!counts.ok()) return;
+    for (const auto& [state, count] : *counts) {
+      std::unique_ptr<Gauge>& gauge = jobs_[state];
+      if (gauge == nullptr) {
+        gauge = parts_.registry.NewGauge(
+            "hearth_jobs", "Jobs in each state.",
+            {{"state", absl::AsciiStrToLower(v1::JobState_Name(state))}});
+      }
+      gauge->Set(static_cast<double>(count));
+    }
+  }
+
+  const DaemonMetricsParts parts_;
+  std::unique_ptr<Gauge> build_info_;
+  std::unique_ptr<Gauge> anonymous_;
+  std::unique_ptr<Gauge> shared_;
+  std::unique_ptr<Gauge> free_;
+  std::unique_ptr<Gauge> limit_;
+  std::unique_ptr<Gauge> plan_bytes_;
+  struct DataDisk {
+    std::unique_ptr<Gauge> free;
+    std::unique_ptr<Gauge> plans;
+  };
+  // In the order of the disks.
+  std::vector<DataDisk> data_disks_;
+  std::unique_ptr<Gauge> queue_seconds_;
+  std::map<std::string, std::unique_ptr<Gauge>> reserved_;
+  // By number: the limit, and what is reserved.
+  std::map<int, std::pair<std::unique_ptr<Gauge>, std::unique_ptr<Gauge>>>
+      gpus_;
+  std::map<v1::JobState, std::unique_ptr<Gauge>> jobs_;
+  // Last: goes first, so that nothing is updated that is gone.
+  std::unique_ptr<metrics::CollectHook> hook_;
+};
+
+}  // namespace
+
+std::unique_ptr<DaemonMetrics> NewDaemonMetrics(
+    const DaemonMetricsParts& parts, const std::string& torch_version) {
+  return std::make_unique<DaemonMetricsImpl>(parts, torch_version);
+}
+
+namespace {
+
+using nlohmann::json;
+
+// Progress is stored twice a second, so that one of the last events tells it.
+constexpr uint64_t kLastEvents = 8;
+
+double Seconds(const google::protobuf::Timestamp& time) {
+  return static_cast<double>(time.seconds()) + 1e-9 * time.nanos();
+}
+
+// The name of the field that is set in a oneof; empty = none is.
+std::string ChoiceOf(const google::protobuf::Message& message,
+                     const char* oneof) {
+  const auto* field = message.GetReflection()->GetOneofFieldDescriptor(
+      message, message.GetDescriptor()->FindOneofByName(oneof));
+  return field == nullptr ? "" : field->name();
+}
+
+// JSON has no NaN.
+json Number(double value) {
+  return std::isfinite(value) ? json(value) : json();
+}
+
+const v1::TrainJobSpec* TrainingOf(const v1::JobSpec& spec) {
+  if (spec.has_train()) return &spec.train();
+  if (spec.has_explain()) return &spec.explain().train();
+  if (spec.has_evaluate()) return &spec.evaluate().train();
+  return nullptr;
+}
+
+void AddSpec(const v1::JobSpec& spec, json& job) {
+  job["kind"] = ChoiceOf(spec, "kind");
+  const v1::TrainJobSpec* training = TrainingOf(spec);
+  const v1::DataSpec* data = training != nullptr  ? &training->data()
+                             : spec.has_prepare() ? &spec.prepare().data()
+                                                  : nullptr;
+  if (data != nullptr) {
+    job["dataset"] = data->dataset();
+    job["strategy"] = ChoiceOf(*data, "strategy");
+  }
+  if (training != nullptr && training->trains_size() > 0) {
+    job["model"] = ChoiceOf(training->trains(0), "model");
+  }
+  if (spec.has_import()) job["dataset"] = spec.import().name();
+  if (spec.has_generate()) job["dataset"] = spec.generate().name();
+  if (spec.has_verify()) job["dataset"] = spec.verify().dataset();
+}
+
+void AddReport(const v1::TrainReport& report, json& job) {
+  json epochs = json::array();
+  const int count = report.epochs_size();
+  const int shown = std::min(count, DaemonState::kEpochs);
+  for (int i = 0; i < shown; ++i) {
+    // The last one is always shown.
+    const v1::EpochReport& epoch =
+        report.epochs(static_cast<int>(int64_t{i + 1} * count / shown) - 1);
+    job["metric"] = epoch.metric();
+    json entry = {{"epoch", epoch.epoch()},
+                  {"loss", Number(epoch.loss())},
+                  {"seconds", epoch.seconds()}};
+    if (epoch.has_valid_metric()) {
+      entry["valid_metric"] = Number(epoch.valid_metric());
+    }
+    epochs.push_back(std::move(entry));
+  }
+  if (report.has_test_metric()) {
+    job["test_metric"] = Number(report.test_metric());
+  }
+  job["epochs"] = std::move(epochs);
+}
+
+void AddReport(const v1::EvaluateReport& report, json& job) {
+  job["metric"] = report.metric();
+  if (report.has_test_metric()) {
+    job["test_metric"] = Number(report.test_metric());
+  }
+}
+
+bool IsActive(v1::JobState state) {
+  return state == v1::PREPARING || state == v1::RUNNING;
+}
+
+// The newest progress of an active job, if it has made any.
+void AddProgress(JobStore& store, const v1::Job& active, json& job) {
+  const uint64_t last = active.last_sequence();
+  const auto batch =
+      store.ReadEvents(active.id(), last < kLastEvents ? 1 : last - kLastEvents,
+                       2 * kLastEvents);
+  if (!batch.ok()) return;
+  for (const v1::JobEvent& event : batch->events) {
+    if (!event.has_progress()) continue;
+    const v1::Progress& progress = event.progress();
+    job["progress"] = {{"phase", progress.phase()},
+                       {"done", progress.done()},
+                       {"total", progress.total()},
+                       {"epoch", progress.epoch()},
+                       {"epochs", progress.epochs()}};
+  }
+}
+
+json Describe(JobStore& store, const v1::Job& listed) {
+  json job = {{"id", listed.id()},
+              {"state", v1::JobState_Name(listed.state())},
+              {"create_time", Seconds(listed.create_time())}};
+  AddSpec(listed.spec(), job);
+  if (listed.has_start_time()) job["start_time"] = Seconds(listed.start_time());
+  if (listed.has_end_time()) job["end_time"] = Seconds(listed.end_time());
+  if (listed.has_error()) job["error"] = listed.error().message();
+  if (!listed.waiting_reason().empty()) {
+    job["waiting_reason"] = listed.waiting_reason();
+  }
+  if (IsActive(listed.state())) AddProgress(store, listed, job);
+  if (!listed.spec().has_train() && !listed.spec().has_evaluate()) return job;
+  // Epochs of a job that has not succeeded are with its events.
+  const auto whole = store.Get(listed.id());
+  if (!whole.ok()) return job;
+  if (listed.spec().has_train()) AddReport(whole->report().train(), job);
+  if (whole->report().has_evaluate()) {
+    AddReport(whole->report().evaluate(), job);
+  }
+  return job;
+}
+
+// Whether a line of /metrics is of the daemon or of a job among `active`.
+bool IsShown(absl::string_view line, const std::set<std::string>& active) {
+  if (line.empty() || line[0] == '#' || absl::StrContains(line, "_bucket{")) {
+    return false;
+  }
+  constexpr absl::string_view kJob = "job=\"";
+  const size_t at = line.find(kJob);
+  if (at == absl::string_view::npos) return true;
+  line.remove_prefix(at + kJob.size());
+  return active.contains(std::string(line.substr(0, line.find('"'))));
+}
+
+class DaemonStateImpl final : public DaemonState {
+ public:
+  DaemonStateImpl(JobStore& store, const metrics::Registry& registry,
+                  const Clock& clock)
+      : store_(store),
+        registry_(registry),
+        clock_(clock),
+        start_time_(clock.Now()) {}
+
+  std::string Json() override ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    const double now = clock_.SteadySeconds();
+    if (json_.empty() || now - made_at_ > kLifetimeSeconds) {
+      json_ = Make();
+      made_at_ = now;
+    }
+    return json_;
+  }
+
+ private:
+  // A job as it was when it had so many events.
+  struct Described {
+    uint64_t last_sequence = 0;
+    json job;
+  };
+
+  std::string Make() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto seconds = [](absl::Time time) {
+      return absl::ToDoubleSeconds(time - absl::UnixEpoch());
+    };
+    json state = {{"version", kVersion},
+                  {"time", seconds(clock_.Now())},
+                  {"start_time", seconds(start_time_)},
+                  {"jobs", json::array()},
+                  {"series", json::array()}};
+    const std::set<std::string> active = AddJobs(state);
+    const std::string text = registry_.Text();
+    for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+      if (IsShown(line, active)) state["series"].push_back(std::string(line));
+    }
+    // Bytes that are not UTF-8 are replaced, not thrown.
+    return state.dump(-1, ' ', false, json::error_handler_t::replace);
+  }
+
+  // The ids of those that are active.
+  std::set<std::string> AddJobs(json& state)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    JobQuery query;
+    query.page_size = kJobs;
+    const auto page = store_.List(query);
+    if (!page.ok()) {
+      state["error"] = std::string(page.status().message());
+      return {};
+    }
+    std::set<std::string> active;
+    std::map<std::string, Described> described;
+    for (const v1::Job& job : page->jobs) {
+      if (IsActive(job.state())) active.insert(job.id());
+      Described& now = described[job.id()];
+      now = std::move(described_[job.id()]);
+      if (now.job.empty() || now.last_sequence != job.last_sequence()) {
+        now = {job.last_sequence(), Describe(store_, job)};
+      }
+      state["jobs"].push_back(now.job);
+    }
+    described_ = std::move(described);
+    return active;
+  }
+
+  JobStore& store_;
+  const metrics::Registry& registry_;
+  const Clock& clock_;
+  const absl::Time start_time_;
+  absl::Mutex mutex_;
+  // Those shown last.
+  std::map<std::string, Described> described_ ABSL_GUARDED_BY(mutex_);
+  std::string json_ ABSL_GUARDED_BY(mutex_);
+  // When it was made, on the steady clock.
+  double made_at_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<DaemonState> NewDaemonState(JobStore& store,
+                                            const metrics::Registry& registry,
+                                            const Clock& clock) {
+  return std::make_unique<DaemonStateImpl>(store, registry, clock);
+}
+
+namespace {
+
+HttpResource Asset(const char* path, const char* content_type,
+                   absl::string_view text) {
+  return {.path = path, .content_type = content_type, .body = [text] {
+            return std::string(text);
+          }};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<HttpServer>> ServePage(
+    const std::string& address, const metrics::Registry& registry,
+    DaemonState& state) {
+  const auto json = [&state] { return state.Json(); };
+  return HttpServer::Listen(
+      address,
+      {Asset("/", "text/html; charset=utf-8", kPageHtml),
+       Asset("/page.css", "text/css; charset=utf-8", kPageCss),
+       Asset("/page.js", "text/javascript; charset=utf-8", kPageJs),
+       {.path = "/api/state", .content_type = "application/json", .body = json},
+       {.path = "/metrics",
+        .content_type = "text/plain; version=0.0.4; charset=utf-8",
+        .body = [&registry] { return registry.Text(); }}},
+      {.path = "/api/events", .data = json});
+}
+
+}  // namespace hearth::server

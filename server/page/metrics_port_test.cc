@@ -1,0 +1,280 @@
+#include "server/page/metrics_port.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "engine/base/version.h"
+#include "engine/io/file_system.h"
+#include "engine/io/testing/scratch_directory.h"
+#include "server/jobs/scheduler.h"
+
+namespace hearth::server {
+
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class NoRunner final : public JobRunner {
+ public:
+  absl::StatusOr<v1::JobReport> Run(const v1::Job&, JobEvents&,
+                                    std::stop_token) override {
+    return absl::UnimplementedError("runs nothing");
+  }
+};
+
+class DaemonMetricsTest : public testing::Test {
+ protected:
+  DaemonMetricsTest() {
+    std::filesystem::remove_all(path_);
+    data_dir_ = *DataDir::Open(files_, path_);
+    const std::string disk = path_ + "/disk";
+    EXPECT_TRUE(files_.CreateDirectory(disk).ok());
+    data_disks_ = *DataDisks::Open(files_, Clock::Real(), {disk});
+    store_ = *JobStore::Open(files_, data_dir_->DatabasePath(), Clock::Real(),
+                             [](const std::string&) {});
+    scheduler_ = std::make_unique<Scheduler>(*store_, runner_, memory_, plans_,
+                                             Clock::Real(), SchedulerOptions());
+  }
+
+  DaemonMetricsParts Parts() {
+    return {.registry = *registry_,
+            .store = *store_,
+            .scheduler = *scheduler_,
+            .files = files_,
+            .data_dir = *data_dir_,
+            .memory = memory_,
+            .plans = plans_,
+            .data_disks = *data_disks_};
+  }
+
+  job::MemoryLedger memory_{uint64_t{1} << 30};
+  const std::string path_ = testing::TempDir() + "/daemon_metrics_test";
+  io::FileSystem& files_ = io::FileSystem::Posix();
+  plan::PlanStore plans_{files_, Clock::Real(), {.folder = path_ + "/plans"}};
+  const std::unique_ptr<metrics::Registry> registry_ = metrics::NewRegistry();
+  std::unique_ptr<DataDir> data_dir_;
+  std::unique_ptr<DataDisks> data_disks_;
+  std::unique_ptr<JobStore> store_;
+  NoRunner runner_;
+  std::unique_ptr<Scheduler> scheduler_;
+};
+
+TEST_F(DaemonMetricsTest, FiguresAreThoseOfTheCollection) {
+  const auto daemon = NewDaemonMetrics(Parts(), "2.11.0");
+  EXPECT_THAT(registry_->Text(), HasSubstr("hearth_jobs{state=\"queued\"} 0"));
+  v1::JobSpec spec;
+  spec.mutable_import()->set_name("a");
+  ASSERT_TRUE(store_->Submit("", spec).ok());
+  EXPECT_THAT(registry_->Text(), HasSubstr("hearth_queue_longest_seconds 0"));
+  scheduler_->Enqueue(*store_->Get("import-1"));
+  while (scheduler_->LongestQueueSeconds() == 0) {
+  }
+  const std::string text = registry_->Text();
+  EXPECT_THAT(text, Not(HasSubstr("hearth_queue_longest_seconds 0\n")));
+  EXPECT_THAT(text, HasSubstr("hearth_plan_bytes 0"));
+  const std::string disk = absl::StrCat("{folder=\"", path_, "/disk\"} ");
+  EXPECT_THAT(text, HasSubstr("hearth_data_disk_plan_bytes" + disk + "0"));
+  EXPECT_THAT(text, HasSubstr("hearth_data_disk_free_bytes" + disk));
+  EXPECT_THAT(text, HasSubstr("hearth_jobs{state=\"queued\"} 1"));
+  EXPECT_THAT(text, HasSubstr("hearth_jobs{state=\"failed\"} 0"));
+  EXPECT_THAT(text, HasSubstr(absl::StrCat("version=\"", kVersion, "\"")));
+  EXPECT_THAT(text, HasSubstr("torch=\"2.11.0\""));
+  EXPECT_THAT(text,
+              HasSubstr("hearth_process_memory_bytes{kind=\"anonymous\"}"));
+  EXPECT_THAT(text, HasSubstr("hearth_data_dir_free_bytes"));
+  EXPECT_THAT(text, HasSubstr("hearth_memory_limit_bytes 1073741824"));
+}
+
+TEST_F(DaemonMetricsTest, MemoryIsToldByOwner) {
+  const auto daemon = NewDaemonMetrics(Parts(), "2.11.0");
+  job::MemoryLedger::Reservation reservation;
+  strategy::MemoryEstimate estimate;
+  estimate.Add("cache", 4096);
+  ASSERT_TRUE(memory_.Reserve(estimate, reservation).ok());
+  EXPECT_THAT(registry_->Text(),
+              HasSubstr("hearth_memory_reserved_bytes{owner=\"cache\"} 4096"));
+  reservation = {};
+  EXPECT_THAT(registry_->Text(),
+              HasSubstr("hearth_memory_reserved_bytes{owner=\"cache\"} 0"));
+}
+
+TEST_F(DaemonMetricsTest, SeriesGoWithTheOwner) {
+  NewDaemonMetrics(Parts(), "");
+  EXPECT_EQ(registry_->Text(), "");
+}
+
+TEST_F(DaemonMetricsTest, PromtoolAcceptsThem) {
+  if (std::system("command -v promtool >/dev/null") != 0) {
+    GTEST_SKIP() << "promtool is not installed";
+  }
+  const auto daemon = NewDaemonMetrics(Parts(), "2.11.0");
+  const std::string file = path_ + "/metrics.txt";
+  std::ofstream(file) << registry_->Text();
+  EXPECT_EQ(std::system(absl::StrCat("promtool check metrics <", file).c_str()),
+            0);
+}
+
+using nlohmann::json;
+
+class ManualClock final : public Clock {
+ public:
+  absl::Time Now() const override {
+    return absl::FromUnixSeconds(1000) + absl::Seconds(seconds);
+  }
+  double SteadySeconds() const override { return seconds; }
+  double seconds = 0;
+};
+
+class DaemonStateTest : public testing::Test {
+ protected:
+  // The state once what was known is out of date.
+  json State() {
+    clock_.seconds += 1;
+    return json::parse(state_->Json());
+  }
+
+  std::string Train() {
+    v1::JobSpec spec;
+    auto* data = spec.mutable_train()->mutable_data();
+    data->set_dataset("papers");
+    data->mutable_gnndrive();
+    spec.mutable_train()->add_trains()->mutable_sage();
+    return store_->Submit("", spec)->id();
+  }
+
+  void Move(const std::string& id, v1::JobState state) {
+    StateUpdate update;
+    update.state = state;
+    ASSERT_TRUE(store_->ChangeState(id, update).ok());
+  }
+
+  void Epoch(const std::string& id, uint32_t number) {
+    v1::EpochReport epoch;
+    epoch.set_epoch(number);
+    epoch.set_loss(1.0 / number);
+    epoch.set_metric("accuracy");
+    epoch.set_valid_metric(0.5);
+    ASSERT_TRUE(store_->AppendEpoch(id, epoch).ok());
+  }
+
+  const io::ScratchDirectory scratch_;
+  ManualClock clock_;
+  const std::unique_ptr<JobStore> store_ =
+      *JobStore::Open(io::FileSystem::Posix(), scratch_.Path("hearth.db"),
+                      clock_, [](const std::string&) {});
+  const std::unique_ptr<metrics::Registry> registry_ = metrics::NewRegistry();
+  const std::unique_ptr<DaemonState> state_ =
+      NewDaemonState(*store_, *registry_, clock_);
+};
+
+TEST_F(DaemonStateTest, AnEmptyDaemon) {
+  const json state = State();
+  EXPECT_EQ(state["version"], kVersion);
+  EXPECT_EQ(state["start_time"], 1000);
+  EXPECT_EQ(state["time"], 1001);
+  EXPECT_EQ(state["jobs"], json::array());
+}
+
+TEST_F(DaemonStateTest, AJobFromItsQueueToItsEpochs) {
+  const std::string id = Train();
+  json job = State()["jobs"][0];
+  EXPECT_EQ(job["id"], "train-1");
+  EXPECT_EQ(job["kind"], "train");
+  EXPECT_EQ(job["state"], "QUEUED");
+  EXPECT_EQ(job["dataset"], "papers");
+  EXPECT_EQ(job["strategy"], "gnndrive");
+  EXPECT_EQ(job["model"], "sage");
+  EXPECT_EQ(job["epochs"], json::array());
+  EXPECT_FALSE(job.contains("start_time"));
+
+  Move(id, v1::PREPARING);
+  Move(id, v1::RUNNING);
+  v1::JobEvent event;
+  event.mutable_progress()->set_phase("training");
+  event.mutable_progress()->set_done(3);
+  ASSERT_TRUE(store_->Append(id, event).ok());
+  Epoch(id, 1);
+  Epoch(id, 2);
+  job = State()["jobs"][0];
+  EXPECT_EQ(job["state"], "RUNNING");
+  EXPECT_EQ(job["progress"]["phase"], "training");
+  EXPECT_EQ(job["progress"]["done"], 3);
+  ASSERT_EQ(job["epochs"].size(), 2u);
+  EXPECT_EQ(job["epochs"][1]["loss"], 0.5);
+  EXPECT_EQ(job["epochs"][1]["valid_metric"], 0.5);
+  EXPECT_EQ(job["metric"], "accuracy");
+}
+
+TEST_F(DaemonStateTest, AnEvaluateJobHasItsDataModelAndTestMetric) {
+  v1::JobSpec spec;
+  spec.mutable_evaluate()->set_job_id(Train());
+  *spec.mutable_evaluate()->mutable_train() =
+      store_->Get("train-1")->spec().train();
+  const std::string id = store_->Submit("", spec)->id();
+  Move(id, v1::PREPARING);
+  Move(id, v1::RUNNING);
+  StateUpdate update;
+  update.state = v1::SUCCEEDED;
+  update.report.emplace().mutable_evaluate()->set_metric("accuracy");
+  update.report->mutable_evaluate()->set_test_metric(0.75);
+  ASSERT_TRUE(store_->ChangeState(id, update).ok());
+  const json job = State()["jobs"][0];
+  EXPECT_EQ(job["kind"], "evaluate");
+  EXPECT_EQ(job["dataset"], "papers");
+  EXPECT_EQ(job["model"], "sage");
+  EXPECT_EQ(job["metric"], "accuracy");
+  EXPECT_EQ(job["test_metric"], 0.75);
+}
+
+TEST_F(DaemonStateTest, OfManyEpochsSomeAreShownAndTheLastOne) {
+  const std::string id = Train();
+  Move(id, v1::PREPARING);
+  Move(id, v1::RUNNING);
+  for (uint32_t epoch = 1; epoch <= 501; ++epoch) Epoch(id, epoch);
+  const json epochs = State()["jobs"][0]["epochs"];
+  EXPECT_EQ(epochs.size(), static_cast<size_t>(DaemonState::kEpochs));
+  EXPECT_EQ(epochs.back()["epoch"], 501);
+}
+
+TEST_F(DaemonStateTest, TheNewestJobsOnly) {
+  for (int i = 0; i < DaemonState::kJobs + 5; ++i) Train();
+  const json jobs = State()["jobs"];
+  EXPECT_EQ(jobs.size(), static_cast<size_t>(DaemonState::kJobs));
+  EXPECT_EQ(jobs[0]["id"], "train-25");
+}
+
+TEST_F(DaemonStateTest, SeriesOfTheDaemonAndOfJobsThatRun) {
+  const std::string running = Train(), queued = Train();
+  Move(running, v1::PREPARING);
+  const auto free = registry_->NewGauge("hearth_free_bytes", "Free.", {});
+  const auto one =
+      registry_->NewGauge("hearth_loss", "Loss.", {{"job", running}});
+  const auto other =
+      registry_->NewGauge("hearth_loss", "Loss.", {{"job", queued}});
+  const auto seconds =
+      registry_->NewHistogram("hearth_seconds", "Latency.", {}, {1});
+  EXPECT_EQ(State()["series"],
+            json({"hearth_free_bytes 0", "hearth_loss{job=\"train-1\"} 0",
+                  "hearth_seconds_count 0", "hearth_seconds_sum 0"}));
+}
+
+TEST_F(DaemonStateTest, ItIsMadeOnceHoweverManyAsk) {
+  int collections = 0;
+  const auto hook = registry_->NewCollectHook([&] { ++collections; });
+  for (int i = 0; i < 10; ++i) state_->Json();
+  EXPECT_EQ(collections, 1);
+  State();
+  EXPECT_EQ(collections, 2);
+}
+
+}  // namespace
+
+}  // namespace hearth::server
