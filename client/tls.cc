@@ -48,6 +48,9 @@ struct Freer {
   void operator()(BIO* p) const { BIO_free(p); }
   void operator()(BIGNUM* p) const { BN_free(p); }
   void operator()(X509_EXTENSION* p) const { X509_EXTENSION_free(p); }
+  void operator()(SSL* p) const { SSL_free(p); }
+  void operator()(SSL_CTX* p) const { SSL_CTX_free(p); }
+  void operator()(addrinfo* p) const { freeaddrinfo(p); }
 };
 template <typename T>
 using Owned = std::unique_ptr<T, Freer>;
@@ -292,14 +295,6 @@ constexpr int kConnectMs = 1000;
 // For each read and write.
 constexpr timeval kPatience = {.tv_sec = 1, .tv_usec = 0};
 
-struct TlsRefusalFreer {
-  void operator()(addrinfo* p) const { freeaddrinfo(p); }
-  void operator()(BIO* p) const { BIO_free(p); }
-  void operator()(EVP_PKEY* p) const { EVP_PKEY_free(p); }
-  void operator()(SSL* p) const { SSL_free(p); }
-  void operator()(SSL_CTX* p) const { SSL_CTX_free(p); }
-  void operator()(X509* p) const { X509_free(p); }
-};
 // "gpu-box:7600", "[::1]:7600". Empty host where it is neither.
 struct HostAndPort {
   std::string host = {};

@@ -125,7 +125,7 @@ TEST_F(EpochProfileFileTest, DamageIsNamed) {
   }
 }
 
-constexpr int64_t kNodesSavedIo = 300;
+constexpr int64_t kSavedIoNodes = 300;
 
 bool IsCached(NodeId node) { return node % 4 == 0; }
 
@@ -133,7 +133,7 @@ class SavedIoTest : public ::testing::Test {
  protected:
   static SavedIo New(int64_t row_bytes = 512) {
     return SavedIo(
-        {.num_nodes = kNodesSavedIo, .index_bytes = 4, .row_bytes = row_bytes});
+        {.num_nodes = kSavedIoNodes, .index_bytes = 4, .row_bytes = row_bytes});
   }
 
   std::vector<MiniBatch> Batches(std::vector<int32_t> fanouts) const {
@@ -142,7 +142,7 @@ class SavedIoTest : public ::testing::Test {
     std::vector<MiniBatch> batches;
     for (uint64_t batch = 0; batch < 6; ++batch) {
       std::vector<NodeId> seeds;
-      for (NodeId node = static_cast<NodeId>(batch); node < kNodesSavedIo;
+      for (NodeId node = static_cast<NodeId>(batch); node < kSavedIoNodes;
            node += 31) {
         seeds.push_back(node);
       }
@@ -152,7 +152,7 @@ class SavedIoTest : public ::testing::Test {
     return batches;
   }
 
-  const Graph graph_ = RandomGraph(kNodesSavedIo);
+  const Graph graph_ = RandomGraph(kSavedIoNodes);
 };
 
 // The number of edges in the tree below a destination of a block, which `walks`
@@ -174,9 +174,9 @@ TEST_F(SavedIoTest, IsThatOfTheTrees) {
   for (const std::vector<int32_t>& fanouts :
        {std::vector<int32_t>{4, 3}, {5, 3, 2}, {3, 2, 2, 2}}) {
     SavedIo saved = New();
-    std::vector<float> features(kNodesSavedIo);
-    std::vector<float> sampled(kNodesSavedIo);
-    std::vector<float> gathered(kNodesSavedIo);
+    std::vector<float> features(kSavedIoNodes);
+    std::vector<float> sampled(kSavedIoNodes);
+    std::vector<float> gathered(kSavedIoNodes);
     for (const MiniBatch& batch : Batches(fanouts)) {
       saved.Add(batch, IsCached);
       for (const NodeId node : batch.input_nodes) ++features[node];
@@ -248,14 +248,14 @@ TEST_F(SavedIoTest, CountsSeedsRowsAndPages) {
   EXPECT_EQ(nothing_drawn.profile().drawn_pages, 0);
 }
 
-constexpr int64_t kNodesCacheSplit = 400;
-constexpr uint64_t kTableBytes = 4 * kNodesCacheSplit;
+constexpr int64_t kCacheSplitNodes = 400;
+constexpr uint64_t kTableBytes = 4 * kCacheSplitNodes;
 
 // Values of so many different sizes that some nodes are worth far more.
 std::vector<float> Values(uint64_t key, uint64_t most) {
   RandomStream random(1, RandomPurpose::kSeedOrder, key);
   std::vector<float> values;
-  for (int64_t node = 0; node < kNodesCacheSplit; ++node) {
+  for (int64_t node = 0; node < kCacheSplitNodes; ++node) {
     values.push_back(static_cast<float>(random.Below(1 + random.Below(most))));
   }
   return values;
@@ -281,7 +281,7 @@ double NaiveBenefit(const EpochProfile& profile, double beta, uint64_t bytes,
                     double share) {
   std::vector<double> rows(profile.features.begin(), profile.features.end());
   std::vector<double> histories;
-  for (int64_t node = 0; node < kNodesCacheSplit; ++node) {
+  for (int64_t node = 0; node < kCacheSplitNodes; ++node) {
     histories.push_back(beta * profile.sampled[node] + profile.gathered[node]);
   }
   std::sort(rows.begin(), rows.end(), std::greater<>());
@@ -290,10 +290,10 @@ double NaiveBenefit(const EpochProfile& profile, double beta, uint64_t bytes,
       static_cast<uint64_t>(static_cast<double>(bytes) * share);
   double benefit = 0;
   for (int64_t i = 0; i < Within(bytes - of_histories, row_bytes); ++i) {
-    if (i < kNodesCacheSplit) benefit += rows[i];
+    if (i < kCacheSplitNodes) benefit += rows[i];
   }
   for (int64_t i = 0; i < Within(of_histories, embedding_bytes); ++i) {
-    if (i < kNodesCacheSplit) benefit += histories[i];
+    if (i < kCacheSplitNodes) benefit += histories[i];
   }
   return benefit;
 }
@@ -326,7 +326,7 @@ TEST(CacheSplitTest, IsTheBestOfAllShares) {
         EXPECT_EQ(split.share, best_share) << key << " " << bytes;
         EXPECT_EQ(split.embedding_bytes + split.row_bytes, bytes);
         EXPECT_EQ(split.embeddings,
-                  std::min(kNodesCacheSplit,
+                  std::min(kCacheSplitNodes,
                            Within(split.embedding_bytes, embedding_bytes)));
       }
     }

@@ -288,7 +288,7 @@ absl::Status ArrayStream::Refill() {
 
 namespace {
 
-constexpr uint64_t kChunkBytesVerifiedFile = 256 << 10;
+constexpr uint64_t kVerifiedChunkBytes = 256 << 10;
 // Checksums that are read at a time.
 constexpr uint64_t kMaxBlocks = 4096;
 
@@ -306,7 +306,7 @@ absl::StatusOr<uint32_t> ChecksumOf(io::ReadableFile& file, uint64_t bytes,
       return absl::CancelledError(
           absl::StrCat(file.path(), ": verifying was stopped"));
     }
-    chunk.resize(std::min(kChunkBytesVerifiedFile, bytes - at));
+    chunk.resize(std::min(kVerifiedChunkBytes, bytes - at));
     HEARTH_RETURN_IF_ERROR(file.Read(at, absl::MakeSpan(chunk)));
     crc = Crc32c(chunk, crc);
   }

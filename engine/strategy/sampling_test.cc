@@ -118,7 +118,7 @@ TEST(QueueCapacityTest, HoldsWholeBatches) {
   EXPECT_EQ(QueueCapacity(MakePass(8, 4), 6), 24);
 }
 
-std::unique_ptr<sample::SeedOrder> SeedsSpreadSampling(int64_t count) {
+std::unique_ptr<sample::SeedOrder> SeedNodes(int64_t count) {
   std::vector<store::NodeId> nodes(static_cast<size_t>(count));
   std::iota(nodes.begin(), nodes.end(), 0);
   return sample::NewSequentialOrder(std::move(nodes));
@@ -130,8 +130,8 @@ class SpreadOverTest : public ::testing::Test {
     return {.order = &order, .sampler = {}, .batch_size = 10, .shards = shards};
   }
 
-  const std::unique_ptr<sample::SeedOrder> long_ = SeedsSpreadSampling(995);
-  const std::unique_ptr<sample::SeedOrder> short_ = SeedsSpreadSampling(21);
+  const std::unique_ptr<sample::SeedOrder> long_ = SeedNodes(995);
+  const std::unique_ptr<sample::SeedOrder> short_ = SeedNodes(21);
 };
 
 TEST_F(SpreadOverTest, TakesAllIfThereAreNoMore) {
@@ -235,7 +235,7 @@ class SampleShardsTest : public ::testing::Test {
   std::unique_ptr<store::Dataset> dataset_;
   std::unique_ptr<store::LoadedTopology> topology_;
   store::Labels labels_;
-  const std::unique_ptr<sample::SeedOrder> order_ = SeedsSpreadSampling(100);
+  const std::unique_ptr<sample::SeedOrder> order_ = SeedNodes(100);
   const sample::HistoryPolicy policy_ = {
       .candidates = std::make_shared<sample::HistoryCandidates>(
           order_->Epoch(0), /*num_nodes=*/100),

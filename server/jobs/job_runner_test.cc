@@ -24,7 +24,9 @@ using ::testing::Not;
 
 class ManualClock final : public Clock {
  public:
-  absl::Time Now() const override { return absl::UnixEpoch(); }
+  absl::Time Now() const override {
+    return absl::FromUnixSeconds(1'000'000) + absl::Seconds(seconds);
+  }
   double SteadySeconds() const override { return seconds; }
   double seconds = 0;
 };
@@ -78,15 +80,6 @@ TEST(RetiredSeriesTest, OfManyJobsTheLastOnesStay) {
   EXPECT_EQ(second.use_count(), 2);
 }
 
-class JobObserverManualClock final : public Clock {
- public:
-  absl::Time Now() const override {
-    return absl::FromUnixSeconds(1'000'000) + absl::Seconds(seconds);
-  }
-  double SteadySeconds() const override { return seconds; }
-  double seconds = 100;
-};
-
 class RecordedEvents final : public JobEvents {
  public:
   void OnRunning() override { ++running; }
@@ -115,7 +108,8 @@ job::Progress Training(uint64_t done) {
 }
 
 TEST(JobObserverTest, ProgressIsPassedOnTwiceASecond) {
-  JobObserverManualClock clock;
+  ManualClock clock;
+  clock.seconds = 100;
   RecordedEvents events;
   const auto registry = metrics::NewRegistry();
   JobObserver observer(events, clock, *registry, {.id = "train-1"});
@@ -129,7 +123,8 @@ TEST(JobObserverTest, ProgressIsPassedOnTwiceASecond) {
 }
 
 TEST(JobObserverTest, EverythingElseIsPassedOnAlways) {
-  JobObserverManualClock clock;
+  ManualClock clock;
+  clock.seconds = 100;
   RecordedEvents events;
   const auto registry = metrics::NewRegistry();
   JobObserver observer(events, clock, *registry, {.id = "train-1"});
@@ -150,7 +145,8 @@ TEST(JobObserverTest, EverythingElseIsPassedOnAlways) {
 }
 
 TEST(JobObserverTest, SeriesTellWhenAJobLastGotOnUntilItEnds) {
-  JobObserverManualClock clock;
+  ManualClock clock;
+  clock.seconds = 100;
   RecordedEvents events;
   const auto registry = metrics::NewRegistry();
   const std::string progress =

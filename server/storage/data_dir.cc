@@ -361,16 +361,6 @@ absl::Status Prepare(io::FileSystem& files, const std::string& folder,
   return files.SyncDirectory(folder);
 }
 
-absl::Status RemoveLeftovers(io::FileSystem& files, const std::string& plans) {
-  HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> names,
-                          files.List(plans));
-  for (const std::string& name : names) {
-    if (!absl::EndsWith(name, io::kTemporarySuffix)) continue;
-    HEARTH_RETURN_IF_ERROR(files.RemoveTree(io::JoinPath(plans, name)));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DataDisks>> DataDisks::Open(
@@ -392,7 +382,7 @@ absl::StatusOr<std::unique_ptr<DataDisks>> DataDisks::Open(
         FolderLock lock,
         FolderLock::Take(plans, "folder", "each needs data disks of its own"));
     disks->locks_.push_back(std::move(lock));
-    HEARTH_RETURN_IF_ERROR(RemoveLeftovers(files, plans));
+    HEARTH_RETURN_IF_ERROR(RemoveLeftovers(files, plans).status());
     disks->owned_.push_back(std::make_unique<plan::PlanStore>(
         files, clock, plan::PlanStore::Options{.folder = plans}));
     disks->stores_.push_back(disks->owned_.back().get());

@@ -99,7 +99,7 @@ absl::StatusOr<int> Create(CreateOptions options, Session& session) {
   return kExitDone;
 }
 
-absl::StatusOr<int> List(Session& session) {
+absl::StatusOr<int> ListTokens(Session& session) {
   HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Token> tokens,
                           session.client.ListTokens());
   if (session.output == Output::kJson) {
@@ -170,7 +170,7 @@ void AddTokenCommands(CLI::App& admin, Action* chosen) {
     *chosen = [=](Session& session) { return Create(*options, session); };
   });
   tokens->add_subcommand("list", "All tokens, without secrets")->callback([=] {
-    *chosen = List;
+    *chosen = ListTokens;
   });
   const auto name = std::make_shared<std::string>();
   CLI::App* revoke = tokens->add_subcommand(
@@ -397,7 +397,7 @@ absl::StatusOr<int> Remove(const std::string& name) {
   return kExitDone;
 }
 
-absl::StatusOr<int> ListContextCommands(Session& session) {
+absl::StatusOr<int> ListContexts(Session& session) {
   HEARTH_ASSIGN_OR_RETURN(const client::Contexts contexts,
                           client::ReadContexts(client::ContextsPath()));
   if (session.output == Output::kJson) {
@@ -459,7 +459,7 @@ void AddContextCommands(CLI::App& app, Action* chosen) {
   use->add_option("name", *used, "Name");
   use->callback([=] { *chosen = [=](Session&) { return Use(*used); }; });
   contexts->add_subcommand("list", "All names")->callback([=] {
-    *chosen = ListContextCommands;
+    *chosen = ListContexts;
   });
   const auto removed = std::make_shared<std::string>();
   CLI::App* remove = contexts->add_subcommand("remove", "Forget a name");

@@ -104,7 +104,7 @@ namespace {
 
 constexpr absl::Duration kInterval = absl::Seconds(1);
 // So that a daemon that does not answer is told of soon.
-constexpr absl::Duration kPatience = absl::Seconds(3);
+constexpr absl::Duration kStatusPatience = absl::Seconds(3);
 // More are not followed: a screen has no room for them.
 constexpr size_t kMostFollowed = 64;
 // Progress is stored twice a second: one of the last events tells it.
@@ -279,7 +279,7 @@ absl::StatusOr<int> ShowLive(client::Client& client, JobWatches& watches,
 absl::StatusOr<int> Top(bool once, Session& session) {
   HEARTH_ASSIGN_OR_RETURN(client::ClientOptions options,
                           session.client_options());
-  options.call_timeout = kPatience;
+  options.call_timeout = kStatusPatience;
   options.call_attempts = 1;
   const std::unique_ptr<client::Client> client = client::NewClient(options);
   JobWatches watches(*client);
@@ -308,7 +308,7 @@ namespace {
 using doctor::Finding;
 using doctor::Severity;
 
-constexpr absl::Duration kPatienceDoctorCommand = absl::Seconds(2);
+constexpr absl::Duration kDoctorPatience = absl::Seconds(2);
 
 const char* Word(Severity severity) {
   switch (severity) {
@@ -330,7 +330,7 @@ void Append(std::vector<Finding> more, std::vector<Finding>& findings) {
 absl::StatusOr<doctor::DaemonAnswer> AskDaemon(
     absl::StatusOr<client::ClientOptions> options) {
   HEARTH_RETURN_IF_ERROR(options.status());
-  options->call_timeout = kPatienceDoctorCommand;
+  options->call_timeout = kDoctorPatience;
   options->call_attempts = 1;
   doctor::DaemonAnswer answer;
   answer.asked = Clock::Real().Now();

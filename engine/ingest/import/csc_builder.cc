@@ -27,13 +27,6 @@
 
 namespace hearth::ingest {
 
-/// Calls `visit` with all edges of `edges`, block after block, and advances the
-/// context by 16 bytes an edge. Another thread reads and checks ahead: all
-/// blocks together take up to an eighth of the memory limit.
-absl::Status ForEachEdgeBlock(
-    ImportContext& context, EdgeSource& edges,
-    absl::FunctionRef<absl::Status(const EdgeBlock&)> visit);
-
 namespace {
 
 constexpr int kQueueCapacity = 2;
@@ -71,9 +64,10 @@ struct BlockItem final : pipeline::Item {
   EdgeBlock block;
 };
 
-}  // namespace
-
-absl::Status ForEachEdgeBlock(
+// Calls `visit` with all edges of `edges`, block after block, and advances the
+// context by 16 bytes an edge. Another thread reads and checks ahead: all
+// blocks together take up to an eighth of the memory limit.
+absl::Status ForEachEdgeBlockAhead(
     ImportContext& context, EdgeSource& edges,
     absl::FunctionRef<absl::Status(const EdgeBlock&)> visit) {
   const auto block_edges = static_cast<int64_t>(
@@ -102,8 +96,6 @@ absl::Status ForEachEdgeBlock(
             [](int64_t number) { return std::make_unique<BlockItem>(number); },
             visit_and_advance, {});
 }
-
-namespace {
 
 // Larger pieces are written no faster, but leave the processor's caches.
 constexpr uint64_t kMaxPieceBytes = 1 << 20;
@@ -578,7 +570,7 @@ absl::StatusOr<CscArrays> BuildCsc(ImportContext& context, EdgeSource& edges,
                       num_buckets, quarter);
   context.Begin("checking",
                 static_cast<uint64_t>(num_edges) * 2 * sizeof(int64_t));
-  HEARTH_RETURN_IF_ERROR(ForEachEdgeBlock(
+  HEARTH_RETURN_IF_ERROR(ForEachEdgeBlockAhead(
       context, edges,
       [&](const EdgeBlock& block) { return buckets.Add(block); }));
   HEARTH_RETURN_IF_ERROR(buckets.Finish());

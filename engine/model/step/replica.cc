@@ -78,7 +78,7 @@ namespace {
 // torch.optim's defaults, which are the papers' too.
 constexpr double kBeta1 = 0.9;
 constexpr double kBeta2 = 0.999;
-constexpr double kEpsilonOptimizer = 1e-8;
+constexpr double kAdamEpsilon = 1e-8;
 
 // The part that all methods share: parameters, a count of steps, named state.
 class StatefulOptimizer : public Optimizer {
@@ -143,7 +143,7 @@ class Adam final : public StatefulOptimizer {
         at::full({}, static_cast<float>(step), exp_avg_.front().options()));
     const auto update = decoupled_ ? FusedAdamW : FusedAdam;
     update(parameters(), gradients, exp_avg_, exp_avg_sq_, {}, steps,
-           RateOf(step), kBeta1, kBeta2, weight_decay_, kEpsilonOptimizer,
+           RateOf(step), kBeta1, kBeta2, weight_decay_, kAdamEpsilon,
            /*amsgrad=*/false, /*maximize=*/false, {}, {});
   }
 

@@ -170,7 +170,7 @@ TEST(PassMacroBatchesTest, SeedsInAnotherOrderHaveNone) {
   EXPECT_EQ(macro_batches.Of(1), MacroBatchRange());
 }
 
-constexpr int64_t kNodesDynamicNeighborCache = 400;
+constexpr int64_t kCacheNodes = 400;
 constexpr int kParts = 20;
 constexpr uint64_t kPlenty = uint64_t{1} << 30;
 
@@ -180,11 +180,11 @@ class DynamicNeighborCacheTest : public ::testing::Test {
  protected:
   DynamicNeighborCacheTest() {
     RandomStream random(5, RandomPurpose::kGenerator);
-    for (NodeId node = 0; node < kNodesDynamicNeighborCache; ++node) {
+    for (NodeId node = 0; node < kCacheNodes; ++node) {
       seeds_.push_back(node);
       for (uint64_t left = random.Below(9); left > 0; --left) {
         indices_.push_back(
-            static_cast<int32_t>(random.Below(kNodesDynamicNeighborCache)));
+            static_cast<int32_t>(random.Below(kCacheNodes)));
       }
       indptr_.push_back(static_cast<int64_t>(indices_.size()));
       part_of_.push_back(static_cast<uint16_t>(random.Below(kParts)));
@@ -228,7 +228,7 @@ class DynamicNeighborCacheTest : public ::testing::Test {
   std::set<uint16_t> PartsIn(const sample::BatchLists& lists) const {
     std::set<uint16_t> inside;
     std::set<uint16_t> outside;
-    for (NodeId node = 0; node < kNodesDynamicNeighborCache; ++node) {
+    for (NodeId node = 0; node < kCacheNodes; ++node) {
       const bool found = std::any_of(
           lists.begin(), lists.end(),
           [&](const auto& some) { return some->Find(node).has_value(); });
