@@ -63,8 +63,8 @@ struct QueuedJob {
   /// Whether it trains by a plan, and has not begun.
   bool makes_plan = false;
 
-  /// Facts for sharing passes with others (engine/job/convoy.h); a job without
-  /// a convoy shares with none.
+  /// Facts for sharing passes with others (engine/job/run/shared_pass.h); a job
+  /// without a convoy shares with none.
   job::Boarding boarding = {};
   /// When it came into the queue, untried, on the steady clock.
   double queued_since = 0;

@@ -14,7 +14,7 @@
 namespace hearth::server {
 
 /// Work that all handlers of unary calls do around their own. The role of the
-/// caller was checked before, where the call came in (see access/entrances.h).
+/// caller was checked before, where the call came in (see access/endpoints.h).
 /// Thread-safe.
 class CallGuard {
  public:

@@ -15,7 +15,7 @@ JOBS = 2000
 WARM_JOBS = 500
 JOBS_PER_MEASUREMENT = 100
 GROWTH_BYTES_PER_JOB = 1024
-# As server/jobs/retired_series.h has it.
+# As server/jobs/job_runner.h has it.
 MAX_RETIRED_JOBS = 100
 
 TRAIN = ("train", "--dataset", "planted", "--model", "sage", "--fanouts", "3,3", "--hidden", "8",

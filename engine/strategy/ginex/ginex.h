@@ -44,14 +44,14 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewGinexStrategy(
 absl::StatusOr<MemoryEstimate> EstimateGinexMemory(const GinexOptions& options,
                                                    const MemoryBasis& basis);
 
-/// See superbatch/forecast.h.
+/// See superbatch/superbatch_strategy.h.
 absl::StatusOr<Forecast> ForecastGinex(const GinexOptions& options,
                                        const ForecastContext& context,
                                        const ForecastRequest& request);
 MemoryEstimate EstimateGinexForecastMemory(const GinexOptions& options,
                                            const MemoryBasis& basis);
 
-/// See superbatch/budgets.h.
+/// See superbatch/superbatch_options.h.
 std::vector<BudgetOf<GinexOptions>> GinexBudgets(const GinexOptions& options,
                                                  const MemoryBasis& basis);
 

@@ -53,7 +53,7 @@ absl::StatusOr<Forecast> ForecastOutre(const OutreOptions& options,
 MemoryEstimate EstimateOutreForecastMemory(const OutreOptions& options,
                                            const MemoryBasis& basis);
 
-/// See superbatch/budgets.h.
+/// See superbatch/superbatch_options.h.
 std::vector<BudgetOf<OutreOptions>> OutreBudgets(const OutreOptions& options,
                                                  const MemoryBasis& basis);
 
