@@ -11,7 +11,7 @@ namespace hearth {
 // The parts of one call. Its numbers are guarded by the team's mutex. Parts
 // that any member may do are handed out in order, so that a thread that wakes
 // late finds none left and nobody waits for it.
-struct Team::Round {
+struct ThreadTeam::Round {
   // The number of the part that `member` is to do next, if there is one.
   std::optional<int64_t> Next(int member) {
     if (!begun.empty()) {
@@ -47,14 +47,14 @@ absl::Status FirstError(int64_t parts, const Work& work, const Run& run) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Team>> Team::Create(int threads) {
-  std::unique_ptr<Team> team(new Team());
+absl::StatusOr<std::unique_ptr<ThreadTeam>> ThreadTeam::Create(int threads) {
+  std::unique_ptr<ThreadTeam> team(new ThreadTeam());
   const absl::Status status = team->Start(threads - 1);
   if (!status.ok()) return status;
   return team;
 }
 
-absl::Status Team::Start(int others) {
+absl::Status ThreadTeam::Start(int others) {
   try {
     for (int i = 0; i < others; ++i) {
       others_.emplace_back([this, member = i + 1] { WorkUntilEnded(member); });
@@ -66,7 +66,7 @@ absl::Status Team::Start(int others) {
   return absl::OkStatus();
 }
 
-Team::~Team() {
+ThreadTeam::~ThreadTeam() {
   {
     const absl::MutexLock lock(&mutex_);
     ended_ = true;
@@ -75,7 +75,8 @@ Team::~Team() {
   for (std::thread& thread : others_) thread.join();
 }
 
-void Team::Run(int64_t parts, absl::FunctionRef<void(int64_t part)> work) {
+void ThreadTeam::Run(int64_t parts,
+                     absl::FunctionRef<void(int64_t part)> work) {
   if (others_.empty() || parts <= 1) {
     for (int64_t part = 0; part < parts; ++part) work(part);
     return;
@@ -84,7 +85,7 @@ void Team::Run(int64_t parts, absl::FunctionRef<void(int64_t part)> work) {
   RunRound(round);
 }
 
-void Team::RunRanges(
+void ThreadTeam::RunRanges(
     int64_t count, int64_t part,
     absl::FunctionRef<void(int64_t first, int64_t count)> work) {
   Run((count + part - 1) / part, [&](int64_t number) {
@@ -93,12 +94,12 @@ void Team::RunRanges(
   });
 }
 
-absl::Status Team::TryRun(int64_t parts,
-                          absl::FunctionRef<absl::Status(int64_t part)> work) {
+absl::Status ThreadTeam::TryRun(
+    int64_t parts, absl::FunctionRef<absl::Status(int64_t part)> work) {
   return FirstError(parts, work, [&](const auto& part) { Run(parts, part); });
 }
 
-absl::Status Team::RunMembers(
+absl::Status ThreadTeam::RunMembers(
     absl::FunctionRef<absl::Status(int member)> work) {
   return FirstError(size(), work, [&](const auto& part) {
     Round round = {
@@ -107,7 +108,7 @@ absl::Status Team::RunMembers(
   });
 }
 
-void Team::RunRound(Round& round) {
+void ThreadTeam::RunRound(Round& round) {
   const absl::MutexLock lock(&mutex_);
   round_ = &round;
   changed_.SignalAll();
@@ -116,7 +117,7 @@ void Team::RunRound(Round& round) {
   round_ = nullptr;
 }
 
-void Team::WorkUntilEnded(int member) {
+void ThreadTeam::WorkUntilEnded(int member) {
   const absl::MutexLock lock(&mutex_);
   while (!ended_) {
     DoParts(member);
@@ -124,7 +125,7 @@ void Team::WorkUntilEnded(int member) {
   }
 }
 
-void Team::DoParts(int member) {
+void ThreadTeam::DoParts(int member) {
   while (round_ != nullptr) {
     Round& round = *round_;
     const std::optional<int64_t> part = round.Next(member);

@@ -18,16 +18,16 @@ namespace hearth {
 /// owner, which is member 0, and size() - 1 others. Single-owner. What a member
 /// wrote is seen once the call that it worked in has returned.
 /// REQUIRES: no exception leaves the work.
-class Team {
+class ThreadTeam {
  public:
   /// With so many threads, the owner's included, at least one.
   /// RESOURCE_EXHAUSTED if the system gives no thread.
-  static absl::StatusOr<std::unique_ptr<Team>> Create(int threads);
+  static absl::StatusOr<std::unique_ptr<ThreadTeam>> Create(int threads);
 
-  Team(const Team&) = delete;
-  Team& operator=(const Team&) = delete;
+  ThreadTeam(const ThreadTeam&) = delete;
+  ThreadTeam& operator=(const ThreadTeam&) = delete;
   /// Ends and joins the other threads.
-  ~Team();
+  ~ThreadTeam();
 
   int size() const { return static_cast<int>(others_.size()) + 1; }
 
@@ -57,7 +57,7 @@ class Team {
  private:
   struct Round;
 
-  Team() = default;
+  ThreadTeam() = default;
 
   absl::Status Start(int others);
   void WorkUntilEnded(int member) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -17,12 +17,12 @@
 namespace hearth {
 namespace {
 
-class TeamTest : public ::testing::TestWithParam<int> {
+class ThreadTeamTest : public ::testing::TestWithParam<int> {
  protected:
-  const std::unique_ptr<Team> team_ = *Team::Create(GetParam());
+  const std::unique_ptr<ThreadTeam> team_ = *ThreadTeam::Create(GetParam());
 };
 
-TEST_P(TeamTest, EachPartIsDoneOnceAndSeen) {
+TEST_P(ThreadTeamTest, EachPartIsDoneOnceAndSeen) {
   for (int round = 0; round < 200; ++round) {
     for (const int64_t parts : {0, 1, 2, 3, 17}) {
       // Not atomic: a part that two threads did is a race.
@@ -35,7 +35,7 @@ TEST_P(TeamTest, EachPartIsDoneOnceAndSeen) {
   }
 }
 
-TEST_P(TeamTest, RangesCoverAllNumbers) {
+TEST_P(ThreadTeamTest, RangesCoverAllNumbers) {
   for (const int64_t count : {0, 1, 9, 10, 11, 100}) {
     std::vector<int> done(static_cast<size_t>(count));
     team_->RunRanges(count, 10, [&](int64_t first, int64_t numbers) {
@@ -46,7 +46,7 @@ TEST_P(TeamTest, RangesCoverAllNumbers) {
   }
 }
 
-TEST_P(TeamTest, TheErrorOfTheLowestPartIsTold) {
+TEST_P(ThreadTeamTest, TheErrorOfTheLowestPartIsTold) {
   std::atomic<int> done = 0;
   const absl::Status status = team_->TryRun(9, [&](int64_t part) {
     ++done;
@@ -59,7 +59,7 @@ TEST_P(TeamTest, TheErrorOfTheLowestPartIsTold) {
 }
 
 // Nobody passes before all of its threads are there.
-TEST_P(TeamTest, AllThreadsWork) {
+TEST_P(ThreadTeamTest, AllThreadsWork) {
   absl::Mutex mutex;
   std::set<std::thread::id> threads;
   std::latch all_there(GetParam());
@@ -74,7 +74,7 @@ TEST_P(TeamTest, AllThreadsWork) {
   EXPECT_EQ(threads.count(std::this_thread::get_id()), 1u);
 }
 
-TEST_P(TeamTest, EachMemberDoesItsPartInEveryRound) {
+TEST_P(ThreadTeamTest, EachMemberDoesItsPartInEveryRound) {
   std::vector<int> calls(team_->size());
   for (int round = 0; round < 200; ++round) {
     EXPECT_TRUE(team_
@@ -89,7 +89,7 @@ TEST_P(TeamTest, EachMemberDoesItsPartInEveryRound) {
   EXPECT_EQ(calls, std::vector<int>(GetParam(), 200));
 }
 
-TEST_P(TeamTest, MembersWorkAtTheSameTimeAndKeepTheirThreads) {
+TEST_P(ThreadTeamTest, MembersWorkAtTheSameTimeAndKeepTheirThreads) {
   std::vector<std::thread::id> threads(GetParam());
   for (int round = 0; round < 3; ++round) {
     // Nobody passes before all are there.
@@ -109,7 +109,7 @@ TEST_P(TeamTest, MembersWorkAtTheSameTimeAndKeepTheirThreads) {
   EXPECT_EQ(threads[0], std::this_thread::get_id());
 }
 
-TEST_P(TeamTest, AnErrorWaitsForTheOthersAndIsForgottenAfterwards) {
+TEST_P(ThreadTeamTest, AnErrorWaitsForTheOthersAndIsForgottenAfterwards) {
   std::atomic<int> done = 0;
   const absl::Status status = team_->RunMembers([&](int member) {
     ++done;
@@ -122,10 +122,10 @@ TEST_P(TeamTest, AnErrorWaitsForTheOthersAndIsForgottenAfterwards) {
   EXPECT_TRUE(team_->RunMembers([](int) { return absl::OkStatus(); }).ok());
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, TeamTest, ::testing::Values(1, 2, 3, 8));
+INSTANTIATE_TEST_SUITE_P(Sizes, ThreadTeamTest, ::testing::Values(1, 2, 3, 8));
 
 TEST(TeamEndTest, EndsWithoutWork) {
-  for (int i = 0; i < 100; ++i) (void)*Team::Create(4);
+  for (int i = 0; i < 100; ++i) (void)*ThreadTeam::Create(4);
 }
 
 }  // namespace

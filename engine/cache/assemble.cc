@@ -57,7 +57,7 @@ void ScatterRows(const StoredRows& rows, absl::Span<const int32_t> positions,
                        static_cast<int64_t>(positions.size()), out);
 }
 
-void ScatterRows(Team& team, const StoredRows& rows,
+void ScatterRows(ThreadTeam& team, const StoredRows& rows,
                  absl::Span<const int64_t> slots,
                  absl::Span<const int32_t> positions, float* out) {
   team.RunRanges(std::ssize(positions), kRowsPerPart,
@@ -67,7 +67,7 @@ void ScatterRows(Team& team, const StoredRows& rows,
                  });
 }
 
-void ScatterRows(Team& team, const StoredRows& rows,
+void ScatterRows(ThreadTeam& team, const StoredRows& rows,
                  absl::Span<const int32_t> positions, float* out) {
   const store::RowFormat format = {.dim = rows.dim, .dtype = rows.dtype};
   team.RunRanges(std::ssize(positions), kRowsPerPart,

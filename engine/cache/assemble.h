@@ -44,10 +44,10 @@ void ScatterRows(const StoredRows& rows, absl::Span<const int32_t> positions,
                  float* out);
 
 /// The same two by a team, kRowsPerPart at a time.
-void ScatterRows(Team& team, const StoredRows& rows,
+void ScatterRows(ThreadTeam& team, const StoredRows& rows,
                  absl::Span<const int64_t> slots,
                  absl::Span<const int32_t> positions, float* out);
-void ScatterRows(Team& team, const StoredRows& rows,
+void ScatterRows(ThreadTeam& team, const StoredRows& rows,
                  absl::Span<const int32_t> positions, float* out);
 
 /// Brings the feature rows of `nodes` together: out[i] = row nodes[i], widened

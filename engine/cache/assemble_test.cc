@@ -119,7 +119,7 @@ TEST(ScatterRowsTest, ATeamPutsRowsWhereOneThreadDoes) {
   std::vector<float> expected(2 * kRows);
   std::vector<float> out(2 * kRows);
   for (const int threads : {1, 3}) {
-    const auto team = *Team::Create(threads);
+    const auto team = *ThreadTeam::Create(threads);
     ScatterRows(rows, slots, positions, expected.data());
     ScatterRows(*team, rows, slots, positions, out.data());
     EXPECT_EQ(out, expected);

@@ -62,7 +62,7 @@ void DirectCache::Replace(absl::Span<const NodeId> in,
   }
 }
 
-void DirectCache::Scatter(Team& team, absl::Span<const int64_t> slots,
+void DirectCache::Scatter(ThreadTeam& team, absl::Span<const int64_t> slots,
                           absl::Span<const int32_t> positions,
                           float* out) const {
   ScatterRows(

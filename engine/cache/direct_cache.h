@@ -62,7 +62,7 @@ class DirectCache {
 
   /// Row positions[i] of `out`, which is [.., dim], = the row in slots[i],
   /// widened to float32, by a team. REQUIRES: as many slots as positions.
-  void Scatter(Team& team, absl::Span<const int64_t> slots,
+  void Scatter(ThreadTeam& team, absl::Span<const int64_t> slots,
                absl::Span<const int32_t> positions, float* out) const;
 
  private:

@@ -63,7 +63,7 @@ TEST(DirectCacheTest, ReplacesRowsBySlot) {
 }
 
 TEST(DirectCacheTest, ScattersInAnyOrder) {
-  const auto team = *Team::Create(2);
+  const auto team = *ThreadTeam::Create(2);
   auto made = *DirectCache::Make(10, 3, kFloats);
   DirectCache cache = std::move(made);
   Put(cache, 0, {1, 2, 3});
@@ -75,7 +75,7 @@ TEST(DirectCacheTest, ScattersInAnyOrder) {
 }
 
 TEST(DirectCacheTest, WidensWhatIsStored) {
-  const auto team = *Team::Create(2);
+  const auto team = *ThreadTeam::Create(2);
   constexpr store::RowFormat kHalves = {.dim = 2,
                                         .dtype = store::DType::kFloat16};
   auto cache = *DirectCache::Make(4, 1, kHalves);
@@ -93,7 +93,7 @@ TEST(DirectCacheTest, WidensWhatIsStored) {
 }
 
 TEST(DirectCacheTest, WithoutSlotsNothingIsInside) {
-  const auto team = *Team::Create(2);
+  const auto team = *ThreadTeam::Create(2);
   const auto cache = *DirectCache::Make(1 << 20, 0, kFloats);
   EXPECT_EQ(cache.Find(77), DirectCache::kAbsent);
   cache.Prefetch(77);

@@ -28,10 +28,10 @@ namespace hearth::strategy {
 
 /// A GPU cache that lies in host memory, and whose work the CPU does: what
 /// tests compare a GPU with.
-struct GpuTwin {};
+struct EmulatedGpu {};
 
 /// Where strategies keep the rows of a GPU cache; nowhere without a GPU.
-using Gpu = std::variant<std::monostate, GpuTwin, cuda::Device>;
+using Gpu = std::variant<std::monostate, EmulatedGpu, cuda::Device>;
 
 /// Resources that strategies share with the daemon; all outlive them.
 struct StrategyResources {

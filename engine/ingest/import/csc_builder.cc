@@ -459,8 +459,8 @@ class Sorter {
 
 template <typename Id, typename End>
 absl::Status SortAs(Sorting& sorting) {
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<Team> team,
-                          Team::Create(kSorters));
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ThreadTeam> team,
+                          ThreadTeam::Create(kSorters));
   return team->RunMembers([&](int) { return Sorter<Id, End>(sorting).Run(); });
 }
 

@@ -83,7 +83,7 @@ TEST(GradientSumTest, TheOrderMatters) {
 
 TEST(GradientSumTest, PartsAreIndependent) {
   constexpr int kMembers = 4;
-  const auto team = Team::Create(kMembers);
+  const auto team = ThreadTeam::Create(kMembers);
   ASSERT_TRUE(team.ok()) << team.status();
   for (const size_t size : {3, 40, 100000}) {
     Arrays arrays = MakeArrays(kMembers, size);

@@ -302,8 +302,8 @@ class ParallelStep final : public train::TrainStep {
         trainers_(static_cast<size_t>(shape.trainers)) {}
 
   absl::Status Open() {
-    HEARTH_ASSIGN_OR_RETURN(team_,
-                            Team::Create(static_cast<int>(trainers_.size())));
+    HEARTH_ASSIGN_OR_RETURN(
+        team_, ThreadTeam::Create(static_cast<int>(trainers_.size())));
     return absl::OkStatus();
   }
 
@@ -444,7 +444,7 @@ class ParallelStep final : public train::TrainStep {
   const train::TrainOptions options_;
   const train::ModelShape shape_;
   std::vector<std::unique_ptr<Trainer>> trainers_;
-  std::unique_ptr<Team> team_;
+  std::unique_ptr<ThreadTeam> team_;
   // The trainers' flat arrays, in the order of their ranks.
   std::vector<absl::Span<float>> flats_;
   // The outcome of the last steps of the optimizers.

@@ -198,8 +198,8 @@ class AddressableStrategy final : public Strategy {
                    std::stop_token stop, PassReport& report) override {
     const std::vector<store::NodeId> seeds = pass.order->Epoch(pass.epoch_key);
     report = {};
-    HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<Team> assemblers,
-                            Team::Create(options_.extractors));
+    HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ThreadTeam> assemblers,
+                            ThreadTeam::Create(options_.extractors));
     if (residency_ == store::Residency::kMemory) {
       report.bytes_read = 0;
       report.read_ops = 0;
@@ -229,7 +229,7 @@ class AddressableStrategy final : public Strategy {
   }
 
  private:
-  pipeline::Stage AssembleStage(const Pass& pass, Team& assemblers) {
+  pipeline::Stage AssembleStage(const Pass& pass, ThreadTeam& assemblers) {
     return {.name = "assemble",
             .queue_capacity = QueueCapacity(pass, kAssembledWaiting),
             .work = [this, on_gpu = pass.rows_on_gpu && pinned_ != nullptr,
@@ -246,7 +246,7 @@ class AddressableStrategy final : public Strategy {
     return absl::OkStatus();
   }
 
-  absl::Status Assemble(SampledBatch& batch, Team& assemblers) {
+  absl::Status Assemble(SampledBatch& batch, ThreadTeam& assemblers) {
     const int64_t dim = features_->dim();
     HEARTH_ASSIGN_OR_RETURN(float* const inputs,
                             batch.TakeInputs(dim, buffers_));

@@ -38,14 +38,14 @@ constexpr DiskgnnOptions kSome = {.cpu_cache_bytes = 20 * 148,
                                   .disk_limit_bytes = 400'000,
                                   .io_depth = 4};
 
-enum class Where { kTwin, kAtOnce, kWhenWaitedFor };
+enum class Where { kEmulated, kAtOnce, kWhenWaitedFor };
 
 class DiskgnnGpuTest : public DiskgnnTest,
                        public ::testing::WithParamInterface<Where> {
  protected:
   DiskgnnGpuTest() {
-    if (GetParam() == Where::kTwin) {
-      gpu_ = GpuTwin{};
+    if (GetParam() == Where::kEmulated) {
+      gpu_ = EmulatedGpu{};
       return;
     }
     fake_ = std::make_unique<FakeCuda>(GetParam() == Where::kAtOnce
@@ -122,12 +122,13 @@ TEST_P(DiskgnnGpuTest, DamageOfTheCacheIsHealedAtOnce) {
 }
 
 std::string NameOf(const ::testing::TestParamInfo<Where>& info) {
-  constexpr const char* kNames[] = {"Twin", "FakeAtOnce", "FakeWhenWaitedFor"};
+  constexpr const char* kNames[] = {"Emulated", "FakeAtOnce",
+                                    "FakeWhenWaitedFor"};
   return kNames[static_cast<int>(info.param)];
 }
 
 INSTANTIATE_TEST_SUITE_P(Where, DiskgnnGpuTest,
-                         ::testing::Values(Where::kTwin, Where::kAtOnce,
+                         ::testing::Values(Where::kEmulated, Where::kAtOnce,
                                            Where::kWhenWaitedFor),
                          NameOf);
 
@@ -160,7 +161,7 @@ class DiskgnnOnFakeTest : public DiskgnnTest {
 
 TEST_F(DiskgnnOnFakeTest, ThePlanIsThatOfTheTwin) {
   ASSERT_EQ(Prepare(*Make(kSome)), absl::OkStatus());
-  gpu_ = GpuTwin{};
+  gpu_ = EmulatedGpu{};
   const auto twin = Make(kSome);
   ASSERT_EQ(Prepare(*twin), absl::OkStatus());
   EXPECT_THAT(log_, HasSubstr("reused"));

@@ -73,7 +73,7 @@ absl::StatusOr<std::unique_ptr<DiskgnnPass>> DiskgnnPass::Make(
 
 absl::Status DiskgnnPass::MakeThreads() {
   const PreparedPlan& plan = context_.plan;
-  HEARTH_ASSIGN_OR_RETURN(assemblers_, Team::Create(context_.loaders));
+  HEARTH_ASSIGN_OR_RETURN(assemblers_, ThreadTeam::Create(context_.loaders));
   graph_loaders_.resize(static_cast<size_t>(context_.loaders));
   feature_loaders_.resize(graph_loaders_.size());
   for (GraphLoader& loader : graph_loaders_) {

@@ -126,7 +126,7 @@ class DiskgnnPass {
   const int64_t first_;
   std::vector<GraphLoader> graph_loaders_;
   std::vector<FeatureLoader> feature_loaders_;
-  std::unique_ptr<Team> assemblers_;
+  std::unique_ptr<ThreadTeam> assemblers_;
   std::stop_source abandon_;
 };
 

@@ -165,7 +165,7 @@ class Epoch {
         reinterpret_cast<float*>(rows_.data()));
   }
 
-  const std::unique_ptr<Team> team_ = *Team::Create(1);
+  const std::unique_ptr<ThreadTeam> team_ = *ThreadTeam::Create(1);
   std::unique_ptr<store::Dataset> dataset_;
   std::optional<store::Labels> labels_;
   std::optional<store::StoredFeatures> features_;

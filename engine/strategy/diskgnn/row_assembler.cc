@@ -39,7 +39,7 @@ class CpuRowAssembler final : public RowAssembler {
                   io::AlignedMemory cpu)
       : format_(format), gpu_(std::move(gpu)), cpu_(std::move(cpu)) {}
 
-  absl::Status Assemble(const LoadedRows& batch, Team& team,
+  absl::Status Assemble(const LoadedRows& batch, ThreadTeam& team,
                         float* out) override {
     const AddressTable& table = batch.table;
     for (const auto& [level, rows] :
@@ -115,7 +115,7 @@ class CudaRowAssembler final : public RowAssembler {
 
   absl::Status Load(const LevelImages& images, const std::stop_token& stop);
 
-  absl::Status Assemble(const LoadedRows& batch, Team& team,
+  absl::Status Assemble(const LoadedRows& batch, ThreadTeam& team,
                         float* out) override;
   absl::StatusOr<std::unique_ptr<const train::DeviceRows>> AssembleOnDevice(
       const LoadedRows& batch) override;
@@ -177,8 +177,8 @@ absl::Status CudaRowAssembler::LoadGpuCache(const LevelImages& images,
       stop);
 }
 
-absl::Status CudaRowAssembler::Assemble(const LoadedRows& batch, Team& /*team*/,
-                                        float* out) {
+absl::Status CudaRowAssembler::Assemble(const LoadedRows& batch,
+                                        ThreadTeam& /*team*/, float* out) {
   if (RowBytes(batch) == 0) return absl::OkStatus();
   const absl::StatusOr<Room> room = Queue(batch);
   absl::Status status = room.status();

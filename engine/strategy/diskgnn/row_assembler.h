@@ -40,7 +40,7 @@ class RowAssembler {
   /// Widens all rows of a batch to where they belong in `out`, [rows of the
   /// batch, dim] float32 in host memory; done when it returns. The team shares
   /// the work of processors. INTERNAL or RESOURCE_EXHAUSTED, of a device.
-  virtual absl::Status Assemble(const LoadedRows& batch, Team& team,
+  virtual absl::Status Assemble(const LoadedRows& batch, ThreadTeam& team,
                                 float* out) = 0;
 
   /// The same, but the rows stay on the device where they were brought

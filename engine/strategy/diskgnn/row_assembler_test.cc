@@ -140,7 +140,7 @@ class AssemblerWorld {
     return absl::OkStatus();
   }
 
-  Team& team() const { return *team_; }
+  ThreadTeam& team() const { return *team_; }
   io::FaultyFileSystem& files() { return files_; }
   PackedLayout& layout() { return layout_; }
 
@@ -185,7 +185,7 @@ class AssemblerWorld {
 
   const io::ScratchDirectory scratch_;
   io::FaultyFileSystem files_{io::FileSystem::Posix()};
-  const std::unique_ptr<Team> team_ = *Team::Create(2);
+  const std::unique_ptr<ThreadTeam> team_ = *ThreadTeam::Create(2);
   const int64_t dim_;
   const std::vector<uint16_t> gpu_;
   const std::vector<uint16_t> cpu_;

@@ -39,14 +39,14 @@ GidsOptions Some() {
           .io_depth = 8};
 }
 
-enum class Where { kTwin, kAtOnce, kWhenWaitedFor };
+enum class Where { kEmulated, kAtOnce, kWhenWaitedFor };
 
 class GidsGpuTest : public GidsTest,
                     public ::testing::WithParamInterface<Where> {
  protected:
   GidsGpuTest() {
-    if (GetParam() == Where::kTwin) {
-      gpu_ = GpuTwin{};
+    if (GetParam() == Where::kEmulated) {
+      gpu_ = EmulatedGpu{};
       return;
     }
     fake_ = std::make_unique<FakeCuda>(GetParam() == Where::kAtOnce
@@ -102,12 +102,13 @@ TEST_P(GidsGpuTest, LessThanALineKeepsNone) {
 }
 
 std::string NameOf(const ::testing::TestParamInfo<Where>& info) {
-  constexpr const char* kNames[] = {"Twin", "FakeAtOnce", "FakeWhenWaitedFor"};
+  constexpr const char* kNames[] = {"Emulated", "FakeAtOnce",
+                                    "FakeWhenWaitedFor"};
   return kNames[static_cast<int>(info.param)];
 }
 
 INSTANTIATE_TEST_SUITE_P(Where, GidsGpuTest,
-                         ::testing::Values(Where::kTwin, Where::kAtOnce,
+                         ::testing::Values(Where::kEmulated, Where::kAtOnce,
                                            Where::kWhenWaitedFor),
                          NameOf);
 
@@ -243,7 +244,7 @@ TEST_F(GidsOnFakeTest, LinesOnTheGpuAreNoneOfTheHosts) {
 
 TEST_F(GidsTest, LinesForWhichThereIsNoPlaceAreRefused) {
   EXPECT_TRUE(absl::IsFailedPrecondition(New(Some()).status()));
-  gpu_ = GpuTwin{};
+  gpu_ = EmulatedGpu{};
   GidsOptions both = Some();
   both.window_cache_bytes = kRowBytes;
   EXPECT_TRUE(absl::IsInvalidArgument(New(both).status()));

@@ -209,8 +209,8 @@ class Striping {
     std::atomic<uint64_t> done = 0;
     absl::Mutex mutex;
     absl::Status first_error;
-    HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<Team> team,
-                            Team::Create(static_cast<int>(disks.size())));
+    HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ThreadTeam> team,
+                            ThreadTeam::Create(static_cast<int>(disks.size())));
     const absl::Status status = team->RunMembers([&](int member) {
       const auto progress = [&](uint64_t bytes) {
         const uint64_t so_far = done += bytes;

@@ -90,7 +90,8 @@ class GnndriveStrategy final : public Strategy {
                               : cache::ClaimTurns::Order::kByNumber,
                           pass.first_batch * pass.shards);
     HEARTH_RETURN_IF_ERROR(StartExtractors(extraction));
-    HEARTH_ASSIGN_OR_RETURN(extraction.assemblers, Team::Create(extractors_));
+    HEARTH_ASSIGN_OR_RETURN(extraction.assemblers,
+                            ThreadTeam::Create(extractors_));
     std::vector<pipeline::Stage> stages =
         SampleStages(pass, seeds, topology_.With(labels_),
                      {.threads = pipeline_options_.samplers,
@@ -119,7 +120,7 @@ class GnndriveStrategy final : public Strategy {
     cache::ClaimTurns turns;
     std::stop_source stop;
     std::vector<std::unique_ptr<Extractor>> extractors;
-    std::unique_ptr<Team> assemblers;
+    std::unique_ptr<ThreadTeam> assemblers;
   };
 
   // Step 1.

@@ -87,7 +87,8 @@ void CountBatch(const ExecutedBatch& batch, PassReport& report) {
 }  // namespace
 
 Executor::Executor(const ExecutorContext& context, const Superbatch& superbatch,
-                   cache::DirectCache rows, std::unique_ptr<Team> assemblers)
+                   cache::DirectCache rows,
+                   std::unique_ptr<ThreadTeam> assemblers)
     : context_(context),
       superbatch_(superbatch),
       rows_(std::move(rows)),
@@ -101,8 +102,8 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Make(
       cache::DirectCache rows,
       cache::DirectCache::Make(context.data.topology.num_nodes(),
                                context.capacity, context.data.row_format()));
-  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<Team> assemblers,
-                          Team::Create(context.extractors));
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<ThreadTeam> assemblers,
+                          ThreadTeam::Create(context.extractors));
   std::unique_ptr<Executor> executor(new Executor(
       context, superbatch, std::move(rows), std::move(assemblers)));
   HEARTH_ASSIGN_OR_RETURN(

@@ -103,7 +103,7 @@ class Executor {
 
  private:
   Executor(const ExecutorContext& context, const Superbatch& superbatch,
-           cache::DirectCache rows, std::unique_ptr<Team> assemblers);
+           cache::DirectCache rows, std::unique_ptr<ThreadTeam> assemblers);
 
   absl::Status Fill(std::stop_token stop, PassReport& report);
   pipeline::Stage LoadStage();
@@ -122,7 +122,7 @@ class Executor {
   std::unique_ptr<ChangesetFileReader> plan_;
   // Its table belongs to the locating stage, its rows to the assembling one.
   cache::DirectCache rows_;
-  const std::unique_ptr<Team> assemblers_;
+  const std::unique_ptr<ThreadTeam> assemblers_;
   std::stop_source abandon_;
   // By slot: whether the row was read to fill the cache and not needed yet.
   std::vector<bool> unused_;

@@ -356,7 +356,7 @@ class Packer {
                    io::JoinPath(context.options.folder, kDiskRowsFile)) {}
 
   absl::Status Pack() {
-    HEARTH_ASSIGN_OR_RETURN(team_, Team::Create(memory_.workers));
+    HEARTH_ASSIGN_OR_RETURN(team_, ThreadTeam::Create(memory_.workers));
     HEARTH_ASSIGN_OR_RETURN(packs_, context_.files.CreateUncached(
                                         pack_files_.Temporary(kPacksFile)));
     HEARTH_RETURN_IF_ERROR(packs_->Allocate(layout_.packs_bytes()));
@@ -511,7 +511,7 @@ class Packer {
   PackFiles& pack_files_;
   PackedLayout& layout_;
   io::ScratchFile disk_rows_;
-  std::unique_ptr<Team> team_;
+  std::unique_ptr<ThreadTeam> team_;
   std::unique_ptr<io::WritableFile> packs_;
   PackHeads heads_;
 };

@@ -217,8 +217,8 @@ bool SameCounts(const LevelCounts& a, const LevelCounts& b) {
 
 class HeadWriter {
  public:
-  HeadWriter(const PackContext& context, Team& team, io::WritableFile& packs,
-             PackedLayout& layout)
+  HeadWriter(const PackContext& context, ThreadTeam& team,
+             io::WritableFile& packs, PackedLayout& layout)
       : context_(context), team_(team), packs_(packs), layout_(layout) {}
 
   absl::StatusOr<PackHeads> Write(const DispatchOptions& dispatch) {
@@ -329,7 +329,7 @@ class HeadWriter {
   }
 
   const PackContext& context_;
-  Team& team_;
+  ThreadTeam& team_;
   io::WritableFile& packs_;
   PackedLayout& layout_;
   PackHeads heads_;
@@ -344,7 +344,8 @@ class HeadWriter {
 
 absl::StatusOr<PackHeads> WritePackHeads(const PackContext& context,
                                          const DispatchOptions& dispatch,
-                                         Team& team, io::WritableFile& packs,
+                                         ThreadTeam& team,
+                                         io::WritableFile& packs,
                                          PackedLayout& layout) {
   return HeadWriter(context, team, packs, layout).Write(dispatch);
 }

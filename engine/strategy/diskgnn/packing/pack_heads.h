@@ -145,7 +145,8 @@ struct PackHeads {
 /// FAILED_PRECONDITION if a batch is not what was measured.
 absl::StatusOr<PackHeads> WritePackHeads(const PackContext& context,
                                          const DispatchOptions& dispatch,
-                                         Team& team, io::WritableFile& packs,
+                                         ThreadTeam& team,
+                                         io::WritableFile& packs,
                                          PackedLayout& layout);
 
 }  // namespace hearth::strategy
