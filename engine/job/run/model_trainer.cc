@@ -23,6 +23,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "engine/base/byte_size.h"
+#include "engine/base/process.h"
 #include "engine/base/sha256.h"
 #include "engine/base/status.h"
 #include "engine/job/checkpoint/export_model.h"
@@ -424,6 +425,8 @@ absl::Status Member::WriteState() {
   }
   HEARTH_RETURN_IF_ERROR(job::WriteCheckpoint(
       parts_.environment.files, parts_.options.directory, state_));
+  // The bound counts what was saved, or the next step's memory.
+  ReleaseFreePages();
   parts_.observer.OnDurable();
   return absl::OkStatus();
 }

@@ -30,14 +30,17 @@ RelationRowCounts CountRows(const RelationSchema& schema,
 
 /// The tensors of a layer whose relations have `rows` and matrices of at most
 /// `matrix` bytes each: each relation gathers sources, multiplies them by its
-/// matrix and sums along edges, or sums first, and is added to the others.
-/// Without parameters.
+/// matrix and sums along edges, or, if it `may_sum_first`, sums first, and is
+/// added to the others. Without parameters.
 LayerMemory RelationTensors(const LayerPlace& place,
                             const RelationRowCounts& rows,
-                            const BlockSize& block, Bytes matrix);
+                            const BlockSize& block, Bytes matrix,
+                            bool may_sum_first = true);
 
-/// Memory of a linear layer for `rows` rows, with a copy of its input.
-LayerMemory LinearMemory(int64_t in, int64_t out, uint64_t rows);
+/// Memory of a linear layer for `rows` rows, with a copy of its input, which
+/// `needs_gradient` or is the batch's.
+LayerMemory LinearMemory(int64_t in, int64_t out, uint64_t rows,
+                         bool needs_gradient);
 
 // The tensors of one layer, with S sources and D destinations, of which the
 // relations together have S' and D', or E' of each relation's larger end, and
@@ -51,13 +54,15 @@ LayerMemory LinearMemory(int64_t in, int64_t out, uint64_t rows);
 // Besides, forward, while one relation's sums come:
 //   d x I, s x O, d x O
 // Besides, backward:
-//   2 D x O  gradient of the output, before and after the activation, or rows
-//            of one type, whose sum is the gradient of a bias
-//   d x O, s x O, d x I    of one relation
-// and where the input needs a gradient, in all but the first layer
-//   s x I    gradient of what a relation gathered: as it comes, what the
-//            relation saved goes
-//   S x I    gradient of the input
+//   D x O    gradient of the output
+// and one of these at a time:
+//   D x O    the same before the activation, or rows of one type, whose sum is
+//            the gradient of a bias; beside the next but one
+//   d x O, s x O, d x I    of one relation, and where the input needs a
+//            gradient, in all but the first layer,
+//   s x I    gradient of what it gathered: as it comes, what the relation
+//            saved goes
+//   S x I    gradient of the input, once all relations have theirs
 
 namespace {
 
@@ -101,9 +106,11 @@ RelationRowCounts CountRows(const RelationSchema& schema,
 
 LayerMemory RelationTensors(const LayerPlace& place,
                             const RelationRowCounts& rows,
-                            const BlockSize& block, Bytes matrix) {
+                            const BlockSize& block, Bytes matrix,
+                            bool may_sum_first) {
   const Bytes output = MatrixBytes(block.destinations, place.out);
-  const Bytes sums = MatrixBytes(rows.most_destinations, place.in);
+  const Bytes sums =
+      may_sum_first ? MatrixBytes(rows.most_destinations, place.in) : 0;
   const Bytes of_relation =
       MatrixBytes(rows.most_sources + rows.most_destinations, place.out);
   LayerMemory memory = {
@@ -111,24 +118,29 @@ LayerMemory RelationTensors(const LayerPlace& place,
                kNodeBytes *
                    (Bytes{block.sources} + rows.sources + rows.destinations),
       .saved = MatrixBytes(rows.larger_ends, place.in) + output,
-      .forward = sums + of_relation + ProductBytes(matrix),
-      .backward = 2 * output + sums + of_relation +
-                  GradientBytes(matrix, std::max(rows.most_sources,
-                                                 rows.most_destinations))};
+      .forward = sums + of_relation + ProductBytes(matrix)};
+  Bytes relation = sums + of_relation +
+                   GradientBytes(matrix, std::max(rows.most_sources,
+                                                  rows.most_destinations));
+  Bytes others = output;
   if (!place.first) {
-    memory.backward += MatrixBytes(rows.most_sources + block.sources, place.in);
+    relation += MatrixBytes(rows.most_sources, place.in);
+    others += MatrixBytes(block.sources, place.in);
   }
+  memory.backward = output + std::max(relation, others);
   return memory;
 }
 
-LayerMemory LinearMemory(int64_t in, int64_t out, uint64_t rows) {
+LayerMemory LinearMemory(int64_t in, int64_t out, uint64_t rows,
+                         bool needs_gradient) {
   const Bytes parameters = LinearBytes(in, out);
   const Bytes output = MatrixBytes(rows, out);
+  const Bytes input_gradient = needs_gradient ? MatrixBytes(rows, in) : 0;
   return {.parameters = parameters,
           .saved = MatrixBytes(rows, in) + output,
           .forward = output + ProductBytes(parameters),
-          .backward = 2 * output + MatrixBytes(rows, in) +
-                      GradientBytes(parameters, rows)};
+          .backward =
+              2 * output + input_gradient + GradientBytes(parameters, rows)};
 }
 
 /// Base of rsage and rgat, the RGNN of MLPerf and IGBH: layers of PyG's
@@ -158,6 +170,9 @@ class HeteroKind : public ModelKind {
 
   /// Bytes of the convolution's parameters, exactly.
   virtual Bytes RelationParameterBytes(const RelationPlace& place) const = 0;
+
+  /// Whether relations may sum rows before they multiply them.
+  virtual bool may_sum_first() const = 0;
 
   /// Memory that a layer of so many relations takes beside RelationTensors.
   virtual LayerMemory MoreMemory(const LayerPlace& /*place*/,
@@ -194,13 +209,15 @@ LayerMemory HeteroKind::Memory(const LayerPlace& place,
     largest = std::max(largest, bytes);
   }
   const RelationRowCounts rows = CountRows(schema_, live, block);
-  return parameters + RelationTensors(place, rows, block, largest) +
+  return parameters +
+         RelationTensors(place, rows, block, largest, may_sum_first()) +
          MoreMemory(place, rows, block, live.size());
 }
 
 LayerMemory HeteroKind::EndsMemory(uint64_t /*num_inputs*/,
                                    uint64_t num_seeds) const {
-  return LinearMemory(hidden(), label_width_, num_seeds);
+  return LinearMemory(hidden(), label_width_, num_seeds,
+                      /*needs_gradient=*/true);
 }
 
 namespace {
@@ -301,11 +318,13 @@ class RgcnKind final : public ModelKind {
     const LayerMemory own = {
         .parameters = MatrixBytes(Bytes{matrices} * in + 1, place.out) +
                       MatrixBytes(relations, options_.bases),
-        // The relations' matrices that bases make up, and those matrices'
-        // gradients: each, and as one array.
+        // The relations' matrices that bases make up.
         .saved = MatrixBytes(block.destinations, place.in) +
-                 (bases > 0 ? 3 : 1) * of_relations,
-        .backward = MatrixBytes(block.destinations, place.in) + of_relations};
+                 (bases > 0 ? 1 : 0) * of_relations,
+        // The gradients of the relations' matrices: each, and as one array,
+        // which without bases is the parameter's.
+        .backward = MatrixBytes(block.destinations, place.in) +
+                    (bases > 0 ? 2 : 1) * of_relations};
     std::vector<size_t> all(schema_.relations.size());
     std::iota(all.begin(), all.end(), size_t{0});
     return own + RelationTensors(place, CountRows(schema_, all, block), block,
@@ -317,11 +336,11 @@ class RgcnKind final : public ModelKind {
     LayerMemory memory;
     if (!projects_inputs()) return memory;
     for (const train::NodeTypeShape& type : schema_.node_types) {
-      memory.parameters +=
-          LinearMemory(type.feature_dim, options_.hidden, 0).parameters;
+      memory.parameters += LinearBytes(type.feature_dim, options_.hidden);
     }
     const LayerMemory all =
-        LinearMemory(feature_dim_, options_.hidden, num_inputs);
+        LinearMemory(feature_dim_, options_.hidden, num_inputs,
+                     /*needs_gradient=*/false);
     memory.saved = all.saved;
     memory.forward = all.forward;
     memory.backward = all.backward;
@@ -387,6 +406,8 @@ class RsageKind final : public HeteroKind {
   Bytes RelationParameterBytes(const RelationPlace& place) const override {
     return LinearBytes(place.source_columns, place.out);
   }
+
+  bool may_sum_first() const override { return true; }
 
  private:
   const train::RsageOptions options_;
@@ -483,6 +504,9 @@ class RgatKind final : public HeteroKind {
         place.out);
   }
 
+  // Attention weighs products.
+  bool may_sum_first() const override { return false; }
+
   LayerMemory MoreMemory(const LayerPlace& place, const RelationRowCounts& rows,
                          const BlockSize& block,
                          size_t num_relations) const override {
@@ -498,13 +522,16 @@ class RgatKind final : public HeteroKind {
     const auto heads = static_cast<uint64_t>(options_.heads);
     const Bytes blocks = 2 * MatrixBytes(heads, place.out + options_.heads) +
                          MatrixBytes(heads, place.in);
+    // Gathered rows of destinations have gradients, too, where inputs have.
+    const Bytes input_gradients =
+        place.first ? 0 : MatrixBytes(rows.most_destinations, place.in);
     return {.saved =
                 MatrixBytes(both - std::min(both, rows.larger_ends), place.in) +
                 MatrixBytes(rows.sources, place.out) + scores + 2 * attention +
                 num_relations * blocks,
             .forward = scores + attention,
             .backward = MatrixBytes(rows.most_sources, place.out) + scores +
-                        2 * attention + 2 * blocks};
+                        2 * attention + 2 * blocks + input_gradients};
   }
 
  private:

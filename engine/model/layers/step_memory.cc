@@ -132,11 +132,17 @@ uint64_t NumCopies(const train::TrainOptions& options,
          NumMoments(options);
 }
 
-// Others: values and moments as they are saved; where the best epoch's are
-// kept, these, and these as they are written.
+// Others, between two steps: values and moments as they are saved; where the
+// best epoch's are kept, these, and these as they are written.
 uint64_t NumSavedCopies(const train::TrainOptions& options,
                         const train::ModelShape& shape) {
   return (shape.keeps_best ? 3 : 1) * (1 + NumMoments(options));
+}
+
+// Those of them that are there in a step: the best epoch's.
+uint64_t NumBestCopies(const train::TrainOptions& options,
+                       const train::ModelShape& shape) {
+  return shape.keeps_best ? 1 + NumMoments(options) : 0;
 }
 
 // Bytes of an element of rows that are made for products alone.
@@ -146,9 +152,9 @@ uint64_t FactorBytes(train::Precision precision) {
              : sizeof(float);
 }
 
-// Bytes that the pool takes for buffers of `bytes`: it may have a quarter more
+// Bytes that the pool takes for buffers of `bytes`: it may have an eighth more
 // than is in use at once (buffer_pool.h).
-Bytes PooledBytes(Bytes bytes) { return bytes + bytes / 4; }
+Bytes PooledBytes(Bytes bytes) { return bytes + bytes / 8; }
 
 uint64_t AtMost(Bytes bytes) {
   return static_cast<uint64_t>(std::min(bytes, Bytes{kMostMemoryBytes}));
@@ -205,6 +211,14 @@ StepBytes CountBytes(const train::TrainOptions& options,
   return {.parameters = parameters, .edges = edges, .most = most};
 }
 
+// Parameters, the optimizer's state and what is copied of them between two
+// steps, when a step's memory is given up (ReleaseStepMemory).
+Bytes KeptBytes(const train::TrainOptions& options,
+                const train::ModelShape& shape, Bytes parameters) {
+  return PooledBytes(NumCopies(options, shape) * parameters) +
+         NumSavedCopies(options, shape) * parameters;
+}
+
 Bytes CountParameters(const train::TrainOptions& options,
                       const train::ModelShape& shape) {
   const auto kind = NewModelKind(options.model, shape);
@@ -222,9 +236,17 @@ uint64_t StepMemoryBytes(const train::TrainOptions& options,
                          const train::ModelShape& shape,
                          const sample::BatchShape& batch) {
   const auto [parameters, edges, most] = CountBytes(options, shape, batch);
-  return AtMost(kRuntimeBytes + edges +
-                PooledBytes(NumCopies(options, shape) * parameters + most) +
-                NumSavedCopies(options, shape) * parameters);
+  const Bytes step =
+      edges + PooledBytes(NumCopies(options, shape) * parameters + most) +
+      NumBestCopies(options, shape) * parameters;
+  return AtMost(kRuntimeBytes +
+                std::max(step, KeptBytes(options, shape, parameters)));
+}
+
+uint64_t StepTensorBytes(const train::TrainOptions& options,
+                         const train::ModelShape& shape,
+                         const sample::BatchShape& batch) {
+  return AtMost(CountBytes(options, shape, batch).most);
 }
 
 DeviceStepMemory DeviceStepBytes(const train::TrainOptions& options,
@@ -248,9 +270,7 @@ DeviceStepMemory DeviceStepBytes(const train::TrainOptions& options,
 
 uint64_t KeptMemoryBytes(const train::TrainOptions& options,
                          const train::ModelShape& shape) {
-  const Bytes parameters = CountParameters(options, shape);
-  return AtMost(PooledBytes(NumCopies(options, shape) * parameters) +
-                NumSavedCopies(options, shape) * parameters);
+  return AtMost(KeptBytes(options, shape, CountParameters(options, shape)));
 }
 
 uint64_t ParameterBytes(const train::TrainOptions& options,

@@ -120,6 +120,12 @@ uint64_t StepMemoryBytes(const train::TrainOptions& options,
                          const train::ModelShape& shape,
                          const sample::BatchShape& batch);
 
+/// The most bytes that the tensors of a step hold at once, apart from
+/// parameters, their gradients and the optimizer's state.
+uint64_t StepTensorBytes(const train::TrainOptions& options,
+                         const train::ModelShape& shape,
+                         const sample::BatchShape& batch);
+
 /// Steps that may have begun on a device before the result of the first of them
 /// is awaited: enough for it not to wait for the host.
 inline constexpr int kMostPendingSteps = 2;
@@ -134,8 +140,9 @@ DeviceStepMemory DeviceStepBytes(const train::TrainOptions& options,
                                  const train::ModelShape& shape,
                                  const sample::BatchShape& batch);
 
-/// The part of StepMemoryBytes that stays between two steps: parameters, the
-/// optimizer's state and copies of both.
+/// The part of StepMemoryBytes that is there between two steps: parameters, the
+/// optimizer's state and copies of both, which are made when no step's memory
+/// is there.
 uint64_t KeptMemoryBytes(const train::TrainOptions& options,
                          const train::ModelShape& shape);
 

@@ -143,12 +143,17 @@ void BufferPool::Free(void* buffer) {
 void BufferPool::Trim() {
   const absl::MutexLock lock(&mutex_);
   ++trims_;
-  if (trims_ > kTrimsKept) ReleaseIdle(trims_ - kTrimsKept);
+  if (trims_ > kTrimsKept) ReleaseIdleSince(trims_ - kTrimsKept);
+}
+
+void BufferPool::ReleaseIdle() {
+  const absl::MutexLock lock(&mutex_);
+  ReleaseIdleSince(std::numeric_limits<uint64_t>::max());
 }
 
 void BufferPool::Clear() {
   const absl::MutexLock lock(&mutex_);
-  ReleaseIdle(std::numeric_limits<uint64_t>::max());
+  ReleaseIdleSince(std::numeric_limits<uint64_t>::max());
   most_used_bytes_ = used_bytes_;
 }
 
@@ -160,7 +165,7 @@ size_t BufferPool::resident_bytes() const {
 // Gives up what was idle longest, as far as needed; of pages idle as long, the
 // last: buffers are placed at the region's start where they can be.
 void BufferPool::LimitResident() {
-  const size_t limit = most_used_bytes_ + most_used_bytes_ / 4;
+  const size_t limit = most_used_bytes_ + most_used_bytes_ / 8;
   while (resident_bytes_ > limit) {
     size_t oldest = pages_.size();
     for (size_t i = pages_.size(); i-- > 0;) {
@@ -177,7 +182,7 @@ void BufferPool::LimitResident() {
 }
 
 // Gives up the pages that have been idle since before that trim.
-void BufferPool::ReleaseIdle(uint64_t before) {
+void BufferPool::ReleaseIdleSince(uint64_t before) {
   for (size_t i = 0; i < pages_.size(); ++i) {
     const Page& page = pages_[i];
     if (page.is_resident && page.buffers == 0 && page.idle_since < before) {

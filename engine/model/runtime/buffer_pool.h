@@ -17,7 +17,7 @@ namespace hearth::model {
 /// cleared and mapped again each time, a fifth of a step's time. All buffers
 /// lie in one region of addresses, each in the smallest gap that holds it, so
 /// that the memory of one serves others of any size. Memory that no buffer
-/// lies in is given back where the region would have more than a quarter more
+/// lies in is given back where the region would have more than an eighth more
 /// than was ever in use at once, or has not been used for some steps.
 /// Thread-safe.
 class BufferPool {
@@ -44,6 +44,9 @@ class BufferPool {
   /// Marks the end of a step: gives up memory unused for kTrimsKept steps.
   void Trim() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  /// Gives up all memory that no buffer lies in.
+  void ReleaseIdle() ABSL_LOCKS_EXCLUDED(mutex_);
+
   /// Gives up all unused memory, and forgets how much was in use.
   void Clear() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -66,7 +69,7 @@ class BufferPool {
   // Makes the region writable up to `end`; false if there is no memory.
   bool Extend(size_t end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LimitResident() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ReleaseIdle(uint64_t before) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReleaseIdleSince(uint64_t before) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Release(size_t page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Starts at a huge page, consists of whole ones; all positions in it are

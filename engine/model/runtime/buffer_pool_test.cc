@@ -66,7 +66,7 @@ TEST(BufferPoolTest, SmallBuffersAreNotKept) {
   EXPECT_EQ(pool.resident_bytes(), 0u);
 }
 
-TEST(BufferPoolTest, KeepsNoMoreThanAQuarterMoreThanWasEverInUseAtOnce) {
+TEST(BufferPoolTest, KeepsNoMoreThanAnEighthMoreThanWasEverInUseAtOnce) {
   BufferPool pool;
   void* const first = pool.Allocate(16 * kMebibyte);
   void* const second = pool.Allocate(2 * kMebibyte);

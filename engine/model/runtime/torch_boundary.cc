@@ -96,6 +96,8 @@ absl::Status RunTorch(int threads, absl::FunctionRef<absl::Status()> function) {
 
 void EndTorchStep() { Pool().Trim(); }
 
+void ReleaseStepMemory() { Pool().ReleaseIdle(); }
+
 TorchMemory::~TorchMemory() { Pool().Clear(); }
 
 }  // namespace hearth::model

@@ -39,6 +39,10 @@ absl::Status RunTorch(int threads, absl::FunctionRef<absl::Status()> function);
 /// the last steps did not need again.
 void EndTorchStep();
 
+/// Gives up all memory that LibTorch has freed: before a model is copied, so
+/// that its copies are not there beside a step's memory.
+void ReleaseStepMemory();
+
 /// The first member of a model: once all the model's tensors are freed, gives
 /// the memory that is kept for the next step back to the kernel.
 struct TorchMemory {

@@ -14,6 +14,8 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <set>
+#include <string>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
@@ -312,7 +314,13 @@ store::SafeTensors Replica::Export() const {
 // DATA_LOSS naming a tensor that this model does not have. REQUIRES: those that
 // it has are there.
 absl::Status Replica::CheckNothingElse(const store::TensorMap& state) const {
-  const store::TensorMap known = Save();
+  std::set<std::string> known;
+  for (const NamedTensor& named : network_.parameters()) {
+    known.insert(kModelPrefix + named.name);
+  }
+  for (const NamedTensor& named : optimizer_->state()) {
+    known.insert(kOptimizerPrefix + named.name);
+  }
   for (const auto& [name, tensor] : state) {
     if (known.count(name) == 0) {
       return absl::DataLossError(absl::StrCat("unexpected tensor ", name));

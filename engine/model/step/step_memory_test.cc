@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "engine/base/process.h"
 #include "engine/model/layers/model_kind.h"
 #include "engine/model/step/new_train_step.h"
+#include "engine/model/testing/synthetic_batch.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/store/safetensors.h"
 #include "engine/train/model_options.h"
@@ -162,6 +164,36 @@ TEST(StepMemoryTest, CountsTheStateOfTheOptimizer) {
                              .optimizer = train::AdamOptions(),
                              .schedule = train::ConstantSchedule()},
                             kShape));
+}
+
+// What a model's copy takes instead of a step's memory, it does not take
+// besides.
+TEST(StepMemoryTest, ACopyIsNotBesideAStepsMemory) {
+  constexpr uint64_t kSlack = uint64_t{16} << 20;
+  train::ModelShape shape = {
+      .feature_dim = 256, .label_width = 7, .num_layers = 2};
+  train::TrainOptions options;
+  options.model = train::SageOptions{.hidden = 512};
+  const SyntheticBatch batch = MakeBatch({.nodes = {1'000, 40'000, 60'000},
+                                          .max_neighbors = 4,
+                                          .feature_dim = shape.feature_dim,
+                                          .label_width = shape.label_width});
+  const uint64_t before = ReadProcessMemory().anonymous_bytes;
+  const auto step = NewTrainStep(options, shape);
+  ASSERT_TRUE(step.ok()) << step.status();
+  ASSERT_TRUE((*step)->Train({{batch.View()}}, {}).ok());
+  // The step's memory stays for the next one.
+  EXPECT_GT(ReadProcessMemory().anonymous_bytes,
+            before + (*step)->KeptBytes() + 2 * kSlack);
+  const auto state = (*step)->Save();
+  ASSERT_TRUE(state.ok()) << state.status();
+  EXPECT_LT(ReadProcessMemory().anonymous_bytes,
+            before + (*step)->KeptBytes() + kSlack);
+  ASSERT_TRUE((*step)->Train({{batch.View()}}, {}).ok());
+  const auto exported = (*step)->Export();
+  ASSERT_TRUE(exported.ok()) << exported.status();
+  EXPECT_LT(ReadProcessMemory().anonymous_bytes,
+            before + (*step)->KeptBytes() + kSlack);
 }
 
 // Such a model cannot be made: only its size can be told.

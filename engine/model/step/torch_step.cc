@@ -122,6 +122,7 @@ class TorchStep final : public train::TrainStep {
   absl::StatusOr<store::TensorMap> Save() override {
     store::TensorMap state;
     HEARTH_RETURN_IF_ERROR(RunTorch(threads_, [&] {
+      ReleaseStepMemory();
       state = replica().Save();
       return absl::OkStatus();
     }));
@@ -161,6 +162,7 @@ class TorchStep final : public train::TrainStep {
   absl::StatusOr<store::SafeTensors> Export() override {
     store::SafeTensors exported;
     HEARTH_RETURN_IF_ERROR(RunTorch(threads_, [&] {
+      ReleaseStepMemory();
       exported = replica().Export();
       return absl::OkStatus();
     }));
@@ -342,6 +344,7 @@ class ParallelStep final : public train::TrainStep {
     HEARTH_RETURN_IF_ERROR(MakeTrainers());
     store::TensorMap state;
     HEARTH_RETURN_IF_ERROR(RunTorch(options_.train_threads, [&] {
+      ReleaseStepMemory();
       state = trainers_.front()->replica.Save();
       return absl::OkStatus();
     }));
@@ -383,6 +386,7 @@ class ParallelStep final : public train::TrainStep {
     HEARTH_RETURN_IF_ERROR(MakeTrainers());
     store::SafeTensors exported;
     HEARTH_RETURN_IF_ERROR(RunTorch(options_.train_threads, [&] {
+      ReleaseStepMemory();
       exported = trainers_.front()->replica.Export();
       return absl::OkStatus();
     }));

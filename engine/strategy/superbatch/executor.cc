@@ -23,7 +23,8 @@
 //            rows that are not inside, straight into the input rows (and those
 //            that enter the cache into a buffer, as they are stored). The next
 //            batch joins the one being read once the last reads of that are in
-//            flight.
+//            flight, unless batches wait already: then it would only take
+//            memory.
 //  assemble  In order, by a team: widens the rows that were found from their
 //            slots; then moves the entering rows into the slots of those that
 //            leave.
@@ -272,8 +273,9 @@ absl::Status Executor::ReadAll(pipeline::StagePorts& ports) {
   // How many of the oldest batches in `reading` have all their rows.
   size_t num_done = 0;
   while (true) {
-    if (reading.size() < kReadAtOnce &&
-        stream.outstanding() < context_.io_depth) {
+    if (reading.empty() ||
+        (reading.size() < kReadAtOnce &&
+         stream.outstanding() < context_.io_depth && ports.CanPut())) {
       std::unique_ptr<ExecutedBatch> next =
           ToBatch(reading.empty() ? ports.Take() : ports.TryTake());
       if (next != nullptr) {

@@ -56,15 +56,26 @@ class Executor {
   /// Batches loaded ahead of the one that is located.
   static constexpr int kLoadedWaiting = 2;
   /// Shards that a thread reads at once: those of which the last reads are in
-  /// flight, and the next one.
+  /// flight, and the next one, which joins where there is a place for them.
   static constexpr int kReadAtOnce = 2;
   /// Batches in `shards` shards: shards that are located: one is, a batch
   /// waits.
   static constexpr int LocatedAtOnce(int shards) { return 1 + shards; }
-  /// Shards with input rows, at most: `reading` are read, a batch waits, one is
-  /// assembled, a batch waits, a batch is with the trainer.
-  static constexpr int AssembledAtOnce(int reading, int shards) {
-    return reading + 1 + 3 * shards;
+  /// Shards whose rows are read or wait to be assembled, where each of
+  /// `threads` reads up to `at_once`: as many as all hold, and a batch that
+  /// waits. But a thread takes a second one only if there is a place for its
+  /// first, which is then the one that does not wait.
+  static constexpr int ReadAndWaiting(int threads, int at_once, int shards) {
+    return threads * at_once + shards - (at_once > 1 ? 1 : 0);
+  }
+  /// Shards with rows that enter the cache: one is assembled besides.
+  static constexpr int EnteringAtOnce(int read_and_waiting) {
+    return read_and_waiting + 1;
+  }
+  /// Shards with input rows: a batch waits and a batch is with the trainer
+  /// besides.
+  static constexpr int AssembledAtOnce(int read_and_waiting, int shards) {
+    return read_and_waiting + 1 + 2 * shards;
   }
 
   /// Bytes that a batch carries beside its sample, for each of its rows: from

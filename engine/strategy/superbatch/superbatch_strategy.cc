@@ -236,8 +236,10 @@ MemoryEstimate EstimateSuperbatchMemory(const SuperbatchOptions& options,
   const int loaded =
       basis.pipeline.extractors + Executor::kLoadedWaiting * basis.shards;
   const int located = Executor::LocatedAtOnce(basis.shards);
-  const int assembled = Executor::AssembledAtOnce(
-      ReadAtOnce(options, basis) * basis.pipeline.extractors, basis.shards);
+  const int read_and_waiting = Executor::ReadAndWaiting(
+      basis.pipeline.extractors, ReadAtOnce(options, basis), basis.shards);
+  const int assembled =
+      Executor::AssembledAtOnce(read_and_waiting, basis.shards);
   MemoryEstimate estimate;
   estimate.Add("topology", basis.indptr_bytes(),
                /*kept=*/true);
@@ -271,9 +273,11 @@ MemoryEstimate EstimateSuperbatchMemory(const SuperbatchOptions& options,
       rows *
       (static_cast<uint64_t>(loaded) * Executor::kLoadedBytesPerRow +
        static_cast<uint64_t>(located + assembled) * Executor::kReadBytesPerRow);
-  estimate.Add("buffers", carried + static_cast<uint64_t>(assembled) *
-                                        cache::AlignedBuffer::MemoryBytes(
-                                            entering * row_bytes));
+  estimate.Add(
+      "buffers",
+      carried +
+          static_cast<uint64_t>(Executor::EnteringAtOnce(read_and_waiting)) *
+              cache::AlignedBuffer::MemoryBytes(entering * row_bytes));
   // A superbatch is planned while none is executed, so that no batch carries
   // anything; neighbor lists are chosen before anything is sampled or read.
   const uint64_t choosing = sample::NeighborCache::kBuildBytesPerNode *
