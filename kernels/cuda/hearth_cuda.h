@@ -277,8 +277,8 @@ typedef struct HearthCudaSampleLayer {
   const int64_t* indptr; /* of HearthCudaCountEdges */
   int64_t num_edges;     /* below 2^32, together with num_destinations */
   HearthCudaNodeTable table;
-  /* Nodes at positions below num_destinations; new nodes are appended, for which
-   * the array must have room. */
+  /* Nodes at positions below num_destinations; new nodes are appended, for
+   * which the array must have room. */
   int64_t* nodes;
   int32_t* indices; /* [num_edges] the position of each edge's source */
   int64_t* sources; /* [num_edges] scratch; sources on return */
