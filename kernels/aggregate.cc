@@ -18,17 +18,17 @@ namespace hn = hwy::HWY_NAMESPACE;
 // Source rows added in one pass over an output row: their loads overlap, and
 // the output row is read and written once for all of them.
 constexpr int64_t kRowsPerPass = 4;
-// How many edges ahead of its use a source row is asked for, across the ends of
-// output rows, of which many have few edges.
+// Edges ahead of its use at which a source row is prefetched, across the ends
+// of output rows, since many rows have few edges.
 constexpr int64_t kEdgesAhead = 8;
-// Bytes of a coming source row that are asked for; the processor's own
-// prefetcher follows from there.
+// Bytes of a source row that are prefetched; the processor's own prefetcher
+// follows from there.
 constexpr int64_t kPrefetchBytes = 512;
 
 // out[c] += weights[0] * rows[0][c] + weights[1] * rows[1][c] + ..., added in
 // that order, for as many columns from `column` on as fill vectors of D; with
-// kFirst, out[c] counts as 0. Returns the first column not done. Written out,
-// since the compiler would loop over the rows within each vector.
+// kFirst, out[c] counts as 0. Returns the first column not done. Unrolled by
+// hand: the compiler would loop over the rows within each vector.
 template <int kRows, bool kFirst, class D>
 HWY_INLINE int64_t AddVectors(D d, const float* const* rows,
                               const float* weights, int64_t column,
@@ -61,8 +61,8 @@ HWY_INLINE int64_t AddVectors(D d, const float* const* rows,
   return column;
 }
 
-// Adds groups of `width` columns of kRows rows: in the widest vectors, then in
-// vectors of four, since heads are often narrow, then one by one.
+// Adds `width` columns of kRows rows: in the widest vectors, then in vectors of
+// four, since heads are often narrow, then one by one.
 template <int kRows, bool kFirst>
 HWY_INLINE void AddGroup(const float* const* rows, const float* weights,
                          int64_t width, float* out) {
@@ -83,10 +83,10 @@ HWY_INLINE void PrefetchRow(const float* row, int64_t width) {
   }
 }
 
-// Where the weights [heads] of the edge at a position of the lists are: at its
-// own place, or where lists.edges says. Two types, because the compiler makes
-// masked loads of a choice per edge, and those through a null pointer, though
-// masked, are slow beyond measure.
+// Index of the weights [heads] of the edge at a position of the lists: the
+// position itself, or lists.edges of it. Two types, because the compiler turns
+// a choice per edge into masked loads, which are extremely slow through a null
+// pointer.
 struct OwnPlace {
   const float* operator()(int64_t position) const {
     return weights + position * heads;
@@ -125,7 +125,7 @@ HWY_INLINE void AddEdges(const int32_t* indices, int64_t position,
   }
 }
 
-// The same for `count` edges, at most kRowsPerPass.
+// AddEdges for `count` edges, at most kRowsPerPass.
 template <bool kFirst, class Place>
 HWY_INLINE void AddSomeEdges(const int32_t* indices, int64_t position,
                              int64_t count, const Place& place,
@@ -183,7 +183,8 @@ void WeightedSum(const EdgeLists& lists, RowRange rows, const float* weights,
 HWY_INLINE float Dot(const float* a, const float* b, int64_t width) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  // Two chains of additions, as one would wait for itself.
+  // Two chains of additions, because each addition waits for the one before it
+  // in its chain.
   auto sum0 = hn::Zero(d);
   auto sum1 = hn::Zero(d);
   int64_t column = 0;
@@ -276,7 +277,7 @@ void Transpose(const EdgeLists& lists, int64_t num_destinations,
       transposed.edges[place] = edge;
     }
   }
-  // Now next[s] is the end of s, the start of s + 1.
+  // Now next[s] is the end of source s, which is the start of s + 1.
   std::copy_backward(next, next + num_sources, next + num_sources + 1);
   next[0] = 0;
 }

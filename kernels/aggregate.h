@@ -6,11 +6,11 @@
 /// Aggregation over sampled edges on the CPU, forward and backward: SIMD for
 /// any row width, single precision, no allocation, no threads of its own.
 ///
-/// Each function fills the output rows (or edges) of a range of rows and reads
-/// anything else: callers split the rows over threads as they like. A sum is
-/// taken in the order in which a row lists its edges, so a result depends on
-/// the split into ranges in no bit. All matrices are row-major and dense, of
-/// any alignment; outputs must not overlap inputs. Thread-safe.
+/// Each function writes only the output rows (or edges) of a range of rows:
+/// callers split the rows over threads as they like. Sums are taken in the
+/// order in which a row lists its edges, so that no bit of a result depends on
+/// the split. All matrices are row-major and dense, of any alignment; outputs
+/// must not overlap inputs. Thread-safe.
 
 namespace hearth::kernels {
 
@@ -23,8 +23,8 @@ struct EdgeLists {
   const int64_t* indptr = nullptr;
   /// [num_edges] the row at each edge's other end.
   const int32_t* indices = nullptr;
-  /// [num_edges] where each edge stands in arrays with one entry per edge, or
-  /// null if it stands at its own place in `indices`.
+  /// [num_edges] index of each edge in arrays with one entry per edge, or null
+  /// if that is its index in `indices`.
   const int64_t* edges = nullptr;
 };
 
@@ -42,7 +42,7 @@ struct HeadShape {
 
 /// Group h of out[r] = sum over the edges (s, e) of row r of weights[e, h]
 /// times group h of source[s]; zero without edges. On transposed lists, with
-/// grad_out as `source`, it is its own gradient by the source. `weights`
+/// grad_out as `source`, this gives the gradient by `source`. `weights`
 /// [num_edges, heads], `source` and `out` [any, heads * channels].
 void WeightedSumRows(const EdgeLists& lists, RowRange rows,
                      const float* weights, const float* source, HeadShape shape,
@@ -63,8 +63,8 @@ struct TransposedArrays {
   int64_t* edges = nullptr;    // [num_edges] places in the forward lists
 };
 
-/// Groups the edges of `lists` (whose `edges` must be null), of
-/// `num_destinations` rows, by source. Each source lists its edges in ascending
+/// Groups the edges of `lists`, of `num_destinations` rows, by source.
+/// REQUIRES: lists.edges is null. Each source lists its edges in ascending
 /// order, so that gradients are summed in a fixed order. Linear time.
 void Transpose(const EdgeLists& lists, int64_t num_destinations,
                int64_t num_sources, const TransposedArrays& transposed);

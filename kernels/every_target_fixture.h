@@ -9,9 +9,10 @@
 
 namespace hearth::kernels {
 
-/// A test that runs with each instruction set that this processor has, not only
-/// the one that dispatch would choose. Instantiate with Combine(EveryTarget(),
-/// ::testing::Values(...)) and read the second parameter by parameter().
+/// Base of tests that run with each instruction set that this processor has,
+/// not only the one that dispatch would choose. Instantiate with
+/// Combine(EveryTarget(), ::testing::Values(...)) and read the second parameter
+/// by parameter().
 template <typename Parameter>
 class EveryTargetTest
     : public ::testing::TestWithParam<std::tuple<int64_t, Parameter>> {
@@ -28,7 +29,7 @@ inline auto EveryTarget() {
   return ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets());
 }
 
-/// "AVX2_" and what `name` makes of the second parameter.
+/// Names tests "AVX2_" followed by `name` of the second parameter.
 template <typename NameParameter>
 auto TargetAnd(NameParameter name) {
   return [name](const auto& info) {

@@ -11,8 +11,7 @@
 #include <vector>
 
 #include "benchmark/benchmark.h"
-#include "kernels/feature_rows.h"
-#include "kernels/scatter.h"
+#include "kernels/copy_rows.h"
 
 namespace hearth::kernels {
 namespace {
@@ -23,7 +22,7 @@ constexpr int64_t kRows = 1 << 20;
 constexpr int64_t kBatchRows = 1 << 17;
 constexpr int64_t kRowBytes = kDim * 4;
 
-// Written once, so that no page is that of zeros.
+// Written once, so that no page is the kernel's shared page of zeros.
 const std::vector<float>& Source() {
   static const auto& rows = *new std::vector<float>(kRows * kDim, 1);
   return rows;
@@ -43,8 +42,8 @@ void BM_Memcpy(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * kBatchRows * kRowBytes);
 }
 
-// Rows one after the other (0) or from ascending slots (1), as a batch has
-// them, to positions in any order.
+// Argument: rows one after the other (0) or from ascending slots (1), as a
+// batch has them, to positions in any order.
 void BM_ScatterRows(benchmark::State& state) {
   std::mt19937_64 random(1);
   std::vector<int64_t> slots(kBatchRows);

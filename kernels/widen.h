@@ -10,7 +10,7 @@
 
 namespace hearth::kernels {
 
-/// The parts of the conversion, for vectors of elements, too.
+/// Constants of the conversion, shared with the conversion of vectors.
 namespace float16 {
 /// Exponent bits once the magnitude is shifted left by 13.
 inline constexpr uint32_t kExponent = 0x7C00 << 13;
@@ -18,8 +18,8 @@ inline constexpr uint32_t kExponent = 0x7C00 << 13;
 inline constexpr uint32_t kRebias = (127 - 15) << 23;
 /// ... and from there to the exponent of infinities and NaNs.
 inline constexpr uint32_t kInfinityRebias = (128 - 16) << 23;
-/// One more exponent makes a normal float32 of a subnormal, too large by the
-/// smallest normal float16; subtracting that renormalizes.
+/// For subnormals: adding one to the exponent makes a normal float32 that is
+/// too large by the smallest normal float16; subtracting that renormalizes.
 inline constexpr uint32_t kOneExponent = 1 << 23;
 inline constexpr uint32_t kSmallestNormal = (127 - 14) << 23;
 }  // namespace float16

@@ -34,7 +34,6 @@
 #include "engine/base/process.h"
 #include "engine/base/status.h"
 #include "engine/cuda/device.h"
-#include "engine/cuda/plugin.h"
 #include "engine/io/file_system.h"
 #include "engine/io/read_metrics.h"
 #include "engine/io/read_queue.h"

@@ -11,19 +11,21 @@
 
 namespace hearth {
 
-/// The least multiple of `multiple` that is at least `value`. REQUIRES: value
-/// >= 0; multiple > 0; value + multiple - 1 does not overflow.
+/// `value` rounded up to a multiple of `multiple`. REQUIRES: value >= 0;
+/// multiple > 0; value + multiple - 1 does not overflow.
 template <std::integral T>
 constexpr T RoundUp(T value, std::type_identity_t<T> multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-/// Bytes in "512", "4KiB", "1.5GiB", "10MB" (powers of 1,024 with an i, of
-/// 1,000 without; spaces before the unit are allowed). INVALID_ARGUMENT for
-/// anything else, negative sizes and sizes of 2^63 bytes or more.
+/// Parses sizes such as "512", "4KiB", "1.5GiB", "10MB" into bytes: units with
+/// an i are powers of 1,024, units without are powers of 1,000; spaces before
+/// the unit are allowed. INVALID_ARGUMENT for anything else, negative sizes and
+/// sizes of 2^63 bytes or more.
 absl::StatusOr<int64_t> ParseByteSize(absl::string_view text);
 
-/// "459.6 MiB": three or four digits and a unit of powers of 1,024.
+/// Text such as "459.6 MiB": three or four digits and a unit that is a power of
+/// 1,024.
 std::string FormatByteSize(uint64_t bytes);
 
 }  // namespace hearth

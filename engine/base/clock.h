@@ -5,15 +5,15 @@
 
 namespace hearth {
 
-/// The source of time, so that tests can make it. Thread-safe.
+/// Source of time, which tests replace. Thread-safe.
 class Clock {
  public:
   virtual ~Clock() = default;
 
-  /// The wall clock: for display only, it may jump.
+  /// Wall clock, which may jump: for display only.
   virtual absl::Time Now() const = 0;
 
-  /// Seconds on the steady clock: for durations and deadlines.
+  /// Steady clock, in seconds: for durations and deadlines.
   virtual double SteadySeconds() const = 0;
 
   /// The machine's clock.

@@ -35,10 +35,11 @@ uint32_t ExtendPortable(uint32_t crc, const unsigned char* data, size_t size) {
 
 #if defined(__x86_64__)
 
-// The instruction takes three cycles but starts each cycle: three independent
-// streams keep it busy. Their checksums are joined by advancing the earlier
-// ones over zeros, a linear map held in byte tables, one for each length of
-// streams. The short ones are for rows: three of them are a row of 128 floats.
+// The instruction takes three cycles, but one can start in each cycle: three
+// independent streams keep it busy. Checksums of the streams are joined by
+// advancing the earlier ones over zeros, a linear map that is held in byte
+// tables, one for each length of stream. Short streams are for rows: three of
+// them make a row of 128 floats.
 constexpr size_t kLongStreamBytes = 1024;
 constexpr size_t kShortStreamBytes = 168;
 
@@ -85,7 +86,7 @@ uint64_t Load64(const unsigned char* data) {
   return word;
 }
 
-/// Takes as many times three streams from the beginning of the data as it has.
+/// Consumes `data` three streams at a time, until less than three are left.
 template <size_t kStreamBytes>
 __attribute__((target("sse4.2"))) uint32_t ExtendByStreams(
     uint32_t crc, const unsigned char*& data, size_t& size) {

@@ -9,15 +9,16 @@
 namespace hearth {
 
 /// CRC32C (Castagnoli; RFC 3720, appendix B.4) of `data`, continuing from
-/// `crc`, the checksum of what came before (0 = nothing). By the SSE4.2
-/// instruction, three streams at a time, where the processor has it.
+/// `crc`, the checksum of the bytes before `data` (0 = none). Uses the SSE4.2
+/// instruction, on three streams at a time, where the processor has it.
 uint32_t Crc32c(absl::Span<const std::byte> data, uint32_t crc = 0);
 
-/// The same without the instruction, for machines that lack it.
+/// Crc32c without the SSE4.2 instruction, for processors that lack it.
 uint32_t Crc32cPortable(absl::Span<const std::byte> data, uint32_t crc = 0);
 
-/// The checksum of one block of a file, seeded with its file and number, so
-/// that a block that was written or read at the wrong place does not match.
+/// Checksum of one block of a file, seeded with the file's id and the block's
+/// number, so that a block written to or read from the wrong place does not
+/// match.
 uint32_t BlockCrc32c(absl::Span<const std::byte> data, uint64_t file_id,
                      uint64_t block_number);
 

@@ -35,7 +35,7 @@ uint64_t NumberOf(const char* path, const std::string& key) {
   return 0;
 }
 
-// The number in a file that holds nothing else ("max" is none).
+// The number that is the only text of a file; UINT64_MAX for "max".
 uint64_t LimitIn(const std::string& path) {
   std::ifstream file(path);
   uint64_t limit = 0;
@@ -44,14 +44,13 @@ uint64_t LimitIn(const std::string& path) {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Processors that a quota of time in each period keeps busy; infinity without
-// both.
+// Processors that a time quota per period keeps busy; infinity without a quota
+// or period.
 double ProcessorsOf(double quota, double period) {
   return quota > 0 && period > 0 ? quota / period : kInfinity;
 }
 
-// The quota of a group of version 2, whose file says "QUOTA PERIOD" or "max
-// PERIOD".
+// Quota of a cgroup v2, whose cpu.max reads "QUOTA PERIOD" or "max PERIOD".
 double ProcessorsOfV2(const std::string& folder) {
   std::ifstream file(folder + "/cpu.max");
   double quota = 0;
@@ -60,7 +59,7 @@ double ProcessorsOfV2(const std::string& folder) {
   return ProcessorsOf(quota, period);
 }
 
-// The quota of a group of version 1, where -1 is none.
+// Quota of a cgroup v1, where -1 means no quota.
 double ProcessorsOfV1(const std::string& folder) {
   double quota = 0;
   double period = 0;
@@ -69,7 +68,7 @@ double ProcessorsOfV1(const std::string& folder) {
   return ProcessorsOf(quota, period);
 }
 
-// The lowest of the limits of a cgroup and of those above it.
+// The lowest limit among a cgroup and its ancestors.
 template <typename LimitOf>
 auto LowestOnTheWayUp(const std::string& root, std::string group,
                       const LimitOf& limit_of) {
@@ -82,9 +81,9 @@ auto LowestOnTheWayUp(const std::string& root, std::string group,
   return lowest;
 }
 
-// The lowest limit of the groups that /proc/self/cgroup tells: of version 2, by
-// `of_v2`, and of `controller` in version 1, by `of_v1`, both of a folder;
-// `none` without one.
+// The lowest limit of the cgroups that `text` names, with their ancestors.
+// `of_v2` and `of_v1` read the limit of a cgroup's folder: of_v2 for version 2,
+// of_v1 for `controller` of version 1. `none` without a limit.
 template <typename Limit, typename OfV2, typename OfV1>
 Limit LowestLimit(absl::string_view text, const std::string& mount,
                   absl::string_view controller, Limit none, const OfV2& of_v2,
@@ -115,6 +114,17 @@ std::string OwnCgroups() {
 }
 
 constexpr char kMount[] = "/sys/fs/cgroup";
+
+// Bytes of a line such as "RssAnon:\t    1234 kB"; 0 if it is another line.
+uint64_t LineBytes(absl::string_view line, absl::string_view name) {
+  uint64_t kibibytes = 0;
+  if (!absl::ConsumePrefix(&line, name) || !absl::ConsumePrefix(&line, ":") ||
+      !absl::ConsumeSuffix(&line, " kB") ||
+      !absl::SimpleAtoi(line, &kibibytes)) {
+    return 0;
+  }
+  return kibibytes * 1024;
+}
 
 }  // namespace
 
@@ -149,21 +159,6 @@ uint64_t AvailableMemoryBytes() {
   return NumberOf("/proc/meminfo", "MemAvailable:") * 1024;
 }
 
-namespace {
-
-// Bytes of a line such as "RssAnon:\t    1234 kB"; 0 if it is another line.
-uint64_t LineBytes(absl::string_view line, absl::string_view name) {
-  uint64_t kibibytes = 0;
-  if (!absl::ConsumePrefix(&line, name) || !absl::ConsumePrefix(&line, ":") ||
-      !absl::ConsumeSuffix(&line, " kB") ||
-      !absl::SimpleAtoi(line, &kibibytes)) {
-    return 0;
-  }
-  return kibibytes * 1024;
-}
-
-}  // namespace
-
 ProcessMemory ParseProcessStatus(absl::string_view status) {
   ProcessMemory memory;
   for (const absl::string_view line : absl::StrSplit(status, '\n')) {
@@ -179,8 +174,8 @@ ProcessMemory ReadProcessMemory() {
   return ParseProcessStatus(text);
 }
 
-// By itself glibc gives threads heaps of their own, up to eight a core. Of
-// these malloc_trim leaves the free end alone, up to 64 MiB of each once a
+// By default glibc gives threads heaps of their own, up to eight a core.
+// malloc_trim leaves the free end of each such heap alone, up to 64 MiB once a
 // large block was freed: after twelve training jobs a daemon held 528 MiB, with
 // one heap 284 MiB. One heap has one lock, which costs nothing that could be
 // measured on two cores: training an epoch took 1.007 of the processor time

@@ -6,36 +6,40 @@
 
 #include "absl/strings/string_view.h"
 
-/// The kernel's figures of this process and machine: bytes, 0 where there is no
-/// /proc, and processors.
+/// Memory and processors of this process, its cgroup and the machine, as the
+/// kernel tells (bytes are 0 where /proc is not mounted); giving free memory
+/// back; paths of libraries that are loaded at run time. Thread-safe.
 
 namespace hearth {
 
-/// Bytes that this process has made the kernel read from storage so far
-/// (read_bytes of /proc/self/io).
+/// Bytes that the kernel has read from storage for this process (read_bytes of
+/// /proc/self/io).
 uint64_t ProcessReadBytes();
 
-/// Memory in all: the machine's, or the limit of a memory cgroup (v1 or v2)
-/// that this process is in, where that is less.
+/// Total memory in bytes: that of the machine, or the limit of this process's
+/// memory cgroup (v1 or v2) if lower.
 uint64_t MemoryCapacityBytes();
 
-/// The memory limit of the cgroup that the text of /proc/self/cgroup tells, in
-/// hierarchies mounted at `mount`; UINT64_MAX without one.
+/// Memory limit in bytes of the cgroup that `text`, the contents of
+/// /proc/self/cgroup, names in hierarchies mounted at `mount`; UINT64_MAX
+/// without a limit.
 uint64_t CgroupMemoryLimit(absl::string_view text, const std::string& mount);
 
-/// Processors that this process may keep busy: those of the machine that it may
-/// run on, or the quota of a CPU cgroup (v1 or v2) that it is in, rounded up,
-/// where that is less; at least 1.
+/// Number of processors that this process may keep busy: processors it may run
+/// on, or the quota of its CPU cgroup (v1 or v2), rounded up, if lower; at
+/// least 1.
 int UsableProcessors();
 
-/// The quota of the cgroup that the text of /proc/self/cgroup tells, in
-/// processors, in hierarchies mounted at `mount`; infinity without one.
+/// CPU quota, in processors, of the cgroup that `text`, the contents of
+/// /proc/self/cgroup, names in hierarchies mounted at `mount`; infinity without
+/// a quota.
 double CgroupProcessorLimit(absl::string_view text, const std::string& mount);
 
-/// Memory that new allocations may take without swapping (MemAvailable).
+/// Bytes that new allocations may take without swapping (MemAvailable).
 uint64_t AvailableMemoryBytes();
 
-/// Resident memory that a process owns; pages of mapped files are the kernel's.
+/// Resident memory of a process, without pages of mapped files, which the
+/// kernel may drop.
 struct ProcessMemory {
   /// RssAnon: heap, stacks, private memory.
   uint64_t anonymous_bytes = 0;
@@ -45,27 +49,25 @@ struct ProcessMemory {
   uint64_t total_bytes() const { return anonymous_bytes + shared_bytes; }
 };
 
-/// The memory of this process now; zeros where /proc is not mounted.
+/// Memory of this process now; zeros where /proc is not mounted.
 ProcessMemory ReadProcessMemory();
 
-/// The memory that the text of a /proc/PID/status tells.
+/// Parses `status`, the contents of a /proc/PID/status.
 ProcessMemory ParseProcessStatus(absl::string_view status);
 
-/// Makes all threads allocate from one heap, the only one of whose free pages
-/// ReleaseFreePages gives back all. Call at the start of main, before another
+/// Makes all threads allocate from one heap: ReleaseFreePages gives back all
+/// free pages of the first heap only. Call at the start of main, before another
 /// thread allocates.
 void ShareOneHeap();
 
-/// Gives pages that the allocator keeps, but nobody uses, back to the system.
+/// Gives unused pages that the allocator keeps back to the system.
 void ReleaseFreePages();
 
-/// Libraries that are loaded while the process runs.
-
-/// The path that the environment variable `variable` names; without one, `name`
-/// in the folder of the binary that runs.
+/// Path of a library to load: the value of the environment variable `variable`,
+/// or else `name` in the folder of the running binary.
 std::string LibraryPath(const char* variable, absl::string_view name);
 
-/// The dynamic linker's last error on this thread, which names the file.
+/// Last error of the dynamic linker on this thread; it names the file.
 std::string LinkerError();
 
 }  // namespace hearth

@@ -125,7 +125,8 @@ TEST(ProcessMemoryTest, FreePagesGoBackToTheSystem) {
   if (mallinfo2().uordblks < 64 << 20) {
     GTEST_SKIP() << "sanitizers bring another allocator than glibc's";
   }
-  // Above what is freed, where the heap would shrink by itself.
+  // Allocated last, above the freed memory: the heap would shrink by itself
+  // otherwise.
   const auto last = std::move(pieces.back());
   pieces.clear();
   const uint64_t before = ReadProcessMemory().total_bytes();

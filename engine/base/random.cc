@@ -45,7 +45,8 @@ RandomStream::RandomStream(uint64_t seed, RandomPurpose purpose, uint64_t a,
   const RandomPrefix prefix(seed, purpose, a, b);
   key_ = prefix.key;
   const uint64_t mixed = Mix(prefix.mixed ^ c);
-  // 32 bits count blocks within the stream; the rest names the stream.
+  // The lowest 32 bits of the counter count blocks within the stream; the other
+  // bits name the stream.
   const auto stream_high = static_cast<uint32_t>(Mix(mixed));
   counter_ = {0, static_cast<uint32_t>(mixed),
               static_cast<uint32_t>(mixed >> 32), stream_high};

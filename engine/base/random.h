@@ -31,8 +31,8 @@ enum class RandomPurpose : uint32_t {
   kLayerSampling = 9,
 };
 
-/// The part of a RandomStream that its coordinates up to b decide: for devices,
-/// which go on from there (HearthCudaSampleLayer).
+/// State of a RandomStream before its last coordinate, `c`, is mixed in. GPUs
+/// continue from here (HearthCudaSampleLayer).
 struct RandomPrefix {
   std::array<uint32_t, 2> key;
   uint64_t mixed;
@@ -40,16 +40,17 @@ struct RandomPrefix {
   RandomPrefix(uint64_t seed, RandomPurpose purpose, uint64_t a, uint64_t b);
 };
 
-/// A sequence of random numbers, named by its coordinates: the user's seed, a
-/// purpose, and up to three further coordinates (epoch key, batch, layer and
-/// node for sampling, say). Cheap to make: make one per use.
-/// Thread-compatible. Satisfies UniformRandomBitGenerator.
+/// Sequence of random numbers, named by its coordinates: the user's seed, a
+/// purpose, and up to three more (for sampling: epoch key, batch, layer and
+/// node). Cheap: make one per use. Thread-compatible. Satisfies
+/// UniformRandomBitGenerator.
 class RandomStream {
  public:
   using result_type = uint32_t;
 
-  /// Coordinates beyond 64 bits in all are mixed: equal coordinates give equal
-  /// streams, different ones give independent streams for all practical ends.
+  /// Coordinates are mixed into the generator's key and counter: equal
+  /// coordinates give equal streams, different coordinates give streams that
+  /// are independent for all practical ends.
   RandomStream(uint64_t seed, RandomPurpose purpose, uint64_t a = 0,
                uint64_t b = 0, uint64_t c = 0);
 
@@ -66,7 +67,7 @@ class RandomStream {
   /// rejection). REQUIRES: bound > 0.
   uint64_t Below(uint64_t bound);
 
-  /// Uniform in [0, 1) with 24 bits.
+  /// Uniform in [0, 1), a multiple of 2^-24.
   float UniformFloat();
 
  private:

@@ -106,8 +106,8 @@ TEST(RandomStreamTest, BelowIsUniformOverSmallBounds) {
   }
 }
 
-// With three quarters of the range of a draw as the bound, multiplication
-// without rejection hits every third value twice as often.
+// With a bound of three quarters of the range of a draw, multiplication without
+// rejection hits every third value twice as often.
 void ExpectNoBias(uint64_t bound) {
   RandomStream stream(1, RandomPurpose::kGenerator);
   std::vector<int64_t> counts(3);

@@ -1,5 +1,4 @@
-// OpenSSL's current interface keeps the state to itself; the one before it,
-// which it marks as deprecated, does not.
+// Only OpenSSL's deprecated interface gives access to the state of a digest.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "engine/base/sha256.h"
 
@@ -14,11 +13,12 @@
 namespace hearth {
 namespace {
 
-// The length of a block: the rest of the message that fills none waits.
+// Bytes of a block of the hash. The part of the message after the last whole
+// block waits.
 constexpr size_t kBlockBytes = 64;
 
-// A saved state: the hash's eight words, the message's length in bits, and the
-// part of the message that waits, with zeros behind; all little-endian.
+// Format of SaveState, little-endian: the hash's eight words, the message's
+// length in bits, and the bytes that wait for a whole block, padded with zeros.
 struct SavedState {
   uint32_t words[8];
   uint64_t bits;

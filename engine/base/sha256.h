@@ -23,17 +23,15 @@ class Sha256 {
   void Update(absl::Span<const std::byte> data);
   void Update(absl::string_view text);
 
-  /// The digest of the message so far, 64 hexadecimal digits; more may be
-  /// appended afterwards.
+  /// Digest of the message so far, 64 hexadecimal digits. Update may follow.
   std::string HexDigest() const;
 
-  /// The state after the message so far, of kStateBytes bytes whatever its
-  /// length, from which Restore goes on.
+  /// State after the message so far, kStateBytes bytes, for Restore.
   std::string SaveState() const;
   static constexpr size_t kStateBytes = 104;
 
-  /// A digest that goes on from `state`; nullopt if SaveState cannot have
-  /// returned it.
+  /// A digest that continues from `state`; nullopt if SaveState cannot have
+  /// returned `state`.
   static std::optional<Sha256> Restore(absl::string_view state);
 
  private:

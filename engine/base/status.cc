@@ -13,7 +13,11 @@ namespace hearth {
 
 namespace {
 
-// Read by WaitCauseOf.
+// Payloads by which WaitCauseOf finds the cause. The values of the first two
+// are the bytes needed, in decimal digits.
+constexpr char kMemoryPayload[] = "hearth/memory-needed";
+constexpr char kPlanSpacePayload[] = "hearth/plan-space-needed";
+constexpr char kGpuMemoryPayload[] = "hearth/gpu-memory";
 constexpr char kDiskFullPayload[] = "hearth/disk-full";
 
 absl::Status DiskFull(absl::string_view message) {
@@ -50,15 +54,6 @@ absl::Status ErrnoStatus(int error, absl::string_view subject,
       return status;
   }
 }
-
-namespace {
-
-// Their values are the number of bytes.
-constexpr char kMemoryPayload[] = "hearth/memory-needed";
-constexpr char kGpuMemoryPayload[] = "hearth/gpu-memory";
-constexpr char kPlanSpacePayload[] = "hearth/plan-space-needed";
-
-}  // namespace
 
 WaitCause WaitCauseOf(const absl::Status& status) {
   if (status.GetPayload(kMemoryPayload).has_value()) return WaitCause::kMemory;

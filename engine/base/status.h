@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-/// Errors: returning them, saying whose they are, telling whether to try again,
-/// and making them of exceptions.
+/// Errors: returning them, naming context and errno in their messages, telling
+/// whether to try again, and making them of exceptions. Thread-safe.
 
 /// Returns from the enclosing function if `expression`, an absl::Status, is an
 /// error.
@@ -41,31 +41,31 @@ namespace hearth {
 /// An OK status is returned as it is.
 absl::Status Annotate(const absl::Status& status, absl::string_view context);
 
-/// The status for `errno` value `error` of a system call on `subject` (a path,
-/// say): "`subject`: `operation`: No such file or directory". ENOSPC and
-/// memory exhaustion give RESOURCE_EXHAUSTED, EIO gives UNAVAILABLE,
-/// otherwise as absl::ErrnoToStatus.
+/// Status for a system call on `subject` (such as a path) that failed with
+/// errno `error`: "`subject`: `operation`: No such file or directory". ENOSPC,
+/// EDQUOT and ENOMEM give RESOURCE_EXHAUSTED, EIO gives UNAVAILABLE, other
+/// values the code of absl::ErrnoToStatus.
 absl::Status ErrnoStatus(int error, absl::string_view subject,
                          absl::string_view operation);
 
-/// Why work that failed may succeed if it is tried again later.
+/// Reason why failed work may succeed if it is tried again later.
 enum class WaitCause {
-  /// It may not: the error is final.
+  /// The error is final: trying again is no use.
   kNone,
-  /// Memory is held by others, for now.
+  /// Others hold the memory, for now.
   kMemory,
-  /// Memory of a GPU is held by other jobs, for now.
+  /// Other jobs hold the GPU's memory, for now.
   kGpuMemory,
-  /// A disk is full: ErrnoStatus of ENOSPC and EDQUOT, WaitForDiskSpace.
+  /// A disk is full: set by ErrnoStatus for ENOSPC and EDQUOT, and by
+  /// WaitForDiskSpace.
   kDiskSpace,
-  /// Plans of other jobs are in use, for now: WaitForPlanSpace.
+  /// Plans of other jobs take up the space, for now: set by WaitForPlanSpace.
   kPlanSpace,
-  /// A disk does not answer, or does so with EIO: every UNAVAILABLE.
+  /// A disk does not answer, or fails with EIO: every UNAVAILABLE status.
   kDisk,
 };
 
-/// The cause that `status` names. It survives Annotate and all that copies a
-/// status.
+/// Cause recorded in `status`. Annotate and copies of a status keep it.
 WaitCause WaitCauseOf(const absl::Status& status);
 
 /// RESOURCE_EXHAUSTED of cause kMemory: `needed_bytes` were asked for.
@@ -81,14 +81,13 @@ absl::Status WaitForDiskSpace(absl::Status status);
 /// `status` with the cause kPlanSpace: a plan needs `needed_bytes` in all.
 absl::Status WaitForPlanSpace(absl::Status status, uint64_t needed_bytes);
 
-/// The bytes that WaitForMemoryError or WaitForPlanSpace was told; 0 for other
-/// statuses.
+/// Value of `needed_bytes` given to WaitForMemoryError or WaitForPlanSpace; 0
+/// for other statuses.
 uint64_t BytesNeededBy(const absl::Status& status);
 
-/// Calls `call` and returns its status, or that of the exception that it threw:
-/// RESOURCE_EXHAUSTED for a lack of memory, INTERNAL with its text for any
-/// other. At the root of every thread, where an exception would end the
-/// process.
+/// Calls `call` and returns its status. An exception becomes RESOURCE_EXHAUSTED
+/// if it is std::bad_alloc, else INTERNAL with the exception's text. For the
+/// root of every thread, where an exception would end the process.
 absl::Status CatchExceptions(absl::FunctionRef<absl::Status()> call);
 
 }  // namespace hearth

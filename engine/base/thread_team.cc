@@ -8,16 +8,16 @@
 
 namespace hearth {
 
-// The parts of one call. Its numbers are guarded by the team's mutex. Parts
-// that any member may do are handed out in order, so that a thread that wakes
-// late finds none left and nobody waits for it.
+// The parts of one call, guarded by the team's mutex. Parts that any worker may
+// do are handed out in order: a thread that wakes late finds none left, and
+// nobody waits for it.
 struct ThreadTeam::Round {
-  // The number of the part that `member` is to do next, if there is one.
-  std::optional<int64_t> Next(int member) {
+  // Number of the part that `worker` is to do next, if any.
+  std::optional<int64_t> Next(int worker) {
     if (!begun.empty()) {
-      if (begun[member]) return std::nullopt;
-      begun[member] = true;
-      return member;
+      if (begun[worker]) return std::nullopt;
+      begun[worker] = true;
+      return worker;
     }
     if (next == parts) return std::nullopt;
     return next++;
@@ -25,17 +25,18 @@ struct ThreadTeam::Round {
 
   absl::FunctionRef<void(int64_t part)> work;
   int64_t parts = 0;
-  // For each member whether it has begun its part; empty if any member may do
+  // For each worker, whether it has begun its part; empty if any worker may do
   // any part.
   std::vector<bool> begun = {};
   int64_t next = 0;
-  // Parts that are not done.
+  // Number of parts that are not done.
   int64_t left = parts;
 };
 
 namespace {
 
-// Runs parts that may fail by `run`, which is given what runs one.
+// Calls `run` with a function that does one part by `work` and keeps its
+// status; returns the error of the lowest part.
 template <typename Work, typename Run>
 absl::Status FirstError(int64_t parts, const Work& work, const Run& run) {
   std::vector<absl::Status> statuses(static_cast<size_t>(parts));
@@ -57,7 +58,7 @@ absl::StatusOr<std::unique_ptr<ThreadTeam>> ThreadTeam::Create(int threads) {
 absl::Status ThreadTeam::Start(int others) {
   try {
     for (int i = 0; i < others; ++i) {
-      others_.emplace_back([this, member = i + 1] { WorkUntilEnded(member); });
+      others_.emplace_back([this, worker = i + 1] { WorkUntilEnded(worker); });
     }
   } catch (const std::system_error& error) {
     return absl::ResourceExhaustedError(
@@ -99,8 +100,8 @@ absl::Status ThreadTeam::TryRun(
   return FirstError(parts, work, [&](const auto& part) { Run(parts, part); });
 }
 
-absl::Status ThreadTeam::RunMembers(
-    absl::FunctionRef<absl::Status(int member)> work) {
+absl::Status ThreadTeam::RunWorkers(
+    absl::FunctionRef<absl::Status(int worker)> work) {
   return FirstError(size(), work, [&](const auto& part) {
     Round round = {
         .work = part, .parts = size(), .begun = std::vector<bool>(size())};
@@ -117,18 +118,18 @@ void ThreadTeam::RunRound(Round& round) {
   round_ = nullptr;
 }
 
-void ThreadTeam::WorkUntilEnded(int member) {
+void ThreadTeam::WorkUntilEnded(int worker) {
   const absl::MutexLock lock(&mutex_);
   while (!ended_) {
-    DoParts(member);
+    DoParts(worker);
     changed_.Wait(&mutex_);
   }
 }
 
-void ThreadTeam::DoParts(int member) {
+void ThreadTeam::DoParts(int worker) {
   while (round_ != nullptr) {
     Round& round = *round_;
-    const std::optional<int64_t> part = round.Next(member);
+    const std::optional<int64_t> part = round.Next(worker);
     if (!part.has_value()) return;
     mutex_.Unlock();
     round.work(*part);

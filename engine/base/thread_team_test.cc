@@ -78,8 +78,8 @@ TEST_P(ThreadTeamTest, EachMemberDoesItsPartInEveryRound) {
   std::vector<int> calls(team_->size());
   for (int round = 0; round < 200; ++round) {
     EXPECT_TRUE(team_
-                    ->RunMembers([&](int member) {
-                      ++calls[member];
+                    ->RunWorkers([&](int worker) {
+                      ++calls[worker];
                       return absl::OkStatus();
                     })
                     .ok());
@@ -95,12 +95,12 @@ TEST_P(ThreadTeamTest, MembersWorkAtTheSameTimeAndKeepTheirThreads) {
     // Nobody passes before all are there.
     std::latch all_there(GetParam());
     EXPECT_TRUE(team_
-                    ->RunMembers([&](int member) {
+                    ->RunWorkers([&](int worker) {
                       all_there.arrive_and_wait();
                       if (round == 0) {
-                        threads[member] = std::this_thread::get_id();
+                        threads[worker] = std::this_thread::get_id();
                       }
-                      EXPECT_EQ(threads[member], std::this_thread::get_id());
+                      EXPECT_EQ(threads[worker], std::this_thread::get_id());
                       return absl::OkStatus();
                     })
                     .ok());
@@ -111,15 +111,15 @@ TEST_P(ThreadTeamTest, MembersWorkAtTheSameTimeAndKeepTheirThreads) {
 
 TEST_P(ThreadTeamTest, AnErrorWaitsForTheOthersAndIsForgottenAfterwards) {
   std::atomic<int> done = 0;
-  const absl::Status status = team_->RunMembers([&](int member) {
+  const absl::Status status = team_->RunWorkers([&](int worker) {
     ++done;
-    if (member == 0) return absl::OkStatus();
-    return absl::AbortedError(std::to_string(member));
+    if (worker == 0) return absl::OkStatus();
+    return absl::AbortedError(std::to_string(worker));
   });
   EXPECT_EQ(status,
             GetParam() == 1 ? absl::OkStatus() : absl::AbortedError("1"));
   EXPECT_EQ(done, GetParam());
-  EXPECT_TRUE(team_->RunMembers([](int) { return absl::OkStatus(); }).ok());
+  EXPECT_TRUE(team_->RunWorkers([](int) { return absl::OkStatus(); }).ok());
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, ThreadTeamTest, ::testing::Values(1, 2, 3, 8));

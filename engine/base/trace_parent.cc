@@ -10,7 +10,7 @@
 namespace hearth {
 namespace {
 
-// Where its parts begin, and how long they are.
+// Positions and lengths of the parts of a traceparent, in characters.
 constexpr size_t kTraceAt = 3;
 constexpr size_t kTraceDigits = 32;
 constexpr size_t kParentAt = 36;

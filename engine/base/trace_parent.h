@@ -5,16 +5,16 @@
 
 #include "absl/strings/string_view.h"
 
-/// The "traceparent" entry by which a call tells what it is a part of (W3C
-/// Trace Context): VERSION-TRACE-PARENT-FLAGS, in lower-case hexadecimal digits
-/// of which TRACE has 32.
+/// The "traceparent" metadata by which a call names the trace that it belongs
+/// to (W3C Trace Context): VERSION-TRACE-PARENT-FLAGS in lower-case hexadecimal
+/// digits; TRACE has 32 digits.
 
 namespace hearth {
 
-/// The trace of a traceparent; empty if `text` is none.
+/// TRACE of a traceparent; empty if `text` is not one.
 std::string TraceIdOf(absl::string_view text);
 
-/// One of a new random trace, not sampled.
+/// A traceparent of a new random trace, with the flag "sampled" off.
 std::string NewTraceParent();
 
 }  // namespace hearth

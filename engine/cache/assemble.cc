@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "kernels/feature_rows.h"
-#include "kernels/gather.h"
-#include "kernels/scatter.h"
+#include "kernels/copy_rows.h"
 
 namespace hearth::cache {
 namespace {
@@ -45,7 +43,7 @@ void WidenRow(const store::RowFormat& format, const std::byte* row,
 void ScatterRows(const StoredRows& rows, absl::Span<const int64_t> slots,
                  absl::Span<const int32_t> positions, float* out) {
   assert(slots.size() == positions.size());
-  // An empty list has no address, which would stand for rows in their order.
+  // The address of an empty list is null, which would mean rows in their order.
   if (slots.empty()) return;
   kernels::ScatterRows(ToFeatureRows(rows), slots.data(), positions.data(),
                        static_cast<int64_t>(positions.size()), out);

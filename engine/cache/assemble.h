@@ -13,47 +13,46 @@
 
 namespace hearth::cache {
 
-/// Rows that a thread of a team assembles at a time.
+/// Rows that a worker of a team copies at a time.
 inline constexpr int64_t kRowsPerPart = 4096;
 
-/// Rows as they are stored, one after the other: the slots of an arena, say.
+/// Rows as they are stored, one after the other, such as the slots of an arena.
 struct StoredRows {
   const std::byte* data = nullptr;
   store::DType dtype = store::DType::kFloat32;
   int64_t dim = 0;
 };
 
-/// Brings rows together: out[i] = row indices[i], widened to float32. `out` is
-/// [indices.size(), rows.dim], row-major. Indices are not checked; the type
-/// must be a floating-point one. Thread-safe.
+/// Gathers rows: out[i] = row indices[i], widened to float32. `out` is
+/// [indices.size(), rows.dim], row-major. Indices are not checked; the element
+/// type must be a floating-point type. Thread-safe.
 void AssembleRows(const StoredRows& rows, absl::Span<const int64_t> indices,
                   float* out);
 
-/// One row as it is stored, widened to float32. `out` is [format.dim].
+/// Widens one stored row to float32. `out` is [format.dim].
 void WidenRow(const store::RowFormat& format, const std::byte* row, float* out);
 
-/// Puts rows to where a batch has them: row positions[i] of `out` = row
-/// slots[i], widened to float32; the other rows of `out`, which is [..,
-/// rows.dim], stay. REQUIRES: as many slots as positions. Nothing is checked.
-/// Thread-safe.
+/// Scatters rows to their positions in a batch: row positions[i] of `out` = row
+/// slots[i], widened to float32. `out` is [.., rows.dim]; its other rows stay.
+/// Nothing is checked. REQUIRES: as many slots as positions. Thread-safe.
 void ScatterRows(const StoredRows& rows, absl::Span<const int64_t> slots,
                  absl::Span<const int32_t> positions, float* out);
 
-/// The same for row i instead of row slots[i].
+/// ScatterRows of row i instead of row slots[i].
 void ScatterRows(const StoredRows& rows, absl::Span<const int32_t> positions,
                  float* out);
 
-/// The same two by a team, kRowsPerPart at a time.
+/// ScatterRows by a team, kRowsPerPart rows at a time.
 void ScatterRows(ThreadTeam& team, const StoredRows& rows,
                  absl::Span<const int64_t> slots,
                  absl::Span<const int32_t> positions, float* out);
 void ScatterRows(ThreadTeam& team, const StoredRows& rows,
                  absl::Span<const int32_t> positions, float* out);
 
-/// Brings the feature rows of `nodes` together: out[i] = row nodes[i], widened
-/// to float32 and followed by zeros where it has fewer columns than others.
-/// `out` is [nodes.size(), features.dim()], row-major. The matrices must be of
-/// floating-point types, as import makes sure. Thread-safe.
+/// Gathers the feature rows of `nodes`: out[i] = row nodes[i], widened to
+/// float32 and padded with zeros to features.dim() columns. `out` is
+/// [nodes.size(), features.dim()], row-major. The matrices must be of
+/// floating-point types, as import ensures. Thread-safe.
 void AssembleRows(const store::LoadedFeatures& features,
                   absl::Span<const store::NodeId> nodes, float* out);
 

@@ -22,7 +22,7 @@ constexpr int64_t kRowBytes = kDim * 4;
 constexpr int64_t kRows = 2'000'000;
 constexpr int64_t kBatchRows = 131'072;
 
-// Written once, so that no page is that of zeros.
+// Written once, so that no page is the kernel's shared page of zeros.
 AlignedBuffer& Filled(AlignedBuffer& buffer, int64_t bytes) {
   if (buffer.Resize(static_cast<size_t>(bytes)).ok()) {
     std::memset(buffer.data(), 1, static_cast<size_t>(bytes));
@@ -50,7 +50,8 @@ void BM_Memcpy(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * kBatchRows * kRowBytes);
 }
 
-// Rows that lie anywhere (0), or in the order of the source with gaps (1).
+// Argument: rows in random order (0), or in the order of the source with gaps
+// (1).
 void BM_AssembleRows(benchmark::State& state) {
   RandomStream random(1, RandomPurpose::kGenerator);
   std::vector<int64_t> indices(kBatchRows);

@@ -16,22 +16,22 @@
 namespace hearth::cache {
 
 /// Rows in slots, and a table with the slot of every node (Ginex, section 3.3:
-/// address_table and cache array). Others decide which rows are inside; rows
-/// and table change apart, so that one thread may be ahead with the table of
-/// another that moves the rows. The table has one owner, and so has each slot.
-/// Movable.
+/// address_table and cache array). The caller decides which rows are inside.
+/// The table changes apart from the rows, so that one thread may update the
+/// table while another still moves rows. The table has one owner, and so has
+/// each slot. Movable.
 class DirectCache {
  public:
   /// The slot of a node that is not inside.
   static constexpr int64_t kAbsent = -1;
 
-  /// How many rows fit into `budget_bytes` together with the table, 8 bytes a
-  /// node; no more than there are nodes.
+  /// Number of rows that fit into `budget_bytes` together with the table of 8
+  /// bytes a node; at most num_nodes.
   static int64_t Capacity(uint64_t budget_bytes, int64_t num_nodes,
                           int64_t row_bytes);
 
-  /// Empty. RESOURCE_EXHAUSTED if there is no memory. A cache without slots has
-  /// no table either.
+  /// An empty cache. RESOURCE_EXHAUSTED if there is no memory. With a capacity
+  /// of 0 there is no table.
   static absl::StatusOr<DirectCache> Make(int64_t num_nodes, int64_t capacity,
                                           const store::RowFormat& format);
 
@@ -42,17 +42,17 @@ class DirectCache {
     return table_.empty() ? kAbsent : table_[node];
   }
 
-  /// Asks the processor for what Find(node) will look at.
+  /// Prefetches the memory that Find(node) reads.
   void Prefetch(store::NodeId node) const {
     if (!table_.empty()) __builtin_prefetch(&table_[node]);
   }
 
-  /// Gives node nodes[i] slot i. REQUIRES: none is inside; at most capacity()
-  /// distinct nodes.
+  /// Gives node nodes[i] slot i. REQUIRES: the cache is empty; at most
+  /// capacity() distinct nodes.
   void Fill(absl::Span<const store::NodeId> nodes);
 
-  /// Gives the slot of out[i] to in[i]; slots[i] says which. REQUIRES: all of
-  /// `out` and none of `in` are inside; equal lengths.
+  /// Gives the slot of out[i] to in[i], and stores it in slots[i]. REQUIRES:
+  /// all of `out` and none of `in` are inside; equal lengths.
   void Replace(absl::Span<const store::NodeId> in,
                absl::Span<const store::NodeId> out,
                std::vector<int64_t>& slots);

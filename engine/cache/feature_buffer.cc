@@ -148,17 +148,18 @@ void ClaimTurns::Pass() {
 
 // The protocol of one batch, in the order of Algorithm 1:
 //
-//  1. Claim takes a reference to each row (the alias list), a standby slot for
-//     each that is not there, and notes those that others load (wait list).
-//  2. What is missing is read and, row by row as it arrives, copied into its
-//     slot without the lock (no one else touches a slot that is being loaded).
-//     Block by block the rows that have arrived are published under it, if it
-//     is free: who has reads in flight never waits for it. All are when the
-//     last has arrived.
-//  3. If no slot stood by, AwaitSlot and 1 again. What was claimed before has
-//     been loaded by then, so nobody who holds references waits for this batch.
-//  4. Who uses the rows waits for the wait list first, by AwaitRows. Who claims
-//     and loads need not: it can go on with another batch.
+//  1. Claim takes a reference to each row (the alias list), takes a standby
+//     slot for each row that is not there, and notes the rows that others load
+//     (the wait list).
+//  2. Missing rows are read and, as each arrives, copied into their slots
+//     without the lock (no one else touches a slot that is being loaded). Every
+//     kPublished rows, the rows that have arrived are published if the lock is
+//     free: a batch with reads in flight never waits for it. FinishLoading
+//     publishes the rest.
+//  3. If no slot stood by, AwaitSlot, then 1 again. Rows claimed before have
+//     been loaded by then, so no holder of references waits for this batch.
+//  4. The user of the rows first waits for the wait list, by AwaitRows. The
+//     thread that claims and loads need not: it can go on with another batch.
 //  5. The rows are used, and the references given back.
 //
 // Each transition of the table wakes those whom it concerns: Publish and Fail
@@ -167,12 +168,12 @@ void ClaimTurns::Pass() {
 
 namespace {
 
-// Transitions under one hold of the lock: enough to make its cost small, few
-// enough that others get their turn.
+// Transitions while the lock is held once: enough to make its cost small, few
+// enough that others get it.
 constexpr size_t kChunk = 256;
-// Rows after which the lock is tried.
+// Arrived rows after which publishing is tried.
 constexpr size_t kPublished = 64;
-// How far ahead of its claim a node is asked for.
+// Nodes ahead of the claim that are prefetched.
 constexpr size_t kNodesAhead = 8;
 
 absl::Status Stopped() { return absl::CancelledError("stopped on request"); }
@@ -248,7 +249,7 @@ void FeatureBuffer::Pins::FinishLoading() {
     absl::MutexLock lock(&buffer_->mutex_);
     PublishArrived();
   }
-  // Pins stay for long after this; none but who loads needs these.
+  // Pins live on for long; only loading needs this memory.
   arrived_ = {};
   missing_ = {};
 }

@@ -18,11 +18,11 @@
 
 namespace hearth::cache {
 
-/// A table of the row in each slot and of its users: the bookkeeping of
-/// GNNDrive's feature buffer (section 4.2): mapping table, reverse mapping,
-/// reference counts, valid bits and the standby list. Knows no bytes, no
-/// threads and no waiting; each method is one transition. Thread-compatible: a
-/// FeatureBuffer guards it, a test steps it through all interleavings.
+/// The bookkeeping of GNNDrive's feature buffer (section 4.2): mapping table,
+/// reverse mapping, reference counts, valid bits and the standby list of slots.
+/// Knows no bytes, no threads and no waiting; each method is one transition.
+/// Thread-compatible: FeatureBuffer guards it, a test steps it through all
+/// interleavings.
 ///
 /// A slot's life (`refs` counts claims that were not released):
 ///
@@ -37,8 +37,8 @@ namespace hearth::cache {
 ///   kFailed   Release of the last reference  -> kEmpty, first to be reused
 ///
 /// Slots without references stand by, in the order in which they will be
-/// reused. Others never change their node, so who holds a reference knows the
-/// slot for good.
+/// reused. A slot with references never changes its node: the holder of a
+/// reference may keep the slot's number.
 ///
 /// The mapping table is a hash table over the slots in use, not an array over
 /// all nodes: its memory follows the budget, not the graph.
@@ -63,47 +63,47 @@ class SlotTable {
   /// All slots stand by, empty. REQUIRES: 0 <= num_slots <= kMaxSlots.
   explicit SlotTable(int64_t num_slots);
 
-  /// Takes a reference to the row of `node`, and a slot if it has none. Looking
-  /// up and claiming are one transition: no one else can take the slot, or
-  /// begin to load the same node, in between.
+  /// Takes a reference to the row of `node`, and a slot if the row has none.
+  /// Lookup and claim are one transition: nobody can take the slot, or begin to
+  /// load the same node, in between.
   Claimed Claim(store::NodeId node);
 
-  /// The row of `slot` is there. True if somebody awaits it. REQUIRES:
+  /// The row of `slot` has been loaded. True if somebody awaits it. REQUIRES:
   /// kLoading, and the caller was told kMustLoad.
   bool Publish(int64_t slot);
 
-  /// It could not be loaded: `error` is for those who await it. The next claim
-  /// of the node loads it anew. True if somebody awaits it. REQUIRES: as
-  /// Publish.
+  /// The row of `slot` could not be loaded: whoever awaits it gets `error`. The
+  /// next claim of the node loads the row again. True if somebody awaits it.
+  /// REQUIRES: as Publish.
   bool Fail(int64_t slot, absl::Status error);
 
-  /// Whether `slot` is still being loaded; if so, Publish or Fail will say that
-  /// somebody awaits it. REQUIRES: the caller holds a reference.
+  /// Whether `slot` is still being loaded; if so, Publish or Fail will return
+  /// true. REQUIRES: the caller holds a reference.
   bool Await(int64_t slot);
 
-  /// Gives a reference back. True if slots stand by again, after none did.
-  /// REQUIRES: the caller holds one, and has published or failed what it loads.
+  /// Gives a reference back. True if no slot stood by before and one does now.
+  /// REQUIRES: the caller holds a reference, and is not loading the slot.
   bool Release(int64_t slot);
 
-  /// Why the loading of a kFailed slot failed.
+  /// The error of a kFailed slot.
   const absl::Status& error(int64_t slot) const;
 
-  /// Asks the processor for what Claim(node) looks at first.
+  /// Prefetches the memory that Claim(node) reads first.
   void Prefetch(store::NodeId node) const;
 
   int64_t num_slots() const { return static_cast<int64_t>(slots_.size()); }
   int64_t num_standby() const { return num_standby_; }
   State state(int64_t slot) const { return slots_[slot].state; }
   int64_t refs(int64_t slot) const { return slots_[slot].refs; }
-  /// The reverse mapping; kNoNode if it holds or loads none.
+  /// Node whose row `slot` holds or loads, or kNoNode (the reverse mapping).
   store::NodeId node(int64_t slot) const { return slots_[slot].node; }
   bool awaited(int64_t slot) const { return slots_[slot].awaited; }
   /// The slot that holds or loads `node`, or -1.
   int64_t Find(store::NodeId node) const;
-  /// In the order in which they will be reused. For tests.
+  /// Standby slots in the order in which they will be reused. For tests.
   std::vector<int64_t> StandbySlots() const;
 
-  /// Bytes of bookkeeping for so many slots.
+  /// Bytes of bookkeeping for `num_slots` slots.
   static uint64_t MemoryBytes(int64_t num_slots);
 
  private:
@@ -122,7 +122,7 @@ class SlotTable {
   void PushBack(int32_t slot);
   void Unlink(int32_t slot);
 
-  // Tells the node of a slot that holds or loads one.
+  // Function from a slot to the node whose row it holds or loads.
   auto NodeOf() const {
     return [this](int32_t slot) { return slots_[slot].node; };
   }
@@ -133,27 +133,27 @@ class SlotTable {
   int64_t num_standby_ = 0;
   // The mapping table.
   NodeIndex index_;
-  // Errors of kFailed slots, by row.
+  // Errors of kFailed slots, by slot.
   absl::flat_hash_map<int64_t, absl::Status> errors_;
 };
 
-/// Lets one batch at a time claim rows in a FeatureBuffer: in the order of
-/// their numbers, or whichever comes first.
+/// Turns by which one batch at a time claims rows in a FeatureBuffer: in the
+/// order of the batches' numbers, or in any order.
 ///
-/// Why this rules out a deadlock as soon as any one batch fits the slots: who
-/// has the turn may wait for slots. All others that hold references hold all
-/// they need and wait at most for rows that are being loaded, by each other or
-/// by the one with the turn, who loads what it has claimed before it waits. So
-/// all of them end, if they are consumed in an order that does not wait for the
-/// one with the turn: in order of their numbers if turns are, else as they
-/// come.
+/// With turns there is no deadlock if every single batch fits the slots. Only
+/// the batch with the turn waits for slots. Every other batch with references
+/// has claimed all its rows, and waits at most for rows that are being loaded:
+/// by each other, or by the batch with the turn, which loads what it has
+/// claimed before it waits. So the others end, if they are consumed in an order
+/// that does not wait for the batch with the turn: by number if turns are by
+/// number, else as they are ready.
 ///
 /// Thread-safe.
 class ClaimTurns {
  public:
   enum class Order { kByNumber, kAny };
 
-  /// Having the turn; passes it on when destroyed. Move-only.
+  /// The turn; passed on when destroyed. Move-only.
   class Turn {
    public:
     Turn(Turn&& other) noexcept : turns_(other.turns_) {
@@ -168,7 +168,7 @@ class ClaimTurns {
     ClaimTurns* turns_;
   };
 
-  /// With kByNumber, `first` is the number of the first turn.
+  /// With kByNumber, the first turn is for batch `first`.
   explicit ClaimTurns(Order order, int64_t first = 0)
       : order_(order), next_(first) {}
 
@@ -185,13 +185,13 @@ class ClaimTurns {
   absl::Mutex mutex_;
   absl::CondVar passed_;
   bool taken_ ABSL_GUARDED_BY(mutex_) = false;
-  // The number of the batch whose turn it is, or will be.
+  // Number of the batch whose turn it is, or will be next.
   int64_t next_ ABSL_GUARDED_BY(mutex_);
 };
 
 /// The feature buffer of GNNDrive (section 4.2, Algorithm 1): rows of nodes in
-/// slots, shared by the batches that need them, loaded once however many do,
-/// and kept as long as their slot is not needed for others.
+/// slots, shared by the batches that need them, loaded once however many
+/// batches do, and kept until the slot is needed for another row.
 ///
 /// Differs from the algorithm as printed, which counts a reference in one loop
 /// and finds the slot in a later one, so that another extractor could wait for
@@ -199,9 +199,9 @@ class ClaimTurns {
 /// its claim: here both are one transition (SlotTable::Claim), and a claimed
 /// row never changes its slot. And loads may fail: all who wait learn why.
 ///
-/// Thread-safe. Batches that claim at the same time must not each hold what the
-/// other needs: with one that claims at a time (ClaimTurns), as many slots as
-/// the largest batch has rows rule that out.
+/// Thread-safe. Batches that claim at the same time could each hold slots that
+/// the other needs: let one batch claim at a time (ClaimTurns), and have at
+/// least as many slots as the largest batch has rows.
 class FeatureBuffer {
  public:
   class Pins;
@@ -222,15 +222,16 @@ class FeatureBuffer {
   SlotArena arena_;
   mutable absl::Mutex mutex_;
   SlotTable table_ ABSL_GUARDED_BY(mutex_);
-  // Signalled when slots stand by again, after none did.
+  // Signalled when the standby list is no longer empty.
   absl::CondVar released_;
-  // Signalled when a row that somebody awaits was loaded, or could not be.
+  // Signalled when an awaited row was loaded, or failed to load.
   absl::CondVar loaded_;
 };
 
-/// One batch's references: its node alias list. Gives them back when destroyed;
-/// rows that it was to load and has not then count as failed, so that nobody
-/// waits for them in vain. Move-only; single-owner. The buffer must outlive it.
+/// References of one batch: its node alias list. Gives them back when
+/// destroyed; rows that it was told to load and has not then count as failed,
+/// so that nobody waits for them in vain. Move-only; single-owner. The buffer
+/// must outlive it.
 class FeatureBuffer::Pins {
  public:
   /// Holds nothing.
@@ -240,10 +241,10 @@ class FeatureBuffer::Pins {
   Pins& operator=(Pins&& other) noexcept;
   ~Pins();
 
-  /// Claims the rows of `nodes` that are not yet claimed, in order, until all
-  /// are or no slot stands by; true if all are. Call with the same nodes until
-  /// then. Sets missing() to what the caller must load before it claims again
-  /// or waits for anything. REQUIRES: nothing is left to load.
+  /// Claims the rows of `nodes` that are not yet claimed, in order, while slots
+  /// stand by; true if all are claimed. If false, call again with the same
+  /// nodes. Sets missing() to the rows that the caller must load before it
+  /// claims again or waits for anything. REQUIRES: nothing is left to load.
   bool Claim(absl::Span<const store::NodeId> nodes);
 
   /// The slot of each node claimed so far.
@@ -255,22 +256,23 @@ class FeatureBuffer::Pins {
   /// Rows that this batch had to load, missing() included.
   int64_t num_missed() const { return num_missed_; }
 
-  /// The row of missing()[index] has arrived: copies it into its slot. Once for
-  /// each. All may use it soon, at the latest after FinishLoading. Never waits
-  /// for others.
+  /// Copies `row`, the row of missing()[index], into its slot. Call once for
+  /// each index. Other batches may use the row soon, at the latest after
+  /// FinishLoading. Never waits for others.
   void Load(size_t index, const std::byte* row);
 
-  /// All of missing() has been loaded.
+  /// Publishes the rows. REQUIRES: all of missing() was loaded.
   void FinishLoading();
 
-  /// Gives up what is left to load; who waits for it gets `error`.
+  /// Gives up the rows that are left to load; whoever waits for them gets
+  /// `error`.
   void FailLoading(const absl::Status& error);
 
   /// Blocks until a slot stands by; CANCELLED if `stop` is requested.
   absl::Status AwaitSlot(std::stop_token stop);
 
-  /// Blocks until the rows that others load are there. The error of the first
-  /// that could not be loaded; CANCELLED if `stop` is requested.
+  /// Blocks until all rows that others load are there. Returns the error of the
+  /// first row that failed to load; CANCELLED if `stop` is requested.
   absl::Status AwaitRows(std::stop_token stop);
 
   /// Gives all references back, as destruction does.
@@ -282,7 +284,7 @@ class FeatureBuffer::Pins {
   FeatureBuffer* buffer_ = nullptr;
   std::vector<int64_t> slots_;
   std::vector<int64_t> missing_;
-  // Slots whose rows have arrived, not yet published.
+  // Slots whose rows have arrived and are not published.
   std::vector<int64_t> arrived_;
   // The wait list: slots that others are loading.
   std::vector<int64_t> awaited_;

@@ -32,7 +32,7 @@ std::vector<store::NodeId> DistinctNodes(uint64_t batch, int64_t of_nodes) {
   return nodes;
 }
 
-// Rows that are all missing, or after the first batches all there.
+// Batches whose rows are all missing or, after the first batches, all present.
 void BM_Batch(benchmark::State& state) {
   const bool there = state.range(0) != 0;
   const int64_t of_nodes = there ? 4 * kRowsPerBatch : kNodes;

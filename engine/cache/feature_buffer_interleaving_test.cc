@@ -25,24 +25,24 @@ struct Explored {
   int64_t deadlocks = 0;
 };
 
-Explored Explore(const ExtractionCase& parameters) {
+Explored Explore(const FeatureBufferCase& parameters) {
   Explored result;
   std::set<std::string> seen;
-  std::vector<ExtractionWorld> open = {ExtractionWorld(parameters)};
+  std::vector<FeatureBufferModel> open = {FeatureBufferModel(parameters)};
   seen.insert(open.back().Key());
   while (!open.empty() && !::testing::Test::HasFatalFailure()) {
-    const ExtractionWorld world = std::move(open.back());
+    const FeatureBufferModel state = std::move(open.back());
     open.pop_back();
     ++result.worlds;
-    world.Check();
-    std::vector<ExtractionWorld> next = world.Successors();
-    if (world.Ended()) {
+    state.Check();
+    std::vector<FeatureBufferModel> next = state.Successors();
+    if (state.Ended()) {
       ++result.ends;
-      result.ends_with_failures += world.NumFailed() > 0 ? 1 : 0;
+      result.ends_with_failures += state.NumFailed() > 0 ? 1 : 0;
     } else if (next.empty()) {
       ++result.deadlocks;
     }
-    for (ExtractionWorld& successor : next) {
+    for (FeatureBufferModel& successor : next) {
       if (seen.insert(successor.Key()).second) {
         open.push_back(std::move(successor));
       }
@@ -51,7 +51,7 @@ Explored Explore(const ExtractionCase& parameters) {
   return result;
 }
 
-class InterleavingTest : public ::testing::TestWithParam<ExtractionCase> {};
+class InterleavingTest : public ::testing::TestWithParam<FeatureBufferCase> {};
 
 TEST_P(InterleavingTest, EveryWayEndsWell) {
   const Explored explored = Explore(GetParam());
@@ -70,42 +70,40 @@ const std::vector<std::vector<NodeId>> kDistinct = {{0, 1}, {2, 3}, {4, 5}};
 INSTANTIATE_TEST_SUITE_P(
     All, InterleavingTest,
     ::testing::Values(
-        ExtractionCase{"OneBatchFits", kOverlapping, 3, 2,
-                       ExtractionTurns::kByNumber},
-        ExtractionCase{"OneBatchFitsThreeExtract", kOverlapping, 3, 3,
-                       ExtractionTurns::kByNumber},
-        ExtractionCase{"OneBatchFitsInAnyOrder", kOverlapping, 3, 3,
-                       ExtractionTurns::kAny},
-        ExtractionCase{"OneSlotMore", kOverlapping, 4, 3,
-                       ExtractionTurns::kByNumber},
-        ExtractionCase{"DistinctNodes", kDistinct, 2, 3,
-                       ExtractionTurns::kByNumber},
-        ExtractionCase{"DistinctNodesInAnyOrder", kDistinct, 3, 3,
-                       ExtractionTurns::kAny},
-        ExtractionCase{"EqualBatches", kEqual, 2, 3, ExtractionTurns::kAny},
-        ExtractionCase{"ThePapersMinimumWithoutTurns", kOverlapping, 6, 2,
-                       ExtractionTurns::kNone},
-        ExtractionCase{"DistinctWithoutTurns", kDistinct, 4, 2,
-                       ExtractionTurns::kNone},
-        ExtractionCase{"AReadFails", kOverlapping, 3, 2,
-                       ExtractionTurns::kByNumber, 1},
-        ExtractionCase{"AReadFailsInAnyOrder", kOverlapping, 4, 3,
-                       ExtractionTurns::kAny, 1},
-        ExtractionCase{"TwoReadsFail", kEqual, 3, 3, ExtractionTurns::kAny, 2},
-        ExtractionCase{"AReadFailsWithoutTurns", kEqual, 4, 2,
-                       ExtractionTurns::kNone, 1}),
+        FeatureBufferCase{"OneBatchFits", kOverlapping, 3, 2,
+                          ModelTurns::kByNumber},
+        FeatureBufferCase{"OneBatchFitsThreeExtract", kOverlapping, 3, 3,
+                          ModelTurns::kByNumber},
+        FeatureBufferCase{"OneBatchFitsInAnyOrder", kOverlapping, 3, 3,
+                          ModelTurns::kAny},
+        FeatureBufferCase{"OneSlotMore", kOverlapping, 4, 3,
+                          ModelTurns::kByNumber},
+        FeatureBufferCase{"DistinctNodes", kDistinct, 2, 3,
+                          ModelTurns::kByNumber},
+        FeatureBufferCase{"DistinctNodesInAnyOrder", kDistinct, 3, 3,
+                          ModelTurns::kAny},
+        FeatureBufferCase{"EqualBatches", kEqual, 2, 3, ModelTurns::kAny},
+        FeatureBufferCase{"ThePapersMinimumWithoutTurns", kOverlapping, 6, 2,
+                          ModelTurns::kNone},
+        FeatureBufferCase{"DistinctWithoutTurns", kDistinct, 4, 2,
+                          ModelTurns::kNone},
+        FeatureBufferCase{"AReadFails", kOverlapping, 3, 2,
+                          ModelTurns::kByNumber, 1},
+        FeatureBufferCase{"AReadFailsInAnyOrder", kOverlapping, 4, 3,
+                          ModelTurns::kAny, 1},
+        FeatureBufferCase{"TwoReadsFail", kEqual, 3, 3, ModelTurns::kAny, 2},
+        FeatureBufferCase{"AReadFailsWithoutTurns", kEqual, 4, 2,
+                          ModelTurns::kNone, 1}),
     [](const auto& info) { return info.param.name; });
 
 // Without reserve and turns there is a deadlock; and a deadlock is found.
 TEST(InterleavingDeadlockTest, ABatchThatDoesNotFitWaitsForEver) {
-  EXPECT_GT(
-      Explore({"", kOverlapping, 2, 2, ExtractionTurns::kByNumber}).deadlocks,
-      0);
+  EXPECT_GT(Explore({"", kOverlapping, 2, 2, ModelTurns::kByNumber}).deadlocks,
+            0);
 }
 
 TEST(InterleavingDeadlockTest, WithoutTurnsLessThanThePapersMinimumLocks) {
-  EXPECT_GT(Explore({"", kDistinct, 2, 2, ExtractionTurns::kNone}).deadlocks,
-            0);
+  EXPECT_GT(Explore({"", kDistinct, 2, 2, ModelTurns::kNone}).deadlocks, 0);
 }
 
 }  // namespace

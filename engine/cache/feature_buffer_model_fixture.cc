@@ -11,8 +11,8 @@ namespace hearth::cache {
 
 using store::NodeId;
 
-std::vector<ExtractionWorld> ExtractionWorld::Successors() const {
-  std::vector<ExtractionWorld> result;
+std::vector<FeatureBufferModel> FeatureBufferModel::Successors() const {
+  std::vector<FeatureBufferModel> result;
   for (size_t b = 0; b < batches_.size(); ++b) {
     if (!CanStep(b)) continue;
     if (batches_[b].phase != Phase::kLoads) {
@@ -36,18 +36,18 @@ std::vector<ExtractionWorld> ExtractionWorld::Successors() const {
   return result;
 }
 
-bool ExtractionWorld::Ended() const {
+bool FeatureBufferModel::Ended() const {
   return std::all_of(batches_.begin(), batches_.end(),
                      [](const Batch& b) { return b.phase == Phase::kEnded; });
 }
 
-int ExtractionWorld::NumFailed() const {
+int FeatureBufferModel::NumFailed() const {
   return static_cast<int>(
       std::count_if(batches_.begin(), batches_.end(),
                     [](const Batch& b) { return b.failed; }));
 }
 
-std::string ExtractionWorld::Key() const {
+std::string FeatureBufferModel::Key() const {
   std::string key;
   for (int64_t slot = 0; slot < case_->slots; ++slot) {
     absl::StrAppend(&key, static_cast<int>(table_.state(slot)), ",",
@@ -69,7 +69,7 @@ std::string ExtractionWorld::Key() const {
   return key;
 }
 
-void ExtractionWorld::Check() const {
+void FeatureBufferModel::Check() const {
   std::vector<int64_t> refs(case_->slots);
   std::vector<int64_t> loaders(case_->slots);
   for (size_t b = 0; b < batches_.size(); ++b) {
@@ -103,7 +103,7 @@ void ExtractionWorld::Check() const {
   ASSERT_EQ(listed, standby);
 }
 
-void ExtractionWorld::CheckSlot(int64_t slot, int64_t loaders) const {
+void FeatureBufferModel::CheckSlot(int64_t slot, int64_t loaders) const {
   const SlotTable::State state = table_.state(slot);
   const NodeId node = table_.node(slot);
   const bool loading = state == SlotTable::State::kLoading;
@@ -121,16 +121,16 @@ void ExtractionWorld::CheckSlot(int64_t slot, int64_t loaders) const {
   }
 }
 
-bool ExtractionWorld::CanStep(size_t b) const {
+bool FeatureBufferModel::CanStep(size_t b) const {
   const Batch& batch = batches_[b];
   if (batch.asleep) return false;
-  const bool by_number = case_->turns == ExtractionTurns::kByNumber;
+  const bool by_number = case_->turns == ModelTurns::kByNumber;
   switch (batch.phase) {
     case Phase::kQueued:
       return NumExtracting() < case_->extractors &&
              (!by_number || b == 0 || batches_[b - 1].phase != Phase::kQueued);
     case Phase::kWaitsForTurn:
-      return case_->turns == ExtractionTurns::kNone ||
+      return case_->turns == ModelTurns::kNone ||
              (!turn_taken_ && (!by_number || next_turn_ == b));
     case Phase::kExtracted:
       return by_number ? next_consumed_ == b : AssemblerIsFree();
@@ -141,22 +141,22 @@ bool ExtractionWorld::CanStep(size_t b) const {
   }
 }
 
-int ExtractionWorld::NumExtracting() const {
+int FeatureBufferModel::NumExtracting() const {
   return static_cast<int>(
       std::count_if(batches_.begin(), batches_.end(), [](const Batch& batch) {
         return batch.phase != Phase::kQueued && batch.phase < Phase::kExtracted;
       }));
 }
 
-// Whoever failed gives its references back itself.
-bool ExtractionWorld::AssemblerIsFree() const {
+// A batch that failed gives its references back itself.
+bool FeatureBufferModel::AssemblerIsFree() const {
   return std::none_of(batches_.begin(), batches_.end(), [](const Batch& batch) {
     return batch.phase == Phase::kWaitsForRows ||
            (batch.phase == Phase::kReleases && !batch.failed);
   });
 }
 
-void ExtractionWorld::Step(size_t b) {
+void FeatureBufferModel::Step(size_t b) {
   Batch& batch = batches_[b];
   switch (batch.phase) {
     case Phase::kQueued:
@@ -184,7 +184,7 @@ void ExtractionWorld::Step(size_t b) {
   }
 }
 
-void ExtractionWorld::ClaimOne(size_t b) {
+void FeatureBufferModel::ClaimOne(size_t b) {
   Batch& batch = batches_[b];
   const auto claimed = table_.Claim(case_->batches[b][batch.slots.size()]);
   if (claimed.outcome == SlotTable::Outcome::kNoSlot) {
@@ -203,16 +203,16 @@ void ExtractionWorld::ClaimOne(size_t b) {
   batch.phase = batch.missing.empty() ? Phase::kExtracted : Phase::kLoads;
 }
 
-bool ExtractionWorld::AllClaimed(size_t b) const {
+bool FeatureBufferModel::AllClaimed(size_t b) const {
   return batches_[b].slots.size() == case_->batches[b].size();
 }
 
-void ExtractionWorld::PassTurn() {
+void FeatureBufferModel::PassTurn() {
   turn_taken_ = false;
   ++next_turn_;
 }
 
-void ExtractionWorld::LoadOne(size_t b, size_t index) {
+void FeatureBufferModel::LoadOne(size_t b, size_t index) {
   Batch& batch = batches_[b];
   const int64_t slot = batch.missing[index];
   bytes_[slot] = table_.node(slot);
@@ -220,7 +220,7 @@ void ExtractionWorld::LoadOne(size_t b, size_t index) {
   batch.arrived.push_back(slot);
 }
 
-void ExtractionWorld::PublishArrived(size_t b) {
+void FeatureBufferModel::PublishArrived(size_t b) {
   Batch& batch = batches_[b];
   bool awaited = false;
   for (const int64_t slot : batch.arrived) {
@@ -232,7 +232,7 @@ void ExtractionWorld::PublishArrived(size_t b) {
   batch.phase = AllClaimed(b) ? Phase::kExtracted : Phase::kWaitsForSlot;
 }
 
-void ExtractionWorld::FailRead(size_t b) {
+void FeatureBufferModel::FailRead(size_t b) {
   Batch& batch = batches_[b];
   --failing_reads_;
   PublishArrived(b);
@@ -246,7 +246,7 @@ void ExtractionWorld::FailRead(size_t b) {
   GiveUp(b);
 }
 
-void ExtractionWorld::AwaitOne(size_t b) {
+void FeatureBufferModel::AwaitOne(size_t b) {
   Batch& batch = batches_[b];
   if (batch.awaited.empty()) {
     batch.phase = Phase::kReleases;
@@ -264,14 +264,14 @@ void ExtractionWorld::AwaitOne(size_t b) {
   batch.awaited.erase(batch.awaited.begin());
 }
 
-void ExtractionWorld::GiveUp(size_t b) {
+void FeatureBufferModel::GiveUp(size_t b) {
   batches_[b].failed = true;
   batches_[b].awaited.clear();
   batches_[b].phase = Phase::kReleases;
   if (batches_[b].slots.empty()) End(b);
 }
 
-void ExtractionWorld::ReleaseOne(size_t b) {
+void FeatureBufferModel::ReleaseOne(size_t b) {
   Batch& batch = batches_[b];
   if (table_.Release(batch.slots[batch.released++])) {
     Wake(Phase::kWaitsForSlot);
@@ -279,7 +279,7 @@ void ExtractionWorld::ReleaseOne(size_t b) {
   if (batch.released == batch.slots.size()) End(b);
 }
 
-void ExtractionWorld::End(size_t b) {
+void FeatureBufferModel::End(size_t b) {
   batches_[b].phase = Phase::kEnded;
   while (next_consumed_ < batches_.size() &&
          batches_[next_consumed_].phase == Phase::kEnded) {
@@ -287,7 +287,7 @@ void ExtractionWorld::End(size_t b) {
   }
 }
 
-void ExtractionWorld::Wake(Phase phase) {
+void FeatureBufferModel::Wake(Phase phase) {
   for (Batch& batch : batches_) {
     if (batch.phase == phase) batch.asleep = false;
   }

@@ -11,45 +11,46 @@
 
 namespace hearth::cache {
 
-/// How batches take turns at claiming (ClaimTurns, or none).
-enum class ExtractionTurns { kByNumber, kAny, kNone };
+/// How batches take turns at claiming: by ClaimTurns, or without.
+enum class ModelTurns { kByNumber, kAny, kNone };
 
-/// The events of a case.
-struct ExtractionCase {
+/// A case for the model checker.
+struct FeatureBufferCase {
   std::string name;
   std::vector<std::vector<store::NodeId>> batches;
   int64_t slots = 0;
   int extractors = 2;
-  /// Who may claim when; batches are assembled by number with kByNumber.
-  ExtractionTurns turns = ExtractionTurns::kByNumber;
+  /// Order of claims; with kByNumber batches are also assembled by number.
+  ModelTurns turns = ModelTurns::kByNumber;
   int failing_reads = 0;
 };
 
-/// Extractors, one assembler, which is the releaser, and failing reads: all
-/// that is going on, and what can happen next. The steps are the transitions of
-/// SlotTable, each of which FeatureBuffer makes under its lock, in the order of
-/// its protocol; who would wait on a condition variable sleeps until a
-/// transition says that somebody is to be woken. A value; for tests.
-class ExtractionWorld {
+/// A model of FeatureBuffer for model checking: one state of extractors, an
+/// assembler (which is also the releaser) and failing reads, and the states
+/// that can follow. A step is a transition of SlotTable, which FeatureBuffer
+/// makes under its lock, in the order of its protocol; a thread that would wait
+/// on a condition variable sleeps until a transition says to wake somebody. A
+/// value.
+class FeatureBufferModel {
  public:
-  explicit ExtractionWorld(const ExtractionCase& parameters)
+  explicit FeatureBufferModel(const FeatureBufferCase& parameters)
       : case_(&parameters),
         table_(parameters.slots),
         bytes_(parameters.slots, SlotTable::kNoNode),
         batches_(parameters.batches.size()),
         failing_reads_(parameters.failing_reads) {}
 
-  /// Every world that one step leads to.
-  std::vector<ExtractionWorld> Successors() const;
+  /// Every state that one step leads to.
+  std::vector<FeatureBufferModel> Successors() const;
 
   bool Ended() const;
 
   int NumFailed() const;
 
-  /// Equal for worlds that cannot be told apart.
+  /// Key of the state: equal for states that cannot be told apart.
   std::string Key() const;
 
-  /// Checks what must hold in every state.
+  /// Expects the invariants of every state.
   void Check() const;
 
  private:
@@ -93,9 +94,9 @@ class ExtractionWorld {
   void End(size_t b);
   void Wake(Phase phase);
 
-  const ExtractionCase* case_;
+  const FeatureBufferCase* case_;
   SlotTable table_;
-  // The node whose row is in each slot.
+  // Node whose row is in each slot.
   std::vector<store::NodeId> bytes_;
   std::vector<Batch> batches_;
   bool turn_taken_ = false;

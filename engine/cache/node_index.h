@@ -12,9 +12,9 @@
 
 namespace hearth::cache {
 
-/// Finds the entry of a node in an array of the owner's: a hash table of entry
+/// Finds the entry of a node in an array of its owner: a hash table of entry
 /// numbers with open addressing and linear probing, at most half full. Each
-/// `node_of` is a function that tells the node of an entry. Thread-compatible.
+/// `node_of` is a function from an entry to its node. Thread-compatible.
 class NodeIndex {
  public:
   static constexpr int32_t kAbsent = -1;
@@ -30,24 +30,26 @@ class NodeIndex {
     return buckets_[Locate(node, node_of)];
   }
 
-  /// REQUIRES: `node` has no entry; `entry` is its, and there is room.
+  /// Adds `entry` for `node`. REQUIRES: `node` has no entry; fewer than
+  /// capacity() entries.
   template <typename NodeOf>
   void Add(store::NodeId node, int32_t entry, NodeOf node_of) {
     buckets_[Locate(node, node_of)] = entry;
   }
 
-  /// REQUIRES: `node` has an entry.
+  /// Removes the entry of `node`. REQUIRES: `node` has an entry.
   template <typename NodeOf>
   void Remove(store::NodeId node, NodeOf node_of) {
-    // Moves what follows the gap back where a search would not find it any more
-    // (Knuth, The Art of Computer Programming 3, section 6.4, algorithm R).
+    // Moves entries after the gap back where a search would not find them any
+    // more (Knuth, The Art of Computer Programming 3, section 6.4, algorithm
+    // R).
     const size_t mask = buckets_.size() - 1;
     size_t gap = Locate(node, node_of);
     assert(buckets_[gap] >= 0);
     for (size_t at = (gap + 1) & mask; buckets_[at] >= 0;
          at = (at + 1) & mask) {
       const size_t home = Home(node_of(buckets_[at]));
-      // Whether the gap lies on the way from its home to where it is.
+      // Entries whose home lies behind the gap stay.
       if (((at - home) & mask) < ((at - gap) & mask)) continue;
       buckets_[gap] = buckets_[at];
       gap = at;
@@ -58,7 +60,7 @@ class NodeIndex {
   /// Forgets all nodes.
   void Clear() { std::fill(buckets_.begin(), buckets_.end(), kAbsent); }
 
-  /// Makes room for `capacity` entries, of which 0 .. count - 1 are there.
+  /// Makes room for `capacity` entries; entries 0 .. count - 1 exist.
   template <typename NodeOf>
   void Grow(int64_t capacity, int32_t count, NodeOf node_of) {
     buckets_.assign(NumBuckets(capacity), kAbsent);
@@ -68,10 +70,10 @@ class NodeIndex {
     }
   }
 
-  /// Entries that there is room for.
+  /// The most entries without Grow.
   int64_t capacity() const { return static_cast<int64_t>(buckets_.size() / 2); }
 
-  /// Asks the processor for what Find(node) looks at first.
+  /// Prefetches the memory that Find(node) reads first.
   void Prefetch(store::NodeId node) const {
     __builtin_prefetch(&buckets_[Home(node)]);
   }
@@ -91,7 +93,7 @@ class NodeIndex {
     return (static_cast<uint64_t>(node) * 0x9E3779B97F4A7C15) >> shift_;
   }
 
-  // The bucket of `node`, or the empty one where it belongs.
+  // The bucket of `node`, or the empty bucket where it belongs.
   template <typename NodeOf>
   size_t Locate(store::NodeId node, NodeOf node_of) const {
     size_t at = Home(node);

@@ -19,34 +19,13 @@ namespace {
 
 constexpr uint64_t kPageBytes = 4096;
 
-// Batches differ a little in size. Room that is never written to takes no
-// memory, and spares the next batches a fresh start. (The larger of both,
-// should the sum not fit in 64 bits.)
+// Batches differ a little in size: some bytes more, which take no memory until
+// they are written to, save the next batches an allocation. (The maximum is for
+// a sum that does not fit in 64 bits.)
 uint64_t WithRoom(uint64_t size) { return std::max(size, size + size / 8); }
 
-}  // namespace
-
-uint64_t AlignedBuffer::MemoryBytes(uint64_t largest) {
-  constexpr uint64_t kHuge = io::AlignedMemory::kHugePageBytes;
-  return RoundUp(largest, WithRoom(largest) < kHuge ? kPageBytes : kHuge);
-}
-
-absl::Status AlignedBuffer::Resize(uint64_t size) {
-  if (size > capacity()) {
-    // The old memory goes first, so that both are never held at once.
-    memory_ = io::AlignedMemory();
-    size_ = 0;
-    HEARTH_ASSIGN_OR_RETURN(memory_,
-                            io::AlignedMemory::Allocate(WithRoom(size)));
-  }
-  size_ = size;
-  return absl::OkStatus();
-}
-
-namespace {
-
 // Asks for pages of the calling thread's NUMA node. Advice only: where the
-// system knows no nodes, or forbids the call, its own choice is taken.
+// system has no nodes, or forbids the call, its own choice stays.
 void PreferThisNode(absl::Span<std::byte> memory) {
   unsigned node = 0;
   if (::syscall(SYS_getcpu, nullptr, &node, nullptr) != 0) return;
@@ -59,6 +38,23 @@ void PreferThisNode(absl::Span<std::byte> memory) {
 }
 
 }  // namespace
+
+uint64_t AlignedBuffer::MemoryBytes(uint64_t largest) {
+  constexpr uint64_t kHuge = io::AlignedMemory::kHugePageBytes;
+  return RoundUp(largest, WithRoom(largest) < kHuge ? kPageBytes : kHuge);
+}
+
+absl::Status AlignedBuffer::Resize(uint64_t size) {
+  if (size > capacity()) {
+    // The old memory goes first, so that old and new are never held at once.
+    memory_ = io::AlignedMemory();
+    size_ = 0;
+    HEARTH_ASSIGN_OR_RETURN(memory_,
+                            io::AlignedMemory::Allocate(WithRoom(size)));
+  }
+  size_ = size;
+  return absl::OkStatus();
+}
 
 absl::StatusOr<SlotArena> SlotArena::Make(int64_t num_slots,
                                           int64_t row_bytes) {

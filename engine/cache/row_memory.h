@@ -11,17 +11,17 @@
 namespace hearth::cache {
 
 /// Memory that batch after batch is assembled in: 64-byte aligned, on huge
-/// pages where it is large. Grows when it must and keeps what it has, so that a
+/// pages where it is large. Grows when it must and never shrinks, so that a
 /// stream of batches soon allocates no more. Thread-compatible; movable.
 class AlignedBuffer {
  public:
-  /// The most memory that a buffer takes which is never resized to more than
-  /// `largest` bytes: nobody writes to what it holds beyond them.
+  /// The most memory, in bytes, of a buffer that is never resized to more than
+  /// `largest` bytes: memory beyond `largest` is never written to.
   static uint64_t MemoryBytes(uint64_t largest);
 
-  /// Makes at least `size` bytes available at data(). What was in the buffer
-  /// is lost when it has to grow. RESOURCE_EXHAUSTED, naming the size, if the
-  /// system refuses; the buffer is then empty.
+  /// Makes at least `size` bytes available at data(). The contents are lost if
+  /// the buffer has to grow. RESOURCE_EXHAUSTED, naming the size, if the system
+  /// refuses; the buffer is then empty.
   absl::Status Resize(uint64_t size);
 
   /// The first of size() bytes; null if there are none.
@@ -39,15 +39,15 @@ class AlignedBuffer {
   uint64_t size_ = 0;
 };
 
-/// Slots of one size that hold feature rows as they are stored (the file's
-/// element type; they are widened when a batch is assembled), one after the
+/// Slots of one size that hold feature rows as they are stored (in the file's
+/// element type; rows are widened when a batch is assembled), one after the
 /// other in one block: page-aligned, on huge pages where it is large and the
-/// system gives them, and near the processor of the thread that made it. So
-/// slots are numbered like the rows of a matrix, and a kernel gathers from them
-/// by slot number.
+/// system gives them, on the NUMA node of the thread that made it. Slots are
+/// numbered like the rows of a matrix, and a kernel gathers from them by slot
+/// number.
 ///
-/// Memory is taken as slots are first written to. Holds bytes, decides nothing.
-/// Different slots may be used by different threads. Movable.
+/// The system gives memory as slots are first written to. Different slots may
+/// be used by different threads. Movable.
 class SlotArena {
  public:
   /// RESOURCE_EXHAUSTED, with the numbers, if the system refuses.

@@ -83,8 +83,8 @@ void WindowCache::Clear() {
 
 uint64_t WindowCache::MemoryBytes(int64_t num_lines, int64_t window_nodes) {
   const int64_t entries = num_lines + window_nodes;
-  // Lists grow to twice what they hold, and while they grow the old one is
-  // there besides.
+  // Vectors grow to twice their size, and while they grow the old one exists,
+  // too.
   return static_cast<uint64_t>(entries) *
              (3 * (sizeof(Record) + sizeof(Entry))) +
          static_cast<uint64_t>(num_lines) * 3 * sizeof(Entry) +
@@ -120,7 +120,7 @@ void WindowCache::AddSafe(Entry entry) {
   safe_.push_back(entry);
 }
 
-// The last one takes its place.
+// The last safe entry takes the place of the removed one.
 void WindowCache::RemoveSafe(Entry entry) {
   const int32_t index = records_[static_cast<size_t>(entry)].safe_index;
   safe_[static_cast<size_t>(index)] = safe_.back();

@@ -13,9 +13,9 @@
 
 namespace hearth::cache {
 
-/// A set of nodes that numbers its members: bits, with the number of members
-/// before every 448 of them, so that a look takes one line of the processor's
-/// cache and a node of the graph 1/7 byte. Immutable; thread-safe.
+/// A set of nodes that numbers its members: a bit for each node, and for every
+/// 448 nodes the number of members before them, so that a lookup takes one
+/// cache line and a node of the graph 1/7 byte. Immutable; thread-safe.
 class RowSet {
  public:
   static constexpr int64_t kAbsent = -1;
@@ -26,10 +26,10 @@ class RowSet {
   /// REQUIRES: `members` ascend, without duplicates, within 0 .. num_nodes - 1.
   RowSet(int64_t num_nodes, absl::Span<const store::NodeId> members);
 
-  /// Members.
+  /// Number of members.
   int64_t size() const { return size_; }
 
-  /// The place of `node` among the members in ascending order, or kAbsent.
+  /// Index of `node` among the members in ascending order, or kAbsent.
   int64_t Find(store::NodeId node) const {
     if (blocks_.empty()) return kAbsent;
     const Block& block = blocks_[node / kNodesPerBlock];
@@ -41,7 +41,7 @@ class RowSet {
     return place + std::popcount(word & ((uint64_t{1} << (bit % 64)) - 1));
   }
 
-  /// Asks the processor for what Find(node) will look at.
+  /// Prefetches the memory that Find(node) reads.
   void Prefetch(store::NodeId node) const {
     if (!blocks_.empty()) __builtin_prefetch(&blocks_[node / kNodesPerBlock]);
   }
@@ -60,32 +60,29 @@ class RowSet {
   int64_t size_ = 0;
 };
 
-/// A table of the rows in the lines of a cache, and of how often the batches of
-/// a window need each: what decides which rows GIDS keeps (section 3.4). A row
-/// that a batch of the window needs stays; of the others any one, drawn at
-/// random, makes room. Knows no bytes.
+/// The bookkeeping of GIDS's cache (section 3.4): which row is in each line,
+/// and how many batches of the window need it. A row that a batch of the window
+/// needs stays; of the other rows, one drawn at random makes room. Knows no
+/// bytes.
 ///
 /// A node's entry (`uses` counts the batches that need it and are in the
 /// window):
 ///
-///   absent        Enter                       -> uses 1, without a line
-///   uses > 0      Enter                       -> uses + 1
-///                 Locate, without a line      -> has the first of: a line
-///                 never
-///                                                used, that of a random safe
-///                                                entry (which goes), none
-///                 Leave                       -> uses - 1; at 0, with a line:
-///                                                safe to evict, without:
-///                                                absent
-///   safe          Enter                       -> uses 1: not safe any more
+///   absent    Enter                    -> uses 1, without a line
+///   uses > 0  Enter                    -> uses + 1
+///             Locate, without a line   -> gets the first of: a line that was
+///                                         never used, the line of a random
+///                                         safe entry (which goes), no line
+///             Leave                    -> uses - 1; at 0: safe to evict
+///                                         with a line, else absent
+///   safe      Enter                    -> uses 1: not safe any more
 ///
-/// The same calls with the same random numbers give the same lines. Single-
-/// owner.
+/// Equal calls with equal random numbers give equal lines. Single-owner.
 class WindowCache {
  public:
   static constexpr int32_t kNoLine = -1;
 
-  /// The number of a node's entry, from Enter to Leave.
+  /// Number of a node's entry, valid from Enter to Leave.
   using Entry = int32_t;
 
   /// All lines are free. REQUIRES: 0 <= num_lines <= INT32_MAX.
@@ -94,14 +91,15 @@ class WindowCache {
   WindowCache& operator=(const WindowCache&) = delete;
 
   /// A batch that needs `nodes`, which are distinct, enters the window.
-  /// Replaces `entries` by theirs.
+  /// Replaces `entries` by the entries of the nodes.
   void Enter(absl::Span<const store::NodeId> nodes,
              std::vector<Entry>& entries);
 
   struct Place {
-    /// kNoLine: all lines hold rows that the window needs.
+    /// kNoLine if all lines hold rows that the window needs.
     int32_t line = kNoLine;
-    /// Whether the row is in the line; otherwise it belongs there from now on.
+    /// Whether the line holds the row already; if not, the caller puts it
+    /// there.
     bool is_hit = false;
   };
 
@@ -120,7 +118,8 @@ class WindowCache {
   /// Lines with rows that no batch of the window needs.
   int64_t num_safe() const { return static_cast<int64_t>(safe_.size()); }
 
-  /// Bytes for so many lines and nodes of batches in the window.
+  /// Bytes for `num_lines` lines and batches of `window_nodes` nodes in all in
+  /// the window.
   static uint64_t MemoryBytes(int64_t num_lines, int64_t window_nodes);
 
  private:
@@ -128,11 +127,11 @@ class WindowCache {
     store::NodeId node = 0;
     uint32_t uses = 0;
     int32_t line = kNoLine;
-    // Index in safe_, while it is safe.
+    // Index in safe_, while the entry is safe.
     int32_t safe_index = 0;
   };
 
-  // Tells the node of an entry.
+  // Function from an entry to its node.
   auto NodeOf() const {
     return [this](Entry entry) {
       return records_[static_cast<size_t>(entry)].node;
@@ -145,10 +144,10 @@ class WindowCache {
   void RemoveSafe(Entry entry);
 
   const int64_t num_lines_;
-  // Those before are in use.
+  // Lines 0 .. num_used_ - 1 are in use.
   int64_t num_used_ = 0;
   std::vector<Record> records_;
-  // Entries of no node.
+  // Entries without a node.
   std::vector<Entry> free_;
   NodeIndex index_;
   std::vector<Entry> safe_;

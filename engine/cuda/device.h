@@ -3,6 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -12,20 +15,51 @@
 
 namespace hearth::cuda {
 
-/// A GPU, and the functions that reach it. A value; `table` outlives what is
-/// made with it.
+/// A GPU: its number, and the plug-in's functions. A value; `table` outlives
+/// everything made with it.
 struct Device {
   const HearthCudaTable* table = nullptr;
   int number = 0;
 };
 
-/// The status for `error`, the result of a function of the table: "CUDA device
-/// 0: `operation`: out of memory". RESOURCE_EXHAUSTED if memory is short,
+/// The loaded plug-in, libhearth_cuda.so. Outlives its devices. Thread-safe.
+class Plugin {
+ public:
+  /// Value of the environment variable HEARTH_CUDA_PLUGIN, or else
+  /// libhearth_cuda.so in the folder of the running binary.
+  static std::string DefaultPath();
+
+  /// FAILED_PRECONDITION, naming the file, if it does not exist, cannot be
+  /// loaded, or is not a plug-in of this version.
+  static absl::StatusOr<std::unique_ptr<Plugin>> Load(const std::string& path);
+
+  Plugin(const Plugin&) = delete;
+  Plugin& operator=(const Plugin&) = delete;
+  /// The library stays in the process: the driver's state in it cannot be
+  /// undone.
+  ~Plugin();
+
+  /// All devices, in the order of their numbers, at least one. UNAVAILABLE,
+  /// saying why, if the machine has no driver or no GPU.
+  absl::StatusOr<std::vector<Device>> Devices() const;
+
+  /// The GPU's product name.
+  absl::StatusOr<std::string> NameOf(const Device& device) const;
+
+ private:
+  explicit Plugin(void* library) : library_(library) {}
+
+  void* const library_;
+  const HearthCudaTable* table_ = nullptr;
+};
+
+/// Status for `error`, the result of a function of the table: "CUDA device 0:
+/// `operation`: out of memory". RESOURCE_EXHAUSTED if memory is short,
 /// otherwise INTERNAL; OK for 0.
 absl::Status ToStatus(const Device& device, int error,
                       absl::string_view operation);
 
-/// How much memory a device has, in bytes.
+/// Memory of a device.
 struct DeviceMemory {
   /// Memory that no process has allocated.
   uint64_t free_bytes = 0;
@@ -35,16 +69,16 @@ struct DeviceMemory {
 /// INTERNAL if the device fails.
 absl::StatusOr<DeviceMemory> MemoryOf(const Device& device);
 
-/// Memory that a device reaches: its own, or pinned memory of the host, which
-/// both see at the same address. Not initialized. Given back when destroyed; no
+/// Memory for a device: device memory, or pinned host memory, which host and
+/// device see at the same address. Not initialized. Freed when destroyed; no
 /// queued work may need it then. Thread-compatible; movable.
 class Memory {
  public:
   enum class Kind { kDevice, kPinned };
 
   /// Allocates `bytes`; for 0 bytes the device is not asked.
-  /// RESOURCE_EXHAUSTED, naming the size, if there is not as much; INTERNAL if
-  /// the device fails.
+  /// RESOURCE_EXHAUSTED, naming the size, if memory is short; INTERNAL if the
+  /// device fails.
   static absl::StatusOr<Memory> Allocate(const Device& device, Kind kind,
                                          uint64_t bytes);
 
@@ -53,8 +87,8 @@ class Memory {
   Memory& operator=(Memory&& other) noexcept;
   ~Memory();
 
-  /// Aligned to 256 bytes, pinned memory to a page. Device memory is nothing
-  /// that the host may look at.
+  /// Aligned to 256 bytes, pinned memory to a page. The host must not access
+  /// device memory.
   std::byte* data() const { return data_; }
   uint64_t size() const { return size_; }
 
@@ -67,13 +101,13 @@ class Memory {
   uint64_t size_ = 0;
 };
 
-/// Memory of the host that somebody else owns, pinned for as long as this
-/// lives, so that a device reaches it as it is. The owner keeps it longer; no
-/// queued work may need it when this is destroyed. Thread-compatible; movable.
+/// Pins host memory that somebody else owns for as long as this exists, so that
+/// a device reaches it in place. The memory must outlive this; no queued work
+/// may need it when this is destroyed. Thread-compatible; movable.
 class Registration {
  public:
-  /// Pins `bytes`; for none the device is not asked. RESOURCE_EXHAUSTED or
-  /// INTERNAL, naming the size, if that cannot be. REQUIRES: no piece of it is
+  /// Pins `bytes`; if empty, the device is not asked. RESOURCE_EXHAUSTED or
+  /// INTERNAL, naming the size, on failure. REQUIRES: no part of `bytes` is
   /// registered.
   static absl::StatusOr<Registration> Register(
       const Device& device, absl::Span<const std::byte> bytes);

@@ -177,7 +177,7 @@ TEST_F(EdgeKernelsTest, AWrappedStreamIsTheOneItWraps) {
     const auto stream = *Stream::Wrap(fake_.device(), native);
     const Arrays at = OnDevice();
     EXPECT_TRUE(stream_->Wait().ok());
-    // Queued on the one, awaited on the other.
+    // Queued on the wrapped stream, awaited on the wrapper.
     const HearthCudaSum sum = {at.edges, at.weights, at.rows, 1, 1, at.out};
     EXPECT_EQ(FakeCuda::table().sum_edges(&sum, native), 0);
     EXPECT_TRUE(stream->Wait().ok());

@@ -54,7 +54,7 @@ TEST_F(FakeCudaTest, NothingIsDoneBeforeSomebodyWaits) {
   std::string to = ".....";
   EXPECT_EQ(table_.copy(to.data(), from.data(), 5, stream_), 0);
   EXPECT_EQ(to, ".....");
-  // Who changes what was queued sees that.
+  // Memory that changes while work is queued shows in the result.
   from = "later";
   EXPECT_EQ(Wait(), 0);
   EXPECT_EQ(to, "later");

@@ -11,10 +11,9 @@
 
 namespace hearth::cuda {
 
-/// A point in the work of a stream, which has it recorded (Stream::Record): the
-/// last one, if that is done again. Streams can wait for it (Stream::WaitFor),
-/// and so can the host. One that was never recorded has passed. Used by one
-/// thread at a time.
+/// A point in the work of a stream, set by Stream::Record, which replaces an
+/// earlier point. Streams (Stream::WaitFor) and the host can wait for it. An
+/// event that was never recorded has passed. Used by one thread at a time.
 class Event {
  public:
   static absl::StatusOr<std::unique_ptr<Event>> Create(const Device& device);
@@ -24,7 +23,7 @@ class Event {
   /// Does not wait.
   ~Event();
 
-  /// Until the stream has come to it. INTERNAL if the device fails.
+  /// Blocks until the event has passed. INTERNAL if the device fails.
   absl::Status Wait();
 
  private:
@@ -36,22 +35,22 @@ class Event {
   HearthCudaEvent* event_ = nullptr;
 };
 
-/// Work for a device, done in its order and beside that of other streams. What
-/// the work refers to stays as it is until Wait returns. All functions return
-/// INTERNAL if the device fails, perhaps in earlier work. Used by one thread at
-/// a time.
+/// Work for a device, done in order, at the same time as the work of other
+/// streams. Memory that queued work refers to stays unchanged until Wait
+/// returns. All functions return INTERNAL if the device fails, perhaps in
+/// earlier work. Used by one thread at a time.
 class Stream {
  public:
   static absl::StatusOr<std::unique_ptr<Stream>> Create(const Device& device);
 
-  /// A stream that somebody else made with the CUDA runtime, and destroys later
-  /// than this.
+  /// Wraps `native`, a stream that somebody else made with the CUDA runtime and
+  /// that outlives this.
   static absl::StatusOr<std::unique_ptr<Stream>> Wrap(const Device& device,
                                                       void* native);
 
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
-  /// Waits.
+  /// Waits for the queued work.
   ~Stream();
 
   /// Queues a copy from host or device to host or device.
@@ -63,8 +62,8 @@ class Stream {
   /// Queues a scatter.
   absl::Status Scatter(const HearthCudaScatter& scatter);
 
-  /// Queues what models compute on a GPU; the functions of the table have the
-  /// same names.
+  /// Queue the operations of models on a GPU, as the functions of the table
+  /// with the same names.
   absl::Status SumEdges(const HearthCudaSum& sum);
   absl::Status DotEdges(const HearthCudaDots& dots);
   absl::Status ScoreEdges(const HearthCudaScores& scores);
@@ -74,19 +73,20 @@ class Stream {
   absl::Status Activate(const HearthCudaActivate& activate);
   absl::Status ActivationGradient(const HearthCudaActivate& activate);
 
-  /// Queues the steps of sampling a batch, likewise.
+  /// Queue the steps of sampling a batch, as the functions of the table with
+  /// the same names.
   absl::Status FillTable(const HearthCudaFillTable& fill);
   absl::Status LookUpNodes(const HearthCudaLookUp& look_up);
   absl::Status CountEdges(const HearthCudaCountEdges& count);
   absl::Status SampleLayer(const HearthCudaSampleLayer& layer);
 
-  /// Has `event` pass once all that was queued so far is done.
+  /// Makes `event` pass once all work queued so far is done.
   absl::Status Record(Event& event);
 
-  /// Queues a wait until `event`, as it is recorded now, has passed.
+  /// Queues a wait until `event`, as recorded now, has passed.
   absl::Status WaitFor(const Event& event);
 
-  /// Until all that was queued is done.
+  /// Blocks until all queued work is done.
   absl::Status Wait();
 
  private:

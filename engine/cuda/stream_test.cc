@@ -163,7 +163,7 @@ TEST_P(StreamTest, EveryCallMayFail) {
       return copied;
     }();
     failed = fake_.failed();
-    // The last two calls are those of the destructor.
+    // The destructor makes the last two calls.
     EXPECT_EQ(absl::IsInternal(status), failed && nth <= 5) << status;
   }
   EXPECT_EQ(nth, 9);

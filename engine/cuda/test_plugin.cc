@@ -1,4 +1,4 @@
-// Plug-ins for plugin_test: BUILD says what each has.
+// Plug-ins for device_test: BUILD defines what each has.
 
 #include <cstdint>
 #include <cstdio>

@@ -12,7 +12,7 @@
 namespace hearth::io {
 namespace {
 
-// No machine has more; keeps the rounding below from overflowing.
+// More than any machine has; keeps the rounding below from overflowing.
 constexpr uint64_t kMaxBytes = uint64_t{1} << 56;
 
 }  // namespace

@@ -9,15 +9,15 @@
 
 namespace hearth::io {
 
-/// Zeroed anonymous memory for big arrays: aligned to 2 MiB and backed by huge
-/// pages, where the system gives them, from 2 MiB on; aligned to a page below.
-/// Given back to the system when destroyed. Thread-compatible; movable.
+/// Zeroed anonymous memory for big arrays: from 2 MiB on aligned to 2 MiB and
+/// on huge pages where the system gives them; below aligned to a page. Given
+/// back to the system when destroyed. Thread-compatible; movable.
 class AlignedMemory {
  public:
   static constexpr uint64_t kHugePageBytes = 2 << 20;
 
-  /// RESOURCE_EXHAUSTED, naming the size, if the system refuses. (It may also
-  /// grant more than it has: ask for what is available before.)
+  /// RESOURCE_EXHAUSTED, naming the size, if the system refuses. (The system
+  /// may also grant more than it has: check what is available first.)
   static absl::StatusOr<AlignedMemory> Allocate(uint64_t size_bytes);
 
   AlignedMemory() = default;
@@ -35,9 +35,9 @@ class AlignedMemory {
   uint64_t size_ = 0;
 };
 
-/// Unmaps what lies before and after the part of `kept` bytes of a mapping that
-/// begins at a huge page, and returns that. REQUIRES: `mapped` has a huge page
-/// more than `kept`, which is whole huge pages.
+/// Trims a mapping of `mapped` bytes to `kept` bytes that begin at a huge page,
+/// and returns their address. REQUIRES: `kept` is a multiple of a huge page;
+/// mapped = kept + one huge page.
 std::byte* TrimToHugePages(std::byte* mapping, uint64_t mapped, uint64_t kept);
 
 }  // namespace hearth::io

@@ -46,6 +46,56 @@ class MemoryDevice final : public BlockDevice {
   const std::string path_;
 };
 
+class JoinedDevice final : public CompositeDevice {
+ public:
+  explicit JoinedDevice(std::vector<std::unique_ptr<BlockDevice>> parts)
+      : CompositeDevice(std::move(parts)) {}
+
+  uint64_t size_bytes() const override {
+    return JoinedPartOffset(parts().size() - 1) + parts().back()->size_bytes();
+  }
+  DevicePart PartAt(uint64_t offset) override {
+    const size_t part =
+        std::min<uint64_t>(offset / JoinedPartOffset(1), parts().size() - 1);
+    return parts()[part]->PartAt(offset - JoinedPartOffset(part));
+  }
+};
+
+class StripedDevice final : public CompositeDevice {
+ public:
+  StripedDevice(std::vector<std::unique_ptr<BlockDevice>> files,
+                uint64_t stripe_bytes)
+      : CompositeDevice(std::move(files)), stripe_bytes_(stripe_bytes) {
+    assert(stripe_bytes_ > 0);
+    assert(stripe_bytes_ % alignment() == 0);
+    for (size_t file = 0; file < parts().size(); ++file) {
+      size_bytes_ = std::max(size_bytes_, EndOf(file));
+    }
+  }
+
+  uint64_t size_bytes() const override { return size_bytes_; }
+  DevicePart PartAt(uint64_t offset) override {
+    const uint64_t stripe = offset / pitch();
+    return {parts()[stripe % parts().size()].get(),
+            stripe / parts().size() * stripe_bytes_ + offset % pitch()};
+  }
+
+ private:
+  uint64_t pitch() const { return stripe_bytes_ + kStripeGapBytes; }
+
+  // Offset on the device behind the last byte of a file.
+  uint64_t EndOf(size_t file) const {
+    const uint64_t size = parts()[file]->size_bytes();
+    if (size == 0) return 0;
+    const uint64_t last = (size - 1) / stripe_bytes_;
+    return (last * parts().size() + file) * pitch() +
+           (size - last * stripe_bytes_);
+  }
+
+  const uint64_t stripe_bytes_;
+  uint64_t size_bytes_ = 0;
+};
+
 }  // namespace
 
 std::unique_ptr<BlockDevice> NewMemoryDevice(std::string contents,
@@ -55,13 +105,13 @@ std::unique_ptr<BlockDevice> NewMemoryDevice(std::string contents,
                                         std::move(path));
 }
 
-/// A device that is made of others. Subclasses tell which of them an offset
-/// lies in (PartAt), and how large all are together.
+/// A device that is made of others, its parts. Subclasses define which part an
+/// offset lies in (PartAt), and the size of the whole.
 class CompositeDevice : public BlockDevice {
  public:
   /// The largest alignment of the parts.
   uint32_t alignment() const override { return alignment_; }
-  /// Whether all parts are.
+  /// Whether all parts are direct.
   bool direct() const override { return direct_; }
   std::vector<BlockDevice*> Files() override {
     std::vector<BlockDevice*> files;
@@ -102,68 +152,10 @@ class CompositeDevice : public BlockDevice {
   bool direct_ = true;
 };
 
-namespace {
-
-class JoinedDevice final : public CompositeDevice {
- public:
-  explicit JoinedDevice(std::vector<std::unique_ptr<BlockDevice>> parts)
-      : CompositeDevice(std::move(parts)) {}
-
-  uint64_t size_bytes() const override {
-    return JoinedPartOffset(parts().size() - 1) + parts().back()->size_bytes();
-  }
-  DevicePart PartAt(uint64_t offset) override {
-    const size_t part =
-        std::min<uint64_t>(offset / JoinedPartOffset(1), parts().size() - 1);
-    return parts()[part]->PartAt(offset - JoinedPartOffset(part));
-  }
-};
-
-}  // namespace
-
 std::unique_ptr<BlockDevice> NewJoinedDevice(
     std::vector<std::unique_ptr<BlockDevice>> parts) {
   return std::make_unique<JoinedDevice>(std::move(parts));
 }
-
-namespace {
-
-class StripedDevice final : public CompositeDevice {
- public:
-  StripedDevice(std::vector<std::unique_ptr<BlockDevice>> files,
-                uint64_t stripe_bytes)
-      : CompositeDevice(std::move(files)), stripe_bytes_(stripe_bytes) {
-    assert(stripe_bytes_ > 0);
-    assert(stripe_bytes_ % alignment() == 0);
-    for (size_t file = 0; file < parts().size(); ++file) {
-      size_bytes_ = std::max(size_bytes_, EndOf(file));
-    }
-  }
-
-  uint64_t size_bytes() const override { return size_bytes_; }
-  DevicePart PartAt(uint64_t offset) override {
-    const uint64_t stripe = offset / pitch();
-    return {parts()[stripe % parts().size()].get(),
-            stripe / parts().size() * stripe_bytes_ + offset % pitch()};
-  }
-
- private:
-  uint64_t pitch() const { return stripe_bytes_ + kStripeGapBytes; }
-
-  // Where the last byte of a file lies on the device, and one.
-  uint64_t EndOf(size_t file) const {
-    const uint64_t size = parts()[file]->size_bytes();
-    if (size == 0) return 0;
-    const uint64_t last = (size - 1) / stripe_bytes_;
-    return (last * parts().size() + file) * pitch() +
-           (size - last * stripe_bytes_);
-  }
-
-  const uint64_t stripe_bytes_;
-  uint64_t size_bytes_ = 0;
-};
-
-}  // namespace
 
 std::unique_ptr<BlockDevice> NewStripedDevice(
     std::vector<std::unique_ptr<BlockDevice>> files, uint64_t stripe_bytes) {

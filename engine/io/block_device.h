@@ -21,15 +21,16 @@ struct BlockDeviceOptions {
 
 class BlockDevice;
 
-/// A place on a device.
+/// A place in a file: a device that is one file, and an offset in it.
 struct DevicePart {
   BlockDevice* device = nullptr;
   uint64_t offset = 0;
 };
 
-/// A regular file opened for random reads past the page cache; reads are made
-/// through a ReadQueue. Opened by FileSystem::OpenBlockDevice. Thread-safe.
-/// Closes when destroyed: after the last read of it is done.
+/// A regular file opened for random reads past the page cache, by
+/// FileSystem::OpenBlockDevice; or several files as one device. Reads go
+/// through a ReadQueue. Thread-safe. Closes when destroyed, which must be after
+/// its last read is done.
 class BlockDevice {
  public:
   virtual ~BlockDevice() = default;
@@ -37,63 +38,63 @@ class BlockDevice {
   /// The file's size when it was opened.
   virtual uint64_t size_bytes() const = 0;
 
-  /// The unit of which offset, length and memory of every read are a multiple:
-  /// a power of two; 1 if not direct.
+  /// Offset, length and memory address of every read are multiples of this
+  /// power of two; 1 if not direct.
   virtual uint32_t alignment() const = 0;
 
   /// Whether reads go past the page cache.
   virtual bool direct() const = 0;
 
-  /// The file, and the place in it, of what lies at `offset`: this one, except
-  /// where a device joins several (joined_device.h). Queues read from these.
+  /// The file, and the place in it, that `offset` of this device stands for.
+  /// Queues read from there. Differs from {this, offset} only for devices made
+  /// of several files.
   virtual DevicePart PartAt(uint64_t offset) { return {this, offset}; }
 
-  /// All files that PartAt leads to: this one, except where a device joins
-  /// several.
+  /// All files that PartAt leads to: this device, or the several that it is
+  /// made of.
   virtual std::vector<BlockDevice*> Files() { return {this}; }
 
-  /// Its path, for messages.
+  /// Path of the file, for messages.
   virtual const std::string& path() const = 0;
 
-  /// The descriptor for queues that read by it; -1 if reads must go through
-  /// ReadOnce: where the bytes are in memory, or faults are injected.
+  /// File descriptor for queues; -1 if queues must call ReadOnce, because the
+  /// bytes are in memory or faults are injected.
   virtual int descriptor() const = 0;
 
-  /// One attempt, as pread: the bytes read, which may be fewer than asked, 0 at
-  /// the end of the file, or a negative errno. Blocks. For queues alone.
+  /// One attempt to read, as pread: bytes read, which may be fewer than asked
+  /// for, 0 at the end of the file, or a negative errno. Blocks. For queues
+  /// only.
   virtual ssize_t ReadOnce(uint64_t offset, absl::Span<std::byte> out) = 0;
 };
 
-/// A device whose bytes are `contents`. It says that it is direct if its
-/// alignment, a power of two, is above 1, and refuses as a disk would
-/// (-EINVAL) what is not aligned. For tests.
+/// Device whose bytes are `contents`. Direct if `alignment`, a power of two, is
+/// above 1; unaligned reads then fail with -EINVAL, as on a disk. For tests.
 std::unique_ptr<BlockDevice> NewMemoryDevice(std::string contents,
                                              uint32_t alignment = 512,
                                              std::string path = "memory");
 
-/// Where part `part` of a joined device begins: 16 TiB after the one before it,
-/// further than any file or read is long.
+/// Offset of part `part` of a joined device: parts begin 16 TiB apart, further
+/// than any file or read is long.
 inline constexpr uint64_t JoinedPartOffset(size_t part) {
   return static_cast<uint64_t>(part) << 44;
 }
 
-/// Several devices as one: `parts[i]` lies at JoinedPartOffset(i). Reads
-/// through queues go to their files (BlockDevice::PartAt). REQUIRES: there is a
-/// part.
+/// Several devices as one: `parts[i]` lies at JoinedPartOffset(i). REQUIRES:
+/// `parts` is not empty.
 std::unique_ptr<BlockDevice> NewJoinedDevice(
     std::vector<std::unique_ptr<BlockDevice>> parts);
 
-/// The bytes that lie between two stripes of a striped device, in no file. A
-/// gap is longer than what a request costs in bytes (ReadCost), so that no
-/// planned read goes from one stripe to the next, which is in another file; and
-/// it is a multiple of any alignment.
+/// Bytes between two stripes of a striped device, which are in no file.
+/// Neighboring stripes are in different files: the gap is longer than what a
+/// request costs in bytes (ReadCost), so that no planned read spans it. A
+/// multiple of any alignment.
 inline constexpr uint64_t kStripeGapBytes = 128 << 10;
 
-/// Several files as one device, to read from all of their disks: stripe s, of
-/// `stripe_bytes`, is the (s / n)th of file s % n, for n files, and lies at
-/// s * (stripe_bytes + kStripeGapBytes) of the device. The last stripe may be
-/// short. Reads through queues go to the files (BlockDevice::PartAt). REQUIRES:
-/// there is a file, and a stripe has bytes: a multiple of the files' alignment.
+/// Several files as one device, to read from all of their disks. Of n files,
+/// file s % n has stripe s as its stripe s / n (from 0); on the device, stripe
+/// s lies at s * (stripe_bytes + kStripeGapBytes). The last stripe may be
+/// short. REQUIRES: `files` is not empty; stripe_bytes is positive and a
+/// multiple of the files' alignment.
 std::unique_ptr<BlockDevice> NewStripedDevice(
     std::vector<std::unique_ptr<BlockDevice>> files, uint64_t stripe_bytes);
 

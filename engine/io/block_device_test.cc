@@ -55,7 +55,7 @@ TEST(MemoryDeviceTest, FilesInMemoryAreDevicesToo) {
   EXPECT_TRUE(AreTestBytes(777, bytes));
 }
 
-// Rows are filled with their number among those of all tables.
+// Rows are filled with their number among the rows of all tables.
 std::string Rows(size_t header, int64_t first, int64_t count, size_t bytes) {
   std::string file(header, '\xff');
   for (int64_t row = first; row < first + count; ++row) {

@@ -57,7 +57,8 @@ absl::Status WriteFully(WriteCall write, const std::string& path,
       offset += static_cast<uint64_t>(count);
       data.remove_prefix(static_cast<size_t>(count));
     } else if (count == 0) {
-      // Not specified for regular files; without this it would never end.
+      // pwrite of 0 bytes is not specified for regular files; the loop would
+      // never end.
       return absl::UnavailableError(
           absl::StrCat(path, ": writing at byte ", offset, " has no effect"));
     } else if (errno != EINTR) {

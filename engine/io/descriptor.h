@@ -16,7 +16,7 @@
 
 namespace hearth::io {
 
-/// A file descriptor that closes itself; may be closed (-1).
+/// File descriptor that closes itself when destroyed; -1 if closed.
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -31,37 +31,38 @@ class Descriptor {
   int fd_;
 };
 
-/// open(2) with O_CLOEXEC, and mode 0644 where a file is created.
+/// open(2) with O_CLOEXEC, and mode 0644 for a created file.
 absl::StatusOr<Descriptor> OpenDescriptor(const std::string& path, int flags);
 
-/// Whole transfers out of system calls that may do a part of what they are
-/// asked. The calls are parameters, so that tests can make every outcome.
+/// Whole transfers by system calls that may transfer only a part. The calls are
+/// parameters, so that tests can make every outcome.
 
-/// pread: bytes read, 0 at the end of the file, or -1 with errno set.
+/// A call like pread: bytes read, 0 at the end of the file, or -1 with errno
+/// set.
 using ReadCall =
     absl::FunctionRef<ssize_t(uint64_t offset, absl::Span<std::byte> out)>;
 
-/// pwrite: bytes written, or -1 with errno set.
+/// A call like pwrite: bytes written, or -1 with errno set.
 using WriteCall = absl::FunctionRef<ssize_t(uint64_t offset,
                                             absl::Span<const std::byte> data)>;
 
 /// Waits before the `retry`th repetition, 1 .. kMaxReadRetries.
 using BackOff = absl::FunctionRef<void(int retry)>;
 
-/// Repetitions of a read that failed with EIO, before it counts as failed.
+/// Repetitions of a read that fails with EIO, before it counts as failed.
 inline constexpr int kMaxReadRetries = 3;
 
-/// How long to wait before the `retry`th repetition: 4, 16, 64 ms.
+/// Time to wait before the `retry`th repetition: 4, 16, 64 ms.
 absl::Duration RetryDelay(int retry);
 
 /// Fills `out` from `offset`: continues after short reads and EINTR, repeats
-/// after EIO. DATA_LOSS naming the offset at which the file ended; otherwise
-/// the status of the errno.
+/// after EIO. DATA_LOSS, naming the offset, where the file ended; ErrnoStatus
+/// for other errors.
 absl::Status ReadFully(ReadCall read, BackOff back_off, const std::string& path,
                        uint64_t offset, absl::Span<std::byte> out);
 
 /// Writes all of `data` at `offset`: continues after short writes and EINTR.
-/// No error is tried again: what reached the disk is unknown.
+/// Errors are not tried again: what reached the disk is unknown.
 absl::Status WriteFully(WriteCall write, const std::string& path,
                         uint64_t offset, absl::Span<const std::byte> data);
 

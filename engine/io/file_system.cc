@@ -28,6 +28,9 @@
 #include "engine/io/descriptor.h"
 #include "engine/io/posix_files.h"
 
+// Durability: a file's contents by fdatasync, which includes its size; names by
+// fsync of the directory that holds them.
+
 namespace hearth::io {
 
 namespace {
@@ -125,22 +128,6 @@ class MemoryFileSystem final : public FileSystem {
   const std::string contents_;
 };
 
-}  // namespace
-
-std::unique_ptr<ReadableFile> NewMemoryFile(std::string contents,
-                                            std::string path) {
-  return std::make_unique<MemoryFile>(std::move(contents), std::move(path));
-}
-
-std::unique_ptr<FileSystem> NewMemoryFileSystem(std::string contents) {
-  return std::make_unique<MemoryFileSystem>(std::move(contents));
-}
-
-// Durability: a file's contents by fdatasync, which includes its size; names by
-// fsync of the directory that holds them.
-
-namespace {
-
 void WaitBeforeRetry(int retry) { absl::SleepFor(RetryDelay(retry)); }
 
 int Advice(AccessPattern pattern) {
@@ -213,11 +200,11 @@ class PosixReadableFile final : public ReadableFile {
   const std::string path_;
 };
 
-/// Reads past the page cache by a second descriptor with O_DIRECT. What is not
-/// aligned is read through the cache and dropped from it.
+/// Reads past the page cache by a second descriptor, with O_DIRECT. Unaligned
+/// ranges are read through the cache and then dropped from it.
 class PosixScannedFile final : public ReadableFile {
  public:
-  /// `direct` may be closed: where the file system has no such access.
+  /// `direct` is closed (-1) if the file system has no direct access.
   PosixScannedFile(Descriptor fd, Descriptor direct, std::string path)
       : fd_(std::move(fd)),
         direct_(std::move(direct)),
@@ -237,16 +224,14 @@ class PosixScannedFile final : public ReadableFile {
   const std::string& path() const override { return path_; }
 
  private:
-  // The alignment that every disk of today accepts.
-  static constexpr uint64_t kDirectBytes = 4096;
   static constexpr uint64_t kDropBytes = 4 << 20;
 
   ssize_t ReadOnce(uint64_t offset, absl::Span<std::byte> out) const {
     const bool aligned =
-        offset % kDirectBytes == 0 &&
-        reinterpret_cast<uintptr_t>(out.data()) % kDirectBytes == 0;
-    if (direct_.get() >= 0 && aligned && out.size() >= kDirectBytes) {
-      const size_t whole = out.size() - out.size() % kDirectBytes;
+        offset % kDirectAlignment == 0 &&
+        reinterpret_cast<uintptr_t>(out.data()) % kDirectAlignment == 0;
+    if (direct_.get() >= 0 && aligned && out.size() >= kDirectAlignment) {
+      const size_t whole = out.size() - out.size() % kDirectAlignment;
       const ssize_t count =
           ::pread(direct_.get(), out.data(), whole, static_cast<off_t>(offset));
       // A disk that wants larger units is read through the cache.
@@ -255,9 +240,8 @@ class PosixScannedFile final : public ReadableFile {
     const ssize_t count =
         ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(offset));
     if (count > 0) {
-      // Pages that the cache holds in one piece are dropped as one piece, once
-      // all of it was read: so go back by the largest there are. It is only a
-      // hint.
+      // The cache drops a large page only as a whole, once all of it was read:
+      // so go back by the size of the largest page. Only a hint.
       const uint64_t begin = offset - std::min(offset, kDropBytes);
       ::posix_fadvise(fd_.get(), static_cast<off_t>(begin),
                       static_cast<off_t>(offset - begin) + count,
@@ -301,8 +285,8 @@ class PosixMappedFile final : public MappedFile {
   }
 
   void Prefetch(const std::stop_token& stop) const override {
-    // The kernel reads no more of a longer range than its read-ahead, 128 KiB
-    // unless set otherwise.
+    // Of a longer range the kernel reads only as much as its read-ahead, 128
+    // KiB unless set otherwise.
     constexpr size_t kStepBytes = 128 << 10;
     for (size_t begin = 0; begin < data_.size() && !stop.stop_requested();
          begin += kStepBytes) {
@@ -313,7 +297,7 @@ class PosixMappedFile final : public MappedFile {
 
  private:
   const absl::Span<const std::byte> data_;
-  // Ends before the mapping does.
+  // Declared last, so that it ends before the mapping does.
   std::optional<FaultGuard> guard_;
   const Descriptor fd_;
   const std::string path_;
@@ -440,7 +424,7 @@ absl::StatusOr<std::vector<std::string>> PosixFileSystem::List(
   if (stream == nullptr) return ErrnoStatus(errno, directory, "listing");
   std::vector<std::string> names;
   while (true) {
-    errno = 0;  // The only way to tell the end from an error.
+    errno = 0;  // Tells the end of the directory from an error.
     const dirent* entry = ::readdir(stream.get());
     if (entry == nullptr) break;
     const std::string name = entry->d_name;
@@ -460,6 +444,15 @@ FileSystem& FileSystem::Posix() {
 
 std::string JoinPath(const std::string& directory, const std::string& name) {
   return absl::StrCat(directory, "/", name);
+}
+
+std::unique_ptr<ReadableFile> NewMemoryFile(std::string contents,
+                                            std::string path) {
+  return std::make_unique<MemoryFile>(std::move(contents), std::move(path));
+}
+
+std::unique_ptr<FileSystem> NewMemoryFileSystem(std::string contents) {
+  return std::make_unique<MemoryFileSystem>(std::move(contents));
 }
 
 }  // namespace hearth::io

@@ -14,22 +14,23 @@
 #include "absl/types/span.h"
 #include "engine/io/block_device.h"
 
-/// The seam through which all files of the engine are reached, so that tests
-/// can make any call fail (see faulty_file_system.h). Errors name the path, and
-/// the offset where there is one: NOT_FOUND, PERMISSION_DENIED,
-/// RESOURCE_EXHAUSTED (no space), UNAVAILABLE (EIO), and so on.
+/// The seam through which the engine reaches all files, so that tests can make
+/// any call fail (testing/faults.h). Errors name the path, and the offset where
+/// there is one: NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED (no space),
+/// UNAVAILABLE (EIO), and so on.
 
 namespace hearth::io {
 
-/// Facts about a file that need no opening of it.
+/// State of a file, as stat(2) gives it.
 struct FileInfo {
   uint64_t size_bytes = 0;
   absl::Time modified;
-  /// When contents or attributes changed last; cannot be set at will.
+  /// Last change of contents or attributes; unlike `modified`, it cannot be
+  /// set.
   absl::Time changed;
   bool is_regular = false;
   bool is_directory = false;
-  /// The number of the file system that it is on (st_dev).
+  /// Number of the file system that holds the file (st_dev).
   uint64_t file_system = 0;
 };
 
@@ -38,20 +39,20 @@ class ReadableFile {
  public:
   virtual ~ReadableFile() = default;
 
-  /// Fills `out` with the bytes at `offset`. DATA_LOSS, naming the offset, if
-  /// the file ends before; short reads are continued, and EIO is tried again
-  /// up to 3 times.
+  /// Fills `out` with the bytes at `offset`. Short reads are continued, and EIO
+  /// is tried again up to 3 times. DATA_LOSS, naming the offset, if the file
+  /// ends before `out` is full.
   virtual absl::Status Read(uint64_t offset, absl::Span<std::byte> out) = 0;
 
-  /// The open file's own state.
+  /// State of the open file, whatever its path leads to now.
   virtual absl::StatusOr<FileInfo> Info() = 0;
 
-  /// Its path, for messages.
+  /// Path of the file, for messages.
   virtual const std::string& path() const = 0;
 };
 
-/// A file being written. Single-owner, but for Write. Destroying it without
-/// Close loses nothing but the error.
+/// A file being written. Single-owner, except for Write. Destroying it without
+/// Close closes the file and drops the error.
 class WritableFile {
  public:
   virtual ~WritableFile() = default;
@@ -59,16 +60,17 @@ class WritableFile {
   /// Writes all of `data` at the end.
   virtual absl::Status Append(absl::Span<const std::byte> data) = 0;
 
-  /// Writes all of `data` at `offset`. Several threads may do so at the same
-  /// time, each where nobody else does, while none calls anything else.
+  /// Writes all of `data` at `offset`. Several threads may call Write at the
+  /// same time, for ranges that do not overlap, while no thread calls anything
+  /// else.
   virtual absl::Status Write(uint64_t offset,
                              absl::Span<const std::byte> data) = 0;
 
-  /// Reserves space for `size_bytes` in all, so that a full disk shows now;
-  /// RESOURCE_EXHAUSTED names the bytes needed.
+  /// Reserves space for a file of `size_bytes`, so that a full disk shows now:
+  /// RESOURCE_EXHAUSTED names the bytes needed. The file's size stays.
   virtual absl::Status Allocate(uint64_t size_bytes) = 0;
 
-  /// Makes the contents durable. After an error the file must be abandoned: a
+  /// Makes the contents durable. After an error the file takes no more calls: a
   /// second Sync could succeed over lost data.
   virtual absl::Status Sync() = 0;
 
@@ -81,21 +83,21 @@ class MappedFile {
   virtual ~MappedFile() = default;
   virtual absl::Span<const std::byte> data() const = 0;
 
-  /// Pages that cannot be read (the file was cut since, or its disk fails)
-  /// are read as zeros. From then on this is DATA_LOSS where the file has
-  /// become shorter, else UNAVAILABLE, naming file and offset: who reads data()
-  /// asks before it trusts what it read.
+  /// OK until a page could not be read, because the file was cut or its disk
+  /// fails: such a page reads as zeros. Then DATA_LOSS if the file has become
+  /// shorter, else UNAVAILABLE, naming file and offset. Ask after reading
+  /// data(), before using what was read.
   virtual absl::Status status() const = 0;
 
   /// Asks the kernel to read the whole file into the page cache, in order and
-  /// at the disk's full speed. Waits only for room among the disk's requests,
-  /// so that of a large file most has been read on return; a stop ends it
-  /// early. What it could not read is read when it is used.
+  /// at the disk's full speed. Waits only for places among the disk's requests,
+  /// so that most of a large file has been read on return; a stop ends it
+  /// early. Pages that were not read are read when they are used.
   virtual void Prefetch(const std::stop_token& stop) const = 0;
 };
 
-/// The order in which a mapping will be read, as advice to the kernel. kNormal
-/// advises nothing, so that it reads ahead as the disk is set to.
+/// The order in which a mapping will be read, as advice to the kernel. With
+/// kNormal the kernel reads ahead as the disk is set to.
 enum class AccessPattern { kNormal, kRandom, kSequential };
 
 /// Files by path. Thread-safe.
@@ -107,9 +109,10 @@ class FileSystem {
   virtual absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForRead(
       const std::string& path) = 0;
 
-  /// The same for a file that is read once, from one end to the other: past
+  /// Opens a regular file that is read once, from one end to the other: past
   /// the page cache where the file system and the alignment of offset and
-  /// memory to 4 KiB allow it, and else without leaving what was read in it.
+  /// memory to 4 KiB allow, and else dropping from the page cache what was
+  /// read.
   virtual absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForScan(
       const std::string& path) = 0;
 
@@ -118,14 +121,14 @@ class FileSystem {
   virtual absl::StatusOr<std::unique_ptr<BlockDevice>> OpenBlockDevice(
       const std::string& path, const BlockDeviceOptions& options) = 0;
 
-  /// Creates a file, or empties the one there is.
+  /// Creates a file, or empties an existing one.
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(
       const std::string& path) = 0;
 
-  /// The same for a file that is written once, from one end to the other, and
-  /// not read soon: past the page cache where the file system and the alignment
-  /// of offset and memory to 4 KiB allow it, and else without leaving much in
-  /// it.
+  /// Creates a file that is written once, from one end to the other, and not
+  /// read soon: past the page cache where the file system and the alignment of
+  /// offset and memory to 4 KiB allow, and else leaving little in the page
+  /// cache.
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> CreateUncached(
       const std::string& path) = 0;
 
@@ -142,17 +145,17 @@ class FileSystem {
   virtual absl::StatusOr<std::vector<std::string>> List(
       const std::string& directory) = 0;
 
-  /// Creates a directory; fine if it is there.
+  /// Creates a directory; OK if it exists.
   virtual absl::Status CreateDirectory(const std::string& path) = 0;
 
   /// Replaces `to` atomically. Durable after SyncDirectory of its parent.
   virtual absl::Status Rename(const std::string& from,
                               const std::string& to) = 0;
 
-  /// Removes a file, or a directory with all it holds; fine if it is absent.
+  /// Removes a file, or a directory with all it holds; OK if it is absent.
   virtual absl::Status RemoveTree(const std::string& path) = 0;
 
-  /// Makes the creation, renaming and removal of entries durable.
+  /// Makes the creation, renaming and removal of a directory's entries durable.
   virtual absl::Status SyncDirectory(const std::string& path) = 0;
 
   /// Bytes that an ordinary user may still write on the file system of `path`.
@@ -165,8 +168,8 @@ class FileSystem {
 /// `directory` + "/" + `name`.
 std::string JoinPath(const std::string& directory, const std::string& name);
 
-/// A file system that leaves everything to another one: the base of those that
-/// do only some of it differently. Thread-safe as the other one is.
+/// Base of file systems that do some calls differently from another file
+/// system: forwards every call to `base`. Thread-safe if `base` is.
 class ForwardingFileSystem : public FileSystem {
  public:
   /// `base` must outlive this.
@@ -229,14 +232,13 @@ class ForwardingFileSystem : public FileSystem {
   FileSystem& base_;
 };
 
-/// A file whose bytes are `contents`: for arrays that lie within something else
-/// that was read, and for tests and fuzzers of what reads foreign formats.
-/// Thread-safe, as every ReadableFile.
+/// File whose bytes are `contents`: for arrays within other data that was read,
+/// and for tests and fuzzers of readers of foreign formats.
 std::unique_ptr<ReadableFile> NewMemoryFile(std::string contents,
                                             std::string path = "memory");
 
-/// A file system in which every path is a file of these contents; it can be
-/// opened for reading and nothing else (UNIMPLEMENTED).
+/// File system in which every path is a file of `contents`, which can be opened
+/// for reading; all else is UNIMPLEMENTED.
 std::unique_ptr<FileSystem> NewMemoryFileSystem(std::string contents);
 
 }  // namespace hearth::io

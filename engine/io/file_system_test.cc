@@ -170,7 +170,7 @@ TEST_F(PosixFileSystemTest, PrefetchingBringsAWholeFileIntoThePageCache) {
   const std::string path = scratch_.Path("f");
   WriteUncached(files_, path);
   const auto mapped = *files_.Map(path, AccessPattern::kRandom);
-  // The reads go on beside the caller, and are a hint: asked again until all
+  // The reads run in the background, and are a hint: asked again until all
   // pages are there.
   for (int wait = 0; wait < 1000 && ResidentPages(files_, path) < 256; ++wait) {
     mapped->Prefetch({});
@@ -484,7 +484,7 @@ TEST_F(PosixBlockDeviceTest, ReadsPastThePageCacheWhereItCan) {
   AlignedMemory memory = NewTestMemory(3 * 4096);
   EXPECT_EQ((*device)->ReadOnce(0, memory.bytes()), 10'000);
   EXPECT_TRUE(AreTestBytes(0, memory.bytes().first(10'000)));
-  // It is not the page cache that answers: that one takes any alignment.
+  // The page cache, which takes any alignment, is not what answers.
   EXPECT_EQ((*device)->ReadOnce(1, memory.bytes()), -EINVAL);
 }
 

@@ -29,9 +29,10 @@
 #include "engine/io/aligned_memory.h"
 #include "engine/io/descriptor.h"
 
-// The handler of a signal may run on any thread at any moment, so the table of
-// guards is an array of atomics that it reads without locks. A guard is there
-// once `begin` is not 0; `end` and `fault` are set before.
+// FaultGuard: a signal handler may run on any thread at any moment, so the
+// table of guards is an array of atomics, which the handler reads without
+// locks. A guard is active once `begin` is not 0; `end` and `fault` are set
+// before.
 
 namespace hearth::io {
 
@@ -58,8 +59,8 @@ std::array<Guard, FaultGuard::kMaxGuards>* guards_of_handler = nullptr;
 uintptr_t page_bytes = 0;
 struct sigaction previous_action;
 
-// Puts a page of zeros where the fault was. mmap is a plain system call, and
-// so safe here.
+// Puts a page of zeros where the fault was. mmap is a plain system call, and so
+// safe in a signal handler.
 bool Repair(uintptr_t address) {
   for (Guard& guard : *guards_of_handler) {
     const uintptr_t begin = guard.begin.load(std::memory_order_acquire);
@@ -82,7 +83,7 @@ void OnBusError(int signal, siginfo_t* info, void* context) {
     previous_action.sa_sigaction(signal, info, context);
     return;
   }
-  // The fault repeats itself once this returns, and ends the process.
+  // The fault repeats itself once the handler returns, and ends the process.
   ::sigaction(SIGBUS, &previous_action, nullptr);
 }
 
@@ -129,9 +130,8 @@ std::optional<uint64_t> FaultGuard::first_fault() const {
 
 namespace {
 
-// The alignment that every disk of today accepts.
-constexpr uint32_t kCommonAlignment = 4096;
-// The largest that is tried: a larger "block size" is a network's advice.
+// The largest alignment that is tried: a larger "block size" is a network's
+// advice.
 constexpr uint32_t kMaxAlignment = 64 << 10;
 
 class PosixBlockDevice final : public BlockDevice {
@@ -162,10 +162,10 @@ class PosixBlockDevice final : public BlockDevice {
   const std::string path_;
 };
 
-/// Alignments worth trying; none where direct reads are known to be refused.
+/// Alignments worth trying; empty where direct reads are known to be refused.
 std::vector<uint32_t> Candidates(int fd, const struct stat& status) {
   struct statfs system;
-  // It takes the flag since Linux 6.6, and ignores it.
+  // tmpfs takes the flag since Linux 6.6, and ignores it.
   if (::fstatfs(fd, &system) == 0 && system.f_type == TMPFS_MAGIC) return {};
 #ifdef STATX_DIOALIGN
   struct statx known;
@@ -175,20 +175,21 @@ std::vector<uint32_t> Candidates(int fd, const struct stat& status) {
     return {std::max(known.stx_dio_offset_align, known.stx_dio_mem_align)};
   }
 #endif
-  return {kCommonAlignment, static_cast<uint32_t>(status.st_blksize)};
+  return {kDirectAlignment, static_cast<uint32_t>(status.st_blksize)};
 }
 
-/// Whether the descriptor, which has O_DIRECT set, serves such reads.
+/// Whether `fd`, which has O_DIRECT set, serves reads of this alignment.
 bool Serves(int fd, uint32_t alignment, absl::Span<std::byte> memory) {
   if (!std::has_single_bit(alignment) || alignment < 2 ||
       alignment > kMaxAlignment) {
     return false;
   }
-  // Whatever else is wrong shows again at the reads that matter.
+  // Any other error shows again at the reads that matter.
   return ::pread(fd, memory.data(), alignment, 0) >= 0 || errno != EINVAL;
 }
 
-/// Makes `fd` direct; its alignment, or 1, not direct, if that cannot be.
+/// Makes `fd` direct and returns its alignment; leaves it as it is and returns
+/// 1 where direct reads are not possible.
 absl::StatusOr<uint32_t> MakeDirect(int fd, const struct stat& status) {
   const int flags = ::fcntl(fd, F_GETFL);
   const std::vector<uint32_t> candidates = Candidates(fd, status);
@@ -236,9 +237,6 @@ absl::StatusOr<std::unique_ptr<BlockDevice>> OpenPosixBlockDevice(
 
 namespace {
 
-// The alignment that every disk of today accepts.
-constexpr uint64_t kDirectBytes = 4096;
-
 class PosixWritableFile : public WritableFile {
  public:
   PosixWritableFile(Descriptor fd, std::string path)
@@ -262,11 +260,11 @@ class PosixWritableFile : public WritableFile {
     if (size_bytes == 0) return absl::OkStatus();
     int result;
     do {
-      // The size stays that of what was written: a reader never sees more.
+      // The file's size stays: a reader never sees more than was written.
       result = ::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, 0,
                            static_cast<off_t>(size_bytes));
     } while (result != 0 && errno == EINTR);
-    // Not every file system can reserve; writing then shows a full disk.
+    // Where the file system cannot reserve, writing shows a full disk.
     if (result == 0 || errno == EOPNOTSUPP) return absl::OkStatus();
     return ErrnoStatus(errno, path_,
                        absl::StrCat("reserving ", size_bytes, " bytes"));
@@ -280,7 +278,7 @@ class PosixWritableFile : public WritableFile {
 
   absl::Status Close() final {
     const int fd = fd_.Release();
-    // After close, EINTR included, the descriptor is gone: never again.
+    // The descriptor is closed even after EINTR: do not close it again.
     if (fd >= 0 && ::close(fd) != 0 && errno != EINTR) {
       return ErrnoStatus(errno, path_, "closing");
     }
@@ -306,7 +304,7 @@ class PosixWritableFile : public WritableFile {
                     static_cast<off_t>(offset));
   }
 
-  /// The status of errno, after which the file takes no more calls.
+  /// Status for errno; the file takes no more calls after it.
   absl::Status SyncError() {
     sync_failed_ = true;
     return ErrnoStatus(errno, path_, "syncing");
@@ -334,13 +332,13 @@ class PosixWritableFile : public WritableFile {
   std::atomic<bool> sync_failed_ = false;
 };
 
-/// Writes past the page cache by a second descriptor with O_DIRECT. What is not
-/// aligned is written through the cache: it is sent to the disk at once, and
-/// dropped when the next such write has been sent, so that the disk is never
-/// waited for without work. What is left is dropped with Sync.
+/// Writes past the page cache by a second descriptor, with O_DIRECT. Unaligned
+/// data is written through the cache: it is sent to the disk at once, and
+/// dropped when the next such write has been sent, so that the disk always has
+/// work. Sync drops the rest.
 class UncachedPosixFile final : public PosixWritableFile {
  public:
-  /// `direct` may be closed: where the file system has no such access.
+  /// `direct` is closed (-1) if the file system has no direct access.
   UncachedPosixFile(Descriptor fd, Descriptor direct, std::string path)
       : PosixWritableFile(std::move(fd), std::move(path)),
         direct_(std::move(direct)) {}
@@ -374,19 +372,19 @@ class UncachedPosixFile final : public PosixWritableFile {
  private:
   struct Range {
     uint64_t offset = 0;
-    /// With an offset of 0, 0 is the whole file for the system.
+    /// Zero bytes from offset 0 would mean the whole file to the system.
     uint64_t bytes = 0;
   };
 
-  // pwrite past the cache, if that can be; else adds to `cached` what was
-  // written through it.
+  // pwrite past the cache where possible; else through the cache, adding the
+  // range to `cached`.
   ssize_t WriteOncePastCache(uint64_t offset, absl::Span<const std::byte> data,
                              Range& cached) const {
     const bool aligned =
-        offset % kDirectBytes == 0 &&
-        reinterpret_cast<uintptr_t>(data.data()) % kDirectBytes == 0;
-    if (direct_.get() >= 0 && aligned && data.size() >= kDirectBytes) {
-      const size_t whole = data.size() - data.size() % kDirectBytes;
+        offset % kDirectAlignment == 0 &&
+        reinterpret_cast<uintptr_t>(data.data()) % kDirectAlignment == 0;
+    if (direct_.get() >= 0 && aligned && data.size() >= kDirectAlignment) {
+      const size_t whole = data.size() - data.size() % kDirectAlignment;
       const ssize_t count = ::pwrite(direct_.get(), data.data(), whole,
                                      static_cast<off_t>(offset));
       // A disk that wants larger units is written through the cache.
@@ -406,11 +404,11 @@ class UncachedPosixFile final : public PosixWritableFile {
       result = ::sync_file_range(fd(), static_cast<off_t>(range.offset),
                                  static_cast<off_t>(range.bytes), flags);
     } while (result != 0 && errno == EINTR);
-    // Not every file system can; Sync does it all then.
+    // Where the file system cannot, Sync sends everything.
     if (result == 0 || errno == EINVAL || errno == ENOSYS || errno == ESPIPE) {
       return absl::OkStatus();
     }
-    // A later Sync would not tell again.
+    // A later Sync would not report the error again.
     return SyncError();
   }
 
@@ -422,7 +420,7 @@ class UncachedPosixFile final : public PosixWritableFile {
 
   const Descriptor direct_;
   absl::Mutex mutex_;
-  /// Bytes that the last write through the cache left there.
+  /// Range that the last write through the cache left there.
   Range cached_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -56,7 +56,7 @@ ReadProgress::Next ReadProgress::Advanced(uint64_t count) {
   if (offset_ + count >= End()) return Next::kDone;
   const uint64_t page = uint64_t{request_.device->alignment()} - 1;
   const uint64_t next = (offset_ + count) & ~page;
-  // Within a page a direct read ends for one reason only.
+  // A direct read ends within a page only at the end of the file.
   if (next == offset_) return EndAt(offset_ + count);
   offset_ = next;
   retry_ = 0;
@@ -109,10 +109,11 @@ absl::Status CheckRequests(absl::Span<const ReadRequest> requests,
   return absl::OkStatus();
 }
 
-// A read lives in a slot. The owner takes a free slot, fills it and puts its
-// number among the waiting; a thread takes the number, reads, and puts it among
-// the finished; the owner collects it there and frees it. So a slot has one
-// user at any time, and only the two lists of numbers are shared.
+// ThreadQueue: a read lives in a slot. The owner takes a free slot, fills it
+// and appends its number to the list of waiting slots; a thread takes the
+// number, reads, and appends it to the list of finished slots; the owner
+// collects the number there and frees the slot. So a slot has one user at any
+// time, and only the two lists of numbers are shared.
 
 namespace {
 
@@ -136,14 +137,14 @@ class ThreadQueue final : public ReadQueue {
     for (const pthread_t thread : threads_) ::pthread_join(thread, nullptr);
   }
 
-  /// Not std::thread, which throws when the system has no more.
+  /// By pthread_create: std::thread throws when the system gives no thread.
   absl::Status StartThreads() {
     const size_t count = std::min(slots_.size(), kMaxReadThreads);
     while (threads_.size() < count) {
       pthread_t thread;
       const int error = ::pthread_create(&thread, nullptr, Run, this);
       if (error != 0) {
-        // Whatever it says: the limit on threads gives EAGAIN.
+        // Whatever the error's code: the limit on threads gives EAGAIN.
         return absl::ResourceExhaustedError(
             ErrnoStatus(error, "read queue",
                         absl::StrCat("starting thread ", threads_.size() + 1,
@@ -285,7 +286,7 @@ absl::StatusOr<std::unique_ptr<ReadQueue>> NewThreadQueue(
   return queue;
 }
 
-// The protocol:
+// The protocol of UringQueue:
 //  1. A read takes a free slot, whose number is its tag in the ring, and an
 //     entry is prepared for its first attempt; in a ring smaller than the
 //     queue, as soon as another read leaves it.
@@ -360,7 +361,7 @@ class UringQueue final : public ReadQueue {
   void FindRegistered(const ReadRequest& request, Slot& slot) const;
   void ReadNow(ReadProgress& progress);
   void PrepareAttempt(size_t number);
-  // Has slots that wait enter the ring, as many as there is room for.
+  // Moves waiting slots into the ring, as many as fit.
   void PrepareWaiting();
   // Reads that the kernel has and that have not ended.
   size_t in_kernel() const { return in_ring_ - ring_->prepared(); }
@@ -372,14 +373,14 @@ class UringQueue final : public ReadQueue {
   void Deliver(std::vector<ReadResult>& results);
 
   const std::unique_ptr<Ring> ring_;
-  // Slots that the ring has room for, and those that are in it.
+  // Slots that fit into the ring, and slots that are in it.
   const size_t entries_;
   size_t in_ring_ = 0;
   ReadCounters& counters_;
   const Clock& clock_;
   std::vector<Slot> slots_;
   std::vector<size_t> free_;
-  // Slots that wait for room, in order: num_waiting_ numbers from next_ on,
+  // Slots that wait for the ring, in order: num_waiting_ numbers from next_ on,
   // around the end.
   std::vector<size_t> waiting_;
   size_t next_ = 0;
@@ -388,7 +389,7 @@ class UringQueue final : public ReadQueue {
   std::vector<size_t> finished_;
   std::vector<RingCompletion> completions_;
   std::vector<Registered> registered_;
-  // Times in a row that the kernel took nothing and had nothing.
+  // Times in a row that the kernel took no entry and had none in flight.
   int refusals_ = 0;
 };
 
@@ -469,7 +470,7 @@ absl::Status UringQueue::Wait(size_t at_least,
   const size_t wanted = std::min(at_least, in_flight());
   Reap();
   while (finished_.size() < wanted || ring_->prepared() > 0) {
-    // No more than the ring has can complete before others enter it.
+    // At most the reads in the ring can complete before others enter it.
     HEARTH_RETURN_IF_ERROR(
         Enter(std::min(wanted - std::min(wanted, finished_.size()), in_ring_)));
     Reap();
@@ -520,7 +521,7 @@ absl::Status UringQueue::Enter(size_t wait_for) {
 
 absl::Status UringQueue::BearRefusal(int error) {
   if (in_kernel() > 0) {
-    // Reads that are in the kernel give back what it lacks.
+    // Reads that end give back the resources that the kernel lacks.
     const int waited = ring_->WaitForOne();
     if (waited == 0 || waited == -EINTR) return absl::OkStatus();
     return ErrnoStatus(-waited, "io_uring", "waiting for reads");

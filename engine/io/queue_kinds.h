@@ -16,8 +16,8 @@
 
 namespace hearth::io {
 
-/// The progress of one read: tells what to do after each attempt's outcome, for
-/// all queues. Does no I/O itself. Single-owner.
+/// Progress of one read of a queue: says what to do after each attempt's
+/// outcome. Does no I/O itself. Single-owner.
 ///
 ///   kRead  -- some bytes, EINTR --> kRead, at the next aligned offset
 ///   kRead  -- EIO, EAGAIN -------> kRetry (after a delay) or kDone (the 4th)
@@ -35,10 +35,10 @@ class ReadProgress {
   uint64_t offset() const { return offset_; }
   absl::Span<std::byte> out() const;
 
-  /// An attempt's outcome: bytes read, or a negative errno.
+  /// Takes an attempt's outcome: bytes read, or a negative errno.
   Next Advance(ssize_t outcome);
 
-  /// Ends the read with `error`, which names no file yet.
+  /// Ends the read with `error`; adds file and offset to its message.
   void Fail(const absl::Status& error);
 
   /// The number of the next repetition, 1 .. kMaxReadRetries, for RetryDelay.
@@ -46,12 +46,12 @@ class ReadProgress {
 
   uint64_t tag() const { return request_.tag; }
 
-  /// Once done: the result, and the bytes that the file had for it.
+  /// Once done: the read's status, and the bytes that the file had for it.
   const absl::Status& status() const { return status_; }
   uint64_t bytes() const { return End() - request_.offset; }
 
  private:
-  /// The end of the request or of the file.
+  /// End of the request or of the file, whichever comes first.
   uint64_t End() const;
   Next Advanced(uint64_t count);
   Next Retry(int error);
@@ -72,18 +72,18 @@ ReadResult Deliver(const ReadProgress& progress, double seconds,
 /// request, or more than `free`.
 absl::Status CheckRequests(absl::Span<const ReadRequest> requests, size_t free);
 
-/// The most threads of one queue; a deeper one keeps the rest waiting.
+/// The most threads of one queue; in a deeper queue the other reads wait.
 inline constexpr size_t kMaxReadThreads = 64;
 
-/// A queue whose reads are made by threads of its own that block in pread: for
-/// kernels that forbid io_uring. Registers nothing. `counters` and `clock`
-/// outlive it. RESOURCE_EXHAUSTED if the system gives no threads.
+/// A queue that reads by threads of its own, which block in pread: for kernels
+/// that forbid io_uring. Registers nothing. `counters` and `clock` outlive it.
+/// RESOURCE_EXHAUSTED if the system gives no threads.
 absl::StatusOr<std::unique_ptr<ReadQueue>> NewThreadQueue(
     size_t depth, ReadCounters& counters, const Clock& clock = Clock::Real());
 
-/// A queue over a ring made for `entries` or more, at least 1; where these are
-/// fewer than `depth`, the other reads wait in the queue. A device without a
-/// descriptor is read during Submit. `counters` and `clock` outlive it.
+/// A queue over a ring made for `entries` or more, at least 1; reads beyond
+/// `entries` wait in the queue. A device without a descriptor is read during
+/// Submit. `counters` and `clock` outlive it.
 std::unique_ptr<ReadQueue> NewUringQueue(std::unique_ptr<Ring> ring,
                                          size_t entries, size_t depth,
                                          ReadCounters& counters,

@@ -214,7 +214,7 @@ class FakeRing final : public Ring {
     return Next(kernel_.wait, 0);
   }
   void Reap(std::vector<RingCompletion>& completions) override {
-    // One at a time, so that what is left is seen to be left.
+    // One at a time, so that the remaining reads are seen to be in flight.
     if (done_.empty()) return;
     completions.push_back(done_.front());
     inside_.erase(done_.front().tag);

@@ -96,7 +96,8 @@ class ReadMetricsImpl final : public ReadMetrics {
   std::unique_ptr<Counter> wait_;
   std::unique_ptr<Gauge> in_flight_;
   std::unique_ptr<Histogram> latency_;
-  // Last: goes first, so that nothing is updated that is gone.
+  // Declared last, so that it is destroyed first and updates no destroyed
+  // series.
   std::unique_ptr<metrics::CollectHook> hook_;
 };
 

@@ -8,9 +8,9 @@
 
 namespace hearth::io {
 
-/// The time series of all reads through some queues, brought up to date at each
-/// collection; they exist as long as this: hearth_read_operations_total by
-/// result, hearth_read_bytes_total, hearth_read_retries_total,
+/// Time series of all reads through `queues`, updated at each collection, for
+/// as long as this exists: hearth_read_operations_total by result,
+/// hearth_read_bytes_total, hearth_read_retries_total,
 /// hearth_read_wait_seconds_total, hearth_reads_in_flight and the histogram
 /// hearth_read_latency_seconds.
 class ReadMetrics {
@@ -18,7 +18,8 @@ class ReadMetrics {
   virtual ~ReadMetrics() = default;
 };
 
-/// Both must outlive the result. `queues` are labelled by their kind.
+/// `registry` and `queues` must outlive the result. The label `queue` is
+/// ReadQueues::kind().
 std::unique_ptr<ReadMetrics> NewReadMetrics(metrics::Registry& registry,
                                             const ReadQueues& queues);
 

@@ -51,7 +51,7 @@ TEST_F(ReadMetricsTest, CountsReadsAndBytes) {
   EXPECT_THAT(once, HasSubstr("hearth_read_latency_seconds_count{"
                               "queue=\"threads\"} 2"));
   EXPECT_THAT(once, HasSubstr("hearth_reads_in_flight{queue=\"threads\"} 0"));
-  Read(256);  // Only what is new is added.
+  Read(256);  // Only new reads are added.
   EXPECT_THAT(registry_->Text(), HasSubstr("hearth_read_latency_seconds_count{"
                                            "queue=\"threads\"} 3"));
 }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kDigitBits = 8;
 constexpr size_t kDigits = size_t{1} << kDigitBits;
-// Below, counting digits takes longer than comparing.
+// Fewer rows are sorted by comparing, which is faster then.
 constexpr size_t kFewRows = 128;
 
 bool Before(const RowAt& a, const RowAt& b) { return a.row < b.row; }
@@ -72,7 +72,7 @@ namespace {
 // Keeps sums of costs within 64 bits; no request costs as much.
 constexpr uint64_t kMaxRequestCost = uint64_t{1} << 30;
 
-/// Where rows lie, in whole pages.
+/// The pages that rows lie in.
 struct Pages {
   const RowLayout& layout;
   const uint64_t alignment;

@@ -12,33 +12,33 @@
 
 namespace hearth::io {
 
-/// A row, and where it stood in the list of rows asked for.
+/// A row, and its position in the list of rows asked for.
 struct RowAt {
   int64_t row = 0;
   size_t position = 0;
 };
 
-/// Sorts by row, keeping the order of equal ones. Rows are not negative.
-/// `scratch` is memory that the caller keeps. Linear: a radix sort over the
-/// bits that differ from row to row.
+/// Sorts by row, keeping the order of equal rows. Rows are not negative.
+/// `scratch` is memory that the caller keeps for the next call. Linear: a radix
+/// sort over the bits that differ from row to row.
 void SortByRow(std::vector<RowAt>& rows, std::vector<RowAt>& scratch);
 
-/// Rows of one size, one after the other on a device, or stripes of such rows:
-/// a part of a RowLayout.
+/// Rows of one size, one after the other on a device, or in stripes: a part of
+/// a RowLayout.
 struct RowTable {
-  /// The number of its first row among those of all tables.
+  /// Number of the table's first row among the rows of all tables.
   int64_t first_row = 0;
   int64_t num_rows = 0;
-  /// Where its first row begins; any alignment.
+  /// Offset of the table's first row; any alignment.
   uint64_t first_offset = 0;
   /// Bytes of a row as it is stored.
   uint32_t row_bytes = 0;
-  /// Writes the row that readers hand out, RowLayout::row_bytes long, for a
-  /// stored one; null: they are the same.
+  /// Converts a stored row to a row as readers hand it out,
+  /// RowLayout::row_bytes long; null: rows are handed out as stored.
   std::function<void(const std::byte* stored, std::byte* row)> convert =
       nullptr;
-  /// Rows come in stripes of 2^log2_stripe_rows (striped_device.h), with
-  /// `stripe_gap_bytes` between two; by default all are in one.
+  /// Rows lie in stripes of 2^log2_stripe_rows rows (NewStripedDevice), with
+  /// `stripe_gap_bytes` between two stripes; by default all are in one stripe.
   int log2_stripe_rows = 63;
   uint64_t stripe_gap_bytes = 0;
 
@@ -49,23 +49,23 @@ struct RowTable {
   }
 };
 
-/// Rows of one size, one after the other on a device; or those of several
-/// tables, which readers hand out as if they were of one size.
+/// Rows of one size, one after the other on a device; or rows of several
+/// tables, which readers hand out in one size.
 struct RowLayout {
-  /// Where row 0 begins, if there is a single table; any alignment.
+  /// Offset of row 0, if `tables` is null; any alignment.
   uint64_t first_offset = 0;
   /// Bytes of a row as readers hand it out.
   uint32_t row_bytes = 0;
   int64_t num_rows = 0;
-  /// The tables, where there are several, in the order of their rows and of
-  /// their offsets; null: all rows are stored as they are handed out, from
-  /// first_offset on. Two tables lie further apart than any request is long.
+  /// The tables, in the order of their rows and of their offsets; null: all
+  /// rows are stored as they are handed out, from first_offset on. Tables lie
+  /// further apart than any request is long.
   std::shared_ptr<const std::vector<RowTable>> tables = nullptr;
 
-  /// The table of a row. REQUIRES: there are tables, and the row is theirs.
+  /// The table of a row. REQUIRES: `tables` is not null and has the row.
   const RowTable& TableOf(int64_t row) const;
 
-  /// Where a row begins.
+  /// Offset at which a row begins.
   uint64_t RowOffset(int64_t row) const {
     if (tables != nullptr) return TableOf(row).RowOffset(row);
     return first_offset + static_cast<uint64_t>(row) * row_bytes;
@@ -77,12 +77,12 @@ struct RowLayout {
   }
 };
 
-/// The cost of reads: a request costs as much time as `request_bytes` bytes, so
-/// that a gap of fewer is cheaper read than skipped.
+/// The cost of reads: a request takes as much time as reading `request_bytes`
+/// bytes, so that a shorter gap is cheaper read than skipped.
 struct ReadCost {
   /// The default fits a disk of 100,000 reads/s and 1.5 GB/s.
   uint64_t request_bytes = 16 << 10;
-  /// No read is longer, unless one row alone takes more.
+  /// No read is longer, unless a single row is.
   uint64_t max_request_bytes = 128 << 10;
 };
 
@@ -94,20 +94,20 @@ struct PlannedRead {
   size_t num_rows = 0;
 };
 
-/// The most memory that a plan takes for each row asked for.
+/// The most memory, in bytes, that a plan takes for each row asked for.
 inline constexpr uint64_t kPlanBytesPerRow = 128;
 
-/// Reads that cover a set of rows. Reused, it allocates nothing in the long
-/// run.
+/// Reads that cover a set of rows. A plan that is reused soon allocates
+/// nothing.
 struct ReadPlan {
   /// All rows asked for, duplicates too, in the order of the file.
   std::vector<RowAt> rows;
-  /// In the order of the file. No byte is read twice, except that the page
-  /// which two neighboring rows share is read with both where one read of both
-  /// would be longer than max_request_bytes.
+  /// In the order of the file. No byte is read twice, except a page that two
+  /// neighboring rows share where one read of both rows would be longer than
+  /// max_request_bytes.
   std::vector<PlannedRead> reads;
-  /// Bytes of the distinct rows as they are stored; bytes read. The difference
-  /// is waste.
+  /// Bytes of the distinct rows as they are stored, and bytes of all reads; the
+  /// difference is waste.
   uint64_t payload_bytes = 0;
   uint64_t read_bytes = 0;
 
@@ -123,16 +123,16 @@ struct ReadPlan {
   } scratch;
 };
 
-/// Replaces `plan` by the cheapest one: rows on one page are read together, and
-/// neighbors with the gap between them where that costs less than another
-/// request. `rows` come in any order. Every read begins and ends on a multiple
-/// of `alignment` (a power of two) and holds its rows whole. Linear in the
-/// number of rows. A pure function. INVALID_ARGUMENT for a row that the layout
-/// does not have, or rows without bytes.
+/// Replaces `plan` by the cheapest plan: rows on one page are read together,
+/// and neighboring rows with the gap between them where that costs less than
+/// another request. `rows` come in any order. Every read begins and ends on a
+/// multiple of `alignment` (a power of two) and holds its rows whole. Linear in
+/// the number of rows. A pure function. INVALID_ARGUMENT for a row that the
+/// layout does not have, or rows of 0 bytes.
 absl::Status Coalesce(absl::Span<const int64_t> rows, const RowLayout& layout,
                       uint32_t alignment, const ReadCost& cost, ReadPlan& plan);
 
-/// Bytes of the longest read of one row, wherever the row lies.
+/// Length in bytes of the longest aligned read of one row.
 uint64_t LongestRowRead(const RowLayout& layout, uint32_t alignment);
 
 }  // namespace hearth::io

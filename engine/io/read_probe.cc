@@ -16,20 +16,20 @@
 namespace hearth::io {
 namespace {
 
-// A measurement goes on for so long, and for so many reads for each one in
-// flight, but not without end.
+// A measurement lasts at least kLeastSeconds and a number of reads for each
+// read in flight, within an upper limit.
 constexpr double kLeastSeconds = 0.02;
 constexpr size_t kLeastReads = 256;
 constexpr size_t kReadsPerDepth = 4;
 constexpr double kMostSeconds = 0.1;
 constexpr size_t kMostReads = 1 << 16;
-// Repetitions of the one that times the beginning and the end; odd.
+// Repetitions of the measurement of first and last read; odd, for the median.
 constexpr int kRepetitions = 3;
 constexpr double kShareOfPeak = 0.98;
-// Depths without a higher rate, each twice the one before, after which no
-// greater one is tried.
+// Depths in a row, each twice the one before, without a higher rate, after
+// which the search ends.
 constexpr int kDepthsWithoutGain = 3;
-// So that no rate is infinite.
+// Least duration in seconds, so that no rate is infinite.
 constexpr double kTick = 1e-7;
 
 // Result of one measurement.
@@ -103,7 +103,7 @@ class Prober {
           absl::StrCat(device_.path(), ": measuring was stopped on request"));
     }
     absl::StatusOr<Burst> burst = ReadSome(depth);
-    // Whatever failed, nothing stays in flight.
+    // Whatever failed, no read stays in flight.
     while (queue_.in_flight() > 0) {
       HEARTH_RETURN_IF_ERROR(queue_.Wait(queue_.in_flight(), results_));
     }
@@ -115,8 +115,8 @@ class Prober {
     Burst burst;
     size_t submitted = 0;
     size_t completed = 0;
-    // When the first read has ended; the last one began, and by then how many
-    // have ended.
+    // When the first read ended; when the last read began, and how many had
+    // ended by then.
     const double start = clock_.SteadySeconds();
     double first = start;
     double now = start;
@@ -151,7 +151,7 @@ class Prober {
     }
     burst.first_seconds = first - start;
     burst.last_seconds = now - last_submitted;
-    // The steady state alone, where there was one.
+    // The rate of the steady state, if there was one.
     burst.reads_per_second =
         last_submitted > first
             ? static_cast<double>(completed_by_then) /

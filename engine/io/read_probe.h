@@ -14,32 +14,34 @@ namespace hearth::io {
 
 /// How a disk answers small reads at random places.
 struct ReadProfile {
-  /// The most reads in a second, whatever the number in flight.
+  /// Most reads per second, over all depths tried.
   double peak_reads_per_second = 0;
-  /// The least number of reads in flight, a power of two, with 0.98 of that.
+  /// Least number of reads in flight, a power of two, that reaches 0.98 of the
+  /// peak.
   size_t depth = 1;
-  /// The times from submission to completion of the first and of the last of
-  /// some reads at this depth.
+  /// Seconds from submission to completion of the first read, and of the last
+  /// read, of a measurement at this depth.
   double first_seconds = 0;
   double last_seconds = 0;
 };
 
-/// The greatest depth that is tried; none after three that gained nothing.
+/// Greatest depth that is tried; the search ends earlier, after three depths
+/// without gain.
 inline constexpr size_t kMostProbedDepth = 1024;
 
 /// Measures reads of `read_bytes`, or a little more, all over `device`, with
-/// `depth` in flight, or, for 0, as many as reach the peak, which takes a tenth
-/// of a second or so. OK with an empty profile for a device without bytes.
-/// CANCELLED when `stop` is requested; errors of reading and as
+/// `depth` in flight; for depth 0, searches the depth that reaches the peak, in
+/// a tenth of a second or so. OK with an empty profile for an empty device.
+/// CANCELLED when `stop` is requested; errors of reading and of
 /// ReadQueues::Take.
 absl::StatusOr<ReadProfile> ProbeReads(BlockDevice& device, ReadQueues& queues,
                                        const Clock& clock, uint64_t read_bytes,
                                        size_t depth, std::stop_token stop);
 
-/// How many reads have to overlap for `disks` disks to give the share `share`
-/// of their peak (GIDS, section 3.2, equations 2 and 3): with p for the share,
-/// P for the peak and T_i, T_t for the times at the beginning and the end,
-/// p / (1 - p) P (T_i + T_t). REQUIRES: 0 < share < 1.
+/// Number of reads that must overlap for `disks` disks to give `share` of their
+/// peak (GIDS, section 3.2, equations 2 and 3): with p for the share, P for the
+/// peak and T_i, T_t for the times at the beginning and the end, p / (1 - p) P
+/// (T_i + T_t). REQUIRES: 0 < share < 1.
 int64_t OverlappingReads(const ReadProfile& profile, double share = 0.95,
                          int disks = 1);
 

@@ -21,7 +21,7 @@ int64_t Nanoseconds(double seconds) {
   return static_cast<int64_t>(std::max(seconds, 0.0) * 1e9);
 }
 
-/// The first bound that is not below.
+/// Index of the first bound that is not below `nanoseconds`.
 size_t Bucket(int64_t nanoseconds) {
   size_t index = 0;
   for (int64_t bound = 1000; index < kLatencyBounds && nanoseconds > bound;
@@ -54,7 +54,8 @@ void ReadCounters::Failed(double seconds) {
 void ReadCounters::Delivered(double seconds) {
   const int64_t nanoseconds = Nanoseconds(seconds);
   latency_nanoseconds_.fetch_add(nanoseconds, kRelaxed);
-  // Release, with the acquire in Snapshot: a read counted here was submitted.
+  // Release, with the acquire in Snapshot: a read counted here is counted as
+  // submitted, too.
   latency_counts_[Bucket(nanoseconds)].fetch_add(1, std::memory_order_release);
 }
 
@@ -87,7 +88,7 @@ ReadStatistics ReadCounters::Snapshot() const {
 
 namespace {
 
-// More idle queues than jobs have threads that read.
+// Most idle queues: more than jobs have threads that read.
 constexpr size_t kMaxIdle = 32;
 
 class WarmReadQueues final : public ReadQueues {
@@ -135,7 +136,7 @@ class WarmReadQueues final : public ReadQueues {
     return NewReducedQueue(depth);
   }
 
-  // A queue over the largest ring that can be had, or of threads.
+  // A queue over the largest ring that the system grants, or else of threads.
   absl::StatusOr<std::unique_ptr<ReadQueue>> NewReducedQueue(size_t depth)
       ABSL_LOCKS_EXCLUDED(mutex_) {
     size_t entries = depth;
@@ -188,8 +189,8 @@ class WarmReadQueues final : public ReadQueues {
 
   void Return(std::unique_ptr<ReadQueue> queue) override
       ABSL_LOCKS_EXCLUDED(mutex_) {
-    // A user that left reads behind freed their memory: such a queue only waits
-    // for them, and goes.
+    // A user that leaves reads behind frees their memory: such a queue waits
+    // for the reads and is destroyed.
     if (queue->in_flight() > 0) {
       const absl::MutexLock lock(&mutex_);
       reduced_.erase(queue.get());
@@ -198,7 +199,7 @@ class WarmReadQueues final : public ReadQueues {
     // Destroyed outside the lock.
     std::unique_ptr<ReadQueue> oldest;
     const absl::MutexLock lock(&mutex_);
-    // The next one may get more.
+    // A new queue may get a full ring.
     if (reduced_.erase(queue.get()) > 0) {
       oldest = std::move(queue);
       return;
@@ -211,15 +212,15 @@ class WarmReadQueues final : public ReadQueues {
   }
 
   const ReadQueueKind kind_;
-  // Whether threads read where a ring cannot be had.
+  // Whether threads read where the system grants no ring.
   const bool has_threads_;
   const RingMaker new_ring_;
   const Clock& clock_;
   ReadCounters counters_;
   mutable absl::Mutex mutex_;
-  // The one given back last is the last.
+  // In the order in which they were given back.
   std::vector<std::unique_ptr<ReadQueue>> idle_ ABSL_GUARDED_BY(mutex_);
-  // Queues in use that got less than they asked for.
+  // Reduced queues in use.
   std::set<const ReadQueue*> reduced_ ABSL_GUARDED_BY(mutex_);
   std::string reduction_ ABSL_GUARDED_BY(mutex_);
 };

@@ -43,7 +43,8 @@ bool HasIoUring() {
   return ReadQueues::Create({.kind = ReadQueueKind::kIoUring}).ok();
 }
 
-/// Runs `body`, which says what is wrong, or nothing, in a process of its own.
+/// Runs `body` in a process of its own. `body` returns a text that says what is
+/// wrong, empty if nothing is.
 void InAnotherProcess(const std::function<std::string()>& body) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
@@ -255,7 +256,7 @@ class LittleMemory {
     };
   }
   void Leave(size_t entries) { left_ = entries; }
-  // What it was asked for since the last call.
+  // Requests since the last call.
   std::vector<size_t> Asked() { return std::exchange(asked_, {}); }
 
  private:
@@ -287,7 +288,8 @@ TEST(ReadQueuesTest, RingsThatCannotBeHadGetSmaller) {
               "kernel at once");
     memory.Leave(40);
     EXPECT_EQ(ReadAll(*queues, scratch.Path("f"), 1 << 20), "");
-    // What is small is not kept: there may be more the next time.
+    // A reduced queue is not kept: the system may have more memory the next
+    // time.
     memory.Leave(1000);
     memory.Asked();
     EXPECT_TRUE(queues->Take(1000).ok());

@@ -4,7 +4,7 @@
 //      changes of its entries. The descriptor then stands for one file or
 //      folder, however its path changes;
 //   2. call the base with the path of that descriptor, /proc/self/fd/N, which
-//      the kernel takes straight to what is open;
+//      the kernel takes straight to the open file or folder;
 //   3. put the path back into errors.
 #include "engine/io/rooted_file_system.h"
 
@@ -79,7 +79,7 @@ absl::Status Renamed(const absl::Status& status, const std::string& from,
   return renamed;
 }
 
-// A file under the path that it was asked for by.
+// A file whose path() is the path that was asked for.
 class RootedReadableFile final : public ReadableFile {
  public:
   RootedReadableFile(std::unique_ptr<ReadableFile> file, std::string proc_path,
@@ -263,7 +263,7 @@ class RootedFileSystem final : public FileSystem {
   absl::Status RemoveTree(const std::string& path) override {
     const absl::Status status = InFolder(
         path, [&](const std::string& name) { return base_.RemoveTree(name); });
-    // Fine if it is absent, with the folder that would hold it.
+    // OK also if the folder that would hold it is absent.
     return absl::IsNotFound(status) ? absl::OkStatus() : status;
   }
 
@@ -302,8 +302,8 @@ class RootedFileSystem final : public FileSystem {
         if (below.empty()) continue;
         Descriptor opened(OpenBeneath(root.folder.get(), below, O_PATH));
         if (opened.get() >= 0) return opened;
-        // A path that leads out of a root, or through a symbolic link, is not
-        // there.
+        // A path that leads out of a root, or through a symbolic link, counts
+        // as absent.
         if (errno != EXDEV && errno != ELOOP) error = errno;
       }
     }
@@ -355,8 +355,8 @@ class RootedFileSystem final : public FileSystem {
     return std::make_unique<RootedReadableFile>(std::move(file), used, path);
   }
 
-  // Makes the file here, so that nothing that is put in its place meanwhile is
-  // followed or changed, and lets the base write to it.
+  // Creates the file by openat2, so that a link put in its place meanwhile is
+  // neither followed nor changed, and lets the base write to it.
   absl::StatusOr<std::unique_ptr<WritableFile>> NewFile(
       const std::string& path,
       const std::function<absl::StatusOr<std::unique_ptr<WritableFile>>(

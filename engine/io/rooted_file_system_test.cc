@@ -262,7 +262,8 @@ TEST_F(RootedFileSystemTest, NobodyWinsARace) {
   swapper.join();
 }
 
-// The root is what was opened, not what has its name later.
+// The root is the folder that was opened, not the folder that has its name
+// later.
 TEST_F(RootedFileSystemTest, ARootIsHeld) {
   const auto files = Open();
   fs::rename(folder_ + "/in", folder_ + "/moved");

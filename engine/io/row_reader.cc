@@ -22,7 +22,7 @@ namespace {
 
 constexpr uint64_t kPageBytes = 4096;
 
-/// How the staging memory is cut.
+/// Slots that the staging memory is cut into.
 struct Slots {
   size_t count = 0;
   uint64_t bytes = 0;
@@ -64,7 +64,7 @@ class QueuedRowStream final : public RowStream {
   }
 
   ~QueuedRowStream() override {
-    // Registered memory goes after the last read into it.
+    // Registered memory must not go before the last read into it has ended.
     (void)Abandon();
     for (const Registered& known : Registerable()) {
       queue_.Unregister(*known.device, known.memory);
@@ -87,7 +87,7 @@ class QueuedRowStream final : public RowStream {
     ReadPlan plan;
     Arrived arrived;
     ReadTally* tally = nullptr;
-    // Reads that were started, and those whose rows have arrived.
+    // Reads that were started, and reads whose rows have arrived.
     size_t started = 0;
     size_t arrived_reads = 0;
 
@@ -99,7 +99,7 @@ class QueuedRowStream final : public RowStream {
     List* list = nullptr;
     // Index in the plan of its list.
     size_t read = 0;
-    // Whether it is there for the second time.
+    // Whether this is the second read, after a failed check.
     bool was_repeated = false;
 
     const PlannedRead& planned() const { return list->plan.reads[read]; }
@@ -139,10 +139,10 @@ class QueuedRowStream final : public RowStream {
   std::vector<std::byte> in_form_;
   std::vector<Slot> slots_;
   std::vector<size_t> free_;
-  // In their order; those before `next_list_` have been started whole.
+  // In order; all reads of the lists before `next_list_` have been started.
   std::deque<std::unique_ptr<List>> lists_;
   size_t next_list_ = 0;
-  // A list taken off, whose memory the next one uses.
+  // A list that was taken off, kept so that the next list reuses its memory.
   std::unique_ptr<List> spare_;
   int64_t outstanding_ = 0;
   std::vector<ReadRequest> requests_;
@@ -198,7 +198,7 @@ bool QueuedRowStream::TakeOff() {
 
 void QueuedRowStream::Recycle(std::unique_ptr<List> list) {
   list->arrived = nullptr;
-  // Only lists that come one by one are kept: otherwise all would grow to the
+  // Only lists that come one by one are reused: otherwise all would grow to the
   // size of the largest.
   if (lists_.size() <= 1) spare_ = std::move(list);
 }
@@ -270,8 +270,8 @@ absl::Status QueuedRowStream::SubmitRequests() {
   return queue_.Submit(requests_);
 }
 
-// Whether a row of the read does not pass the check, so that the read is among
-// the requests again; DATA_LOSS at the second time.
+// Whether a row of the read fails its check; the read is then requested once
+// more. DATA_LOSS if it was the second read.
 absl::StatusOr<bool> QueuedRowStream::RepeatIfDamaged(size_t slot) {
   if (check_ == nullptr) return false;
   const ReadPlan& plan = slots_[slot].list->plan;
@@ -354,7 +354,8 @@ absl::Status CheckTable(BlockDevice& device, const RowTable& table) {
         absl::StrCat(device.path(), ": ", table.num_rows, " rows of ",
                      table.row_bytes, " bytes make no sense"));
   }
-  // The last stripe stands for all: whoever opened the files knows their sizes.
+  // Checks the last stripe only: whoever opened the files has checked their
+  // sizes.
   const int64_t first = FirstOfLastStripe(table);
   const DevicePart part =
       device.PartAt(table.RowOffset(table.first_row + first));
@@ -400,7 +401,7 @@ absl::StatusOr<std::unique_ptr<RowStream>> RowStream::Create(
   }
   const Slots slots = CutStaging(device, layout, queue.depth(), options);
   const uint64_t needed = slots.count * slots.bytes;
-  // Memory comes in pages; a device may want larger units.
+  // AlignedMemory is aligned to pages; a device may need larger units.
   const uint64_t unit = std::max<uint64_t>(device.alignment(), kPageBytes);
   HEARTH_ASSIGN_OR_RETURN(
       AlignedMemory memory,

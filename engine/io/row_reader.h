@@ -22,37 +22,38 @@
 
 namespace hearth::io {
 
-/// Tells right rows from damaged ones. Thread-safe.
+/// Tells intact rows from damaged rows. Thread-safe.
 class RowCheck {
  public:
   virtual ~RowCheck() = default;
 
-  /// Whether `bytes` are those of row `row`. REQUIRES: a row of the file.
+  /// Whether `bytes` is row `row` undamaged. REQUIRES: the file has the row.
   virtual bool Matches(int64_t row, const std::byte* bytes) const = 0;
 };
 
 struct RowReaderOptions {
-  /// Memory for reads in flight; at least RowStream::MinStagingBytes. With
-  /// less than the queue's depth times the longest read, reads are shorter;
-  /// with less than depth times one row's, fewer are in flight.
+  /// Memory for reads in flight; at least RowStream::MinStagingBytes. With less
+  /// than the queue's depth times the longest read, reads are shorter; with
+  /// less than the depth times the longest read of one row, fewer are in
+  /// flight.
   uint64_t staging_bytes = 8 << 20;
   ReadCost cost = {};
-  /// The clock by which waiting is measured; outlives the reader.
+  /// Clock that times waiting; outlives the reader.
   const Clock* clock = &Clock::Real();
   /// Checks each row that arrives; null = rows are not checked. Outlives the
   /// reader.
   const RowCheck* check = nullptr;
 };
 
-/// The cost of reading rows; reading adds to it.
+/// Totals of reading rows; reading adds to them.
 struct ReadTally {
-  /// Rows delivered, duplicates too, and the bytes of the distinct ones.
+  /// Rows delivered, duplicates included, and bytes of the distinct rows.
   int64_t rows = 0;
   int64_t payload_bytes = 0;
-  /// Bytes and requests asked of the disk for them, failed reads included.
+  /// Bytes and requests asked of the disk, failed reads included.
   int64_t bytes_read = 0;
   int64_t requests = 0;
-  /// In which nothing was left to do but to wait for the disk.
+  /// Seconds spent waiting for the disk with nothing else to do.
   double wait_seconds = 0;
 };
 
@@ -74,44 +75,43 @@ class RowStream {
       BlockDevice& device, const RowLayout& layout, ReadQueue& queue,
       const RowReaderOptions& options);
 
-  /// The least staging memory that works: one row's longest read.
+  /// The least staging memory, in bytes: the longest read of one row.
   static uint64_t MinStagingBytes(const BlockDevice& device,
                                   const RowLayout& layout);
 
   /// Waits for the reads in flight.
   virtual ~RowStream() = default;
 
-  /// Plans the reads of `rows`, in any order, duplicates once; Advance makes
-  /// them. `tally` outlives the list. INVALID_ARGUMENT for a row that the file
-  /// does not have: there is no list then.
+  /// Adds a list of rows, in any order, and plans its reads, one for
+  /// duplicates; Advance makes them. `tally` outlives the list.
+  /// INVALID_ARGUMENT, adding no list, for a row that the file does not have.
   virtual absl::Status Add(absl::Span<const int64_t> rows, Arrived arrived,
                            ReadTally& tally) = 0;
 
-  /// Lists that were added and not taken off.
+  /// Number of lists that were added and not taken off.
   virtual size_t num_lists() const = 0;
 
   /// Takes off the oldest list if it is done; false otherwise, or without one.
   virtual bool TakeOff() = 0;
 
-  /// Planned reads, of all lists, whose rows have not arrived.
+  /// Number of planned reads, of all lists, whose rows have not arrived.
   virtual int64_t outstanding() const = 0;
 
-  /// Starts as many reads as there is room for, waits until one at least has
-  /// ended and hands its rows out. The time counts for the oldest list.
-  /// REQUIRES: outstanding() > 0. After an error, which is the first failed
-  /// read's, or DATA_LOSS naming a row that does not pass the check though it
-  /// was read once more, nothing is left to do but to Abandon.
+  /// Starts as many reads as fit, waits until at least one has ended and hands
+  /// out its rows. The wait counts for the oldest list. REQUIRES: outstanding()
+  /// > 0. Returns the error of the first failed read, or DATA_LOSS naming a row
+  /// that failed its check twice; after an error only Abandon may be called.
   virtual absl::Status Advance() = 0;
 
-  /// Waits for the reads in flight and drops all lists. An error means that
-  /// the queue's Wait itself failed: then stream and queue are to be destroyed.
+  /// Waits for the reads in flight and drops all lists. An error means that the
+  /// queue's Wait itself failed: then destroy stream and queue.
   virtual absl::Status Abandon() = 0;
 
-  /// The cost by which it plans reads: that of its options, but that none is
-  /// longer than its staging memory lets.
+  /// Cost by which the stream plans reads: RowReaderOptions::cost, with
+  /// max_request_bytes limited by the staging memory.
   virtual ReadCost cost() const = 0;
 
-  /// The resources that the kernel registered: file, staging memory.
+  /// Resources that the kernel has registered: file, staging memory.
   virtual Registration registration() const = 0;
 };
 
@@ -130,17 +130,17 @@ class RowReader {
       const RowReaderOptions& options);
 
   /// Reads `rows`, in any order, duplicates once, and calls `arrived` for each
-  /// as its read completes. Rows may have arrived before an error, which is:
-  /// INVALID_ARGUMENT for a row that the file does not have (before anything is
-  /// read), CANCELLED after a stop, the first failed read's status, or
-  /// DATA_LOSS naming the row that does not pass the check, though it was read
-  /// once more. Whatever it returns, nothing is in flight any more, unless the
-  /// queue's Wait itself failed: then reader and queue are to be destroyed.
-  /// REQUIRES: nothing of another reader is in flight in the queue.
+  /// as its read completes. Errors: INVALID_ARGUMENT for a row that the file
+  /// does not have (before anything is read), CANCELLED after a stop, the
+  /// status of the first failed read, or DATA_LOSS naming a row that failed its
+  /// check twice; some rows may have arrived before an error. Nothing is in
+  /// flight on return, unless the queue's Wait itself failed: then destroy
+  /// reader and queue. REQUIRES: nothing of another reader is in flight in the
+  /// queue.
   absl::Status Read(absl::Span<const int64_t> rows, Arrived arrived,
                     std::stop_token stop, ReadTally& tally);
 
-  /// As those of RowStream.
+  /// As RowStream::cost and RowStream::registration.
   ReadCost cost() const { return stream_->cost(); }
   Registration registration() const { return stream_->registration(); }
 
@@ -152,31 +152,31 @@ class RowReader {
 };
 
 /// A RowReader or RowStream with a queue of its own, which goes back to the
-/// pool with it. Moves, but does not change; belongs to one thread at a time.
+/// pool when this is destroyed. Single-owner; movable.
 template <typename Reader>
 class Queued {
  public:
-  /// Reads of rows that lie anywhere are no longer, unless one row takes more.
+  /// The longest read of rows in random order, unless a single row is longer.
   static constexpr uint64_t kReadBytes = 16 << 10;
 
-  /// Memory for reads in flight, at most, with rows of so many bytes on a disk
-  /// whose reads are aligned to 4 KiB or less.
+  /// The most memory for reads in flight, in bytes, for rows of `row_bytes` on
+  /// a disk whose alignment is 4 KiB or less.
   static uint64_t StagingBytes(int depth, uint64_t row_bytes,
                                uint64_t read_bytes = kReadBytes) {
     return static_cast<uint64_t>(depth) *
            std::max(read_bytes, row_bytes + (8 << 10));
   }
 
-  /// The longest read that it plans.
+  /// Bytes of the longest read that is planned.
   static uint64_t LongestRead(const BlockDevice& device,
                               const RowLayout& layout,
                               uint64_t read_bytes = kReadBytes) {
     return std::max(read_bytes, RowStream::MinStagingBytes(device, layout));
   }
 
-  /// With `depth` reads in flight, none longer than `read_bytes` or one row's;
-  /// rows are checked by `check`, if there is one, which outlives the reader.
-  /// Errors as those of ReadQueues::Take and RowStream::Create.
+  /// Opens a reader with `depth` reads in flight, none longer than `read_bytes`
+  /// or one row; `check`, unless null, checks rows and outlives the reader.
+  /// Errors as of ReadQueues::Take and RowStream::Create.
   static absl::StatusOr<Queued> Open(ReadQueues& queues, int depth,
                                      BlockDevice& device,
                                      const RowLayout& layout,
@@ -206,7 +206,7 @@ class Queued {
   Queued() = default;
 
   ReadQueues::Handle queue_;
-  // Destroyed first.
+  // Declared after the queue, so that it is destroyed first.
   std::unique_ptr<Reader> reader_;
 };
 

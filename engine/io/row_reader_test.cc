@@ -165,7 +165,7 @@ TEST_F(RowStreamTest, AfterAnErrorAllListsAreDropped) {
   EXPECT_EQ(stream_->num_lists(), 0u);
   EXPECT_EQ(stream_->outstanding(), 0);
   EXPECT_EQ(queue_->in_flight(), 0u);
-  // It lives.
+  // The stream is still usable.
   device_.Inject({.nth = INT64_MAX});
   List next({5, 1000, 7});
   ASSERT_TRUE(Add(next).ok());
@@ -299,7 +299,7 @@ TEST_P(RowReaderTest, TalliesWhatItTook) {
   EXPECT_EQ(tally.requests, 2);
   EXPECT_GE(tally.wait_seconds, 0);
   ASSERT_NO_FATAL_FAILURE(ExpectRows(**reader, layout, {7}, tally));
-  EXPECT_EQ(tally.rows, 6);  // It adds.
+  EXPECT_EQ(tally.rows, 6);  // Read adds to the tally.
   EXPECT_EQ(queues_->statistics().reads, tally.requests);
   EXPECT_EQ(queues_->statistics().bytes, tally.bytes_read);
 }

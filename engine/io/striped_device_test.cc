@@ -22,7 +22,7 @@ struct Case {
   int64_t num_rows;
 };
 
-// The bytes of row `row`, each of which follows from its place.
+// The bytes of row `row`; each byte is a function of its place.
 std::string RowOf(const Case& c, int64_t row) {
   std::string bytes(c.row_bytes, '\0');
   for (size_t i = 0; i < bytes.size(); ++i) {
@@ -171,8 +171,8 @@ INSTANTIATE_TEST_SUITE_P(
     Shapes, StripedDeviceTest,
     ::testing::Values(Case{1, 512, 3, 40},      // One file, whole stripes.
                       Case{1, 300, 7, 1000},    // A short last stripe.
-                      Case{2, 300, 7, 1000},    // Of which one file has more.
-                      Case{2, 64, 3, 65},       // One row in the last one.
+                      Case{2, 300, 7, 1000},    // One file has a stripe more.
+                      Case{2, 64, 3, 65},       // One row in the last stripe.
                       Case{3, 516, 7, 129},     // One file without stripes.
                       Case{3, 1000, 6, 1711},   //
                       Case{3, 4, 10, 20000},    // Rows far below a block.

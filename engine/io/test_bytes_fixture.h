@@ -10,11 +10,11 @@
 
 namespace hearth::io {
 
-/// Bytes for tests of reads: wherever 8 of them are taken from, they differ
-/// from those elsewhere.
+/// Bytes for tests of reads: any 8 neighboring bytes differ from those at every
+/// other place.
 std::string TestBytes(size_t size);
 
-/// Whether `bytes` are those of TestBytes from `offset` on.
+/// Whether `bytes` equals TestBytes from `offset` on.
 bool AreTestBytes(uint64_t offset, absl::Span<const std::byte> bytes);
 
 /// A file of TestBytes, durable, so that direct reads do not flush it first.

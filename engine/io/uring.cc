@@ -14,7 +14,8 @@
 namespace hearth::io {
 namespace {
 
-// Numbers for registered files and memory; more are read unregistered.
+// Places for registered files and for registered memory; further ones are read
+// unregistered.
 constexpr unsigned kRegistrations = 16;
 // The kernel takes no larger buffers.
 constexpr size_t kMaxMemoryBytes = size_t{1} << 30;
@@ -22,7 +23,7 @@ constexpr size_t kMaxMemoryBytes = size_t{1} << 30;
 class KernelRing final : public Ring {
  public:
   explicit KernelRing(const io_uring& ring) : ring_(ring) {
-    // Not before Linux 5.19: then nothing is registered.
+    // Fails before Linux 5.19: then nothing is registered.
     if (::io_uring_register_files_sparse(&ring_, kRegistrations) == 0) {
       files_.assign(kRegistrations, false);
     }
@@ -49,7 +50,7 @@ class KernelRing final : public Ring {
 
   void PrepareTimeout(uint64_t tag, absl::Duration delay) override {
     io_uring_sqe* entry = ::io_uring_get_sqe(&ring_);
-    // Stays until the kernel takes the entry, whenever that is.
+    // The timeout must stay in place until the kernel takes the entry.
     if (tag >= timeouts_.size()) timeouts_.resize(tag + 1);
     timeouts_[tag] = {.tv_sec = 0, .tv_nsec = absl::ToInt64Nanoseconds(delay)};
     ::io_uring_prep_timeout(entry, &timeouts_[tag], 0, 0);
@@ -143,7 +144,7 @@ class KernelRing final : public Ring {
   mutable io_uring ring_;
   // By tag. A deque, since growing leaves its elements where they are.
   std::deque<__kernel_timespec> timeouts_;
-  // The registered numbers in use. Empty: the kernel has no such thing.
+  // Whether each number is in use; empty if the kernel cannot register.
   std::vector<bool> files_;
   std::vector<bool> memories_;
 };

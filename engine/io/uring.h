@@ -20,7 +20,7 @@ namespace hearth::io {
 struct RingRead {
   uint64_t tag = 0;
   int descriptor = -1;
-  /// Number of the registered file or memory, or -1.
+  /// Numbers of the registered file and of the registered memory, or -1.
   int file = -1;
   int memory = -1;
   uint64_t offset = 0;
@@ -38,9 +38,9 @@ class Ring {
  public:
   virtual ~Ring() = default;
 
-  /// Puts an entry into the submission queue. REQUIRES: no more entries are
-  /// prepared, in the kernel or unreaped than the ring was made for, and one
-  /// of each tag at most.
+  /// Puts an entry into the submission queue. REQUIRES: at most as many entries
+  /// as the ring was made for are prepared, in the kernel or not reaped, and at
+  /// most one of each tag.
   virtual void PrepareRead(const RingRead& read) = 0;
   virtual void PrepareTimeout(uint64_t tag, absl::Duration delay) = 0;
 
@@ -48,33 +48,35 @@ class Ring {
   /// submission queue when Enter fails: do not prepare them again.
   virtual size_t prepared() const = 0;
 
-  /// Takes the prepared entries back; appends their tags.
+  /// Takes the prepared entries back; appends their tags to `tags`.
   virtual void Withdraw(std::vector<uint64_t>& tags) = 0;
 
   /// Hands the prepared entries to the kernel, then waits until `wait_for`
   /// completions are there. 0, even if not all were taken, or an error.
   virtual int Enter(size_t wait_for) = 0;
 
-  /// Waits for one completion, and hands over nothing.
+  /// Waits for one completion; hands no entries to the kernel.
   virtual int WaitForOne() = 0;
 
   /// Appends the completions there are.
   virtual void Reap(std::vector<RingCompletion>& completions) = 0;
 
-  /// Completions that found no room, ever.
+  /// Number of completions so far for which the completion queue had no place.
   virtual uint32_t overflows() const = 0;
 
-  /// The number to read with, or an error where the kernel, or its limit on
-  /// locked memory, forbids; the kernel keeps hold of both until then.
+  /// Registers a file or memory, which the kernel holds until it is
+  /// unregistered. Returns the number to read with, or an error where the
+  /// kernel, or its limit on locked memory, forbids.
   virtual int RegisterFile(int descriptor) = 0;
   virtual void UnregisterFile(int number) = 0;
   virtual int RegisterMemory(absl::Span<std::byte> memory) = 0;
   virtual void UnregisterMemory(int number) = 0;
 };
 
-/// A ring of the kernel for `entries` at once. UNIMPLEMENTED,
-/// PERMISSION_DENIED, or RESOURCE_EXHAUSTED (memory, which for users without
-/// CAP_IPC_LOCK counts against RLIMIT_MEMLOCK; descriptors).
+/// A ring of the kernel for `entries` at once. UNIMPLEMENTED or
+/// PERMISSION_DENIED where the kernel has or allows none; RESOURCE_EXHAUSTED
+/// for lack of memory (counted against RLIMIT_MEMLOCK of users without
+/// CAP_IPC_LOCK) or descriptors.
 absl::StatusOr<std::unique_ptr<Ring>> NewKernelRing(size_t entries);
 
 /// A function like NewKernelRing; tests have one that refuses.

@@ -9,9 +9,10 @@
 #include "engine/base/crc32c.h"
 #include "engine/base/status.h"
 
-// Protocol: 1. create `path`.tmp, 2. write, 3. sync it, 4. close it, 5. rename
-// it to `path`, 6. sync the directory. A crash before 5 leaves the old file
-// and a leftover; after 6 the new file is there for good.
+// Protocol of WritePiecesAtomically: 1. create `path`.tmp, 2. write, 3. sync
+// it, 4. close it, 5. rename it to `path`, 6. sync the directory. A crash
+// before 5 leaves the old file and a leftover; after 6 the new file is there
+// for good.
 
 namespace hearth::io {
 
@@ -38,7 +39,7 @@ absl::Status WritePiecesAtomically(
   absl::Status status = WriteDurably(files, temporary, pieces);
   if (status.ok()) status = files.Rename(temporary, path);
   if (!status.ok()) {
-    // The first error is the one to tell.
+    // The first error is returned, not that of removing.
     files.RemoveTree(temporary).IgnoreError();
     return status;
   }

@@ -16,8 +16,8 @@
 
 namespace hearth::io {
 
-/// Suffix of everything that is not finished. Leftovers with it may be removed
-/// by whoever holds the data directory's lock.
+/// Suffix of files and folders that are not finished. The holder of the data
+/// directory's lock may remove leftovers.
 inline constexpr char kTemporarySuffix[] = ".tmp";
 
 /// Replaces the file `path` by `contents`, durably: writes `path`.tmp, syncs
@@ -25,7 +25,7 @@ inline constexpr char kTemporarySuffix[] = ".tmp";
 absl::Status WriteFileAtomically(FileSystem& files, const std::string& path,
                                  absl::string_view contents);
 
-/// The same for contents in pieces, written one after the other.
+/// WriteFileAtomically for contents in `pieces`, written one after the other.
 absl::Status WritePiecesAtomically(
     FileSystem& files, const std::string& path,
     absl::Span<const absl::Span<const std::byte>> pieces);
@@ -33,13 +33,14 @@ absl::Status WritePiecesAtomically(
 /// The folder that holds `path`: "." for a bare name.
 std::string ParentDirectory(const std::string& path);
 
-/// The whole file. RESOURCE_EXHAUSTED if it is larger than `limit_bytes`.
+/// Contents of the file `path`. RESOURCE_EXHAUSTED if it is larger than
+/// `limit_bytes`.
 absl::StatusOr<std::string> ReadWholeFile(FileSystem& files,
                                           const std::string& path,
                                           uint64_t limit_bytes);
 
-/// A path whose file, which others make, goes with this object, as well as that
-/// can be: who makes it again overwrites what is left.
+/// Path of a temporary file that others make; removes the file when destroyed.
+/// A leftover, if removing fails, is overwritten by the next maker.
 class ScratchFile {
  public:
   /// `files` outlives it.
@@ -57,22 +58,23 @@ class ScratchFile {
 };
 
 /// Writes a file from one end to the other, past the page cache, by large
-/// aligned writes, and sums up its CRC32C. Single-owner.
+/// aligned writes, and computes its CRC32C. Single-owner.
 class StreamWriter {
  public:
-  /// Memory that a writer holds.
+  /// Memory of a writer.
   static constexpr uint64_t kBufferBytes = 256 << 10;
 
-  /// Reserves `size_bytes`: RESOURCE_EXHAUSTED if the disk has no room.
+  /// Creates the file and reserves `size_bytes` for it: RESOURCE_EXHAUSTED if
+  /// the disk is full.
   static absl::StatusOr<std::unique_ptr<StreamWriter>> Create(
       FileSystem& files, const std::string& path, uint64_t size_bytes);
 
   absl::Status Append(absl::Span<const std::byte> bytes);
 
-  /// Makes it durable, and closes it.
+  /// Makes the file durable, and closes it.
   absl::Status Finish();
 
-  /// The CRC32C of all bytes appended.
+  /// CRC32C of all bytes appended.
   uint32_t crc() const { return crc_; }
 
  private:

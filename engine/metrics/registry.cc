@@ -25,7 +25,7 @@ namespace {
 template <typename Metric>
 class SeriesSet {
  public:
-  // A share in a series, which goes with its last share.
+  // A share in a series; the series ends with its last share.
   class Share {
    public:
     Share(SeriesSet& set, Metric& metric, std::string name, Labels labels)
@@ -114,7 +114,7 @@ class HistogramHandle final : public Histogram {
   const std::unique_ptr<Share> share_;
 };
 
-// The collection: the series, after the hooks have run.
+// The series, collected after the hooks have run.
 class Source final {
  public:
   std::vector<prometheus::MetricFamily> Collect() const {

@@ -9,10 +9,11 @@
 
 namespace hearth::metrics {
 
-/// Label names and values of a series.
+/// Labels of a series: value by name.
 using Labels = std::map<std::string, std::string>;
 
-/// One time series: exists as long as the handle. Thread-safe.
+/// Handle of a time series, which exists as long as it has handles.
+/// Thread-safe.
 class Counter {
  public:
   virtual ~Counter() = default;
@@ -32,24 +33,23 @@ class Histogram {
  public:
   virtual ~Histogram() = default;
   virtual void Observe(double value) = 0;
-  /// Adds observations that were counted elsewhere: counts[i] in bucket i, the
-  /// last above all bounds, of values that sum up to `sum`. REQUIRES: one count
-  /// more than bounds, none negative.
+  /// Adds observations that were counted elsewhere: counts[i] observations in
+  /// bucket i (the last bucket is above all bounds), of values that sum to
+  /// `sum`. REQUIRES: one count more than there are bounds, none negative.
   virtual void ObserveCounts(const std::vector<double>& counts, double sum) = 0;
 };
 
-/// A function called before each collection, as long as this exists: destroying
-/// it waits for a call in progress. Thread-safe.
+/// Registration of a function that is called before each collection. Destroying
+/// it ends the registration and waits for a call in progress. Thread-safe.
 class CollectHook {
  public:
   virtual ~CollectHook() = default;
 };
 
-/// Makes time series over prometheus-cpp, for the rest of the engine and the
-/// server. Names follow Prometheus' rules: prefix "hearth_", base units,
-/// counters end in "_total". Asking again for the same name and labels while a
-/// handle lives shares the series. REQUIRES: one help text and one type per
-/// name. Thread-safe; must outlive its handles.
+/// Makes time series, over prometheus-cpp. Names follow Prometheus' rules:
+/// prefix "hearth_", base units, counters end in "_total". Asking again for the
+/// same name and labels while a handle lives shares the series. REQUIRES: one
+/// help text and one type per name. Thread-safe; must outlive its handles.
 class Registry {
  public:
   virtual ~Registry() = default;
@@ -65,7 +65,7 @@ class Registry {
       const std::vector<double>& bounds) = 0;
 
   /// Calls `hook` before each collection, for series that are looked up rather
-  /// than counted (memory, say). `hook` may make and destroy series but no
+  /// than counted, such as memory. `hook` may make and destroy series but no
   /// hooks, and must not collect.
   virtual std::unique_ptr<CollectHook> NewCollectHook(
       std::function<void()> hook) = 0;

@@ -11,9 +11,9 @@
 
 namespace hearth::pipeline {
 
-/// A clock that stands still until it is moved, and knows how often each thread
-/// has read it. A meter reads the clock whenever a thread changes what it does,
-/// so a test can wait until another thread is about to block, without polling.
+/// Clock that stands still until Advance, and counts how often each thread has
+/// read it. A meter reads the clock whenever a thread changes its activity, so
+/// a test can wait until another thread is about to block, without polling.
 /// Thread-safe.
 class ObservedClock final : public Clock {
  public:

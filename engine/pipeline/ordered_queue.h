@@ -23,7 +23,8 @@ namespace hearth::pipeline {
 template <typename T>
 class OrderedQueue {
  public:
-  /// A taken item; `item` is null at the end of the items or once closed.
+  /// A taken item and its number; `item` is null at the end of the items and
+  /// once closed.
   struct Numbered {
     int64_t number = 0;
     std::unique_ptr<T> item;
@@ -63,8 +64,8 @@ class OrderedQueue {
   }
 
   /// Blocks until there is a place, then gives the item the next number: items
-  /// leave in the order in which they come. False as above. REQUIRES: all items
-  /// are pushed this way; item not null.
+  /// leave in the order in which they come. False, destroying the item, once
+  /// closed. REQUIRES: all items are pushed by PushNext; item not null.
   bool PushNext(std::unique_ptr<T> item) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     while (!closed_ && size_ == Capacity()) changed_.Wait(&mutex_);
@@ -83,21 +84,21 @@ class OrderedQueue {
     return TakeNext();
   }
 
-  /// The same if the next item is there; null otherwise.
+  /// Pop, if the next item is there already; a null item otherwise.
   Numbered TryPop() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     return CanPop() ? TakeNext() : Numbered();
   }
 
-  /// Wakes all who wait and refuses further items; those inside are destroyed
-  /// with the queue. Idempotent.
+  /// Wakes all waiting threads and refuses further items; items inside are
+  /// destroyed with the queue. Idempotent.
   void Close() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     closed_ = true;
     changed_.SignalAll();
   }
 
-  /// Items inside.
+  /// Number of items inside.
   int64_t size() const ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     return size_;
@@ -130,7 +131,7 @@ class OrderedQueue {
   absl::CondVar changed_;
   // Item n waits in slot n % capacity.
   std::vector<std::unique_ptr<T>> slots_ ABSL_GUARDED_BY(mutex_);
-  // The number of the item to be taken next.
+  // Number of the item to be taken next.
   int64_t next_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t size_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;

@@ -42,7 +42,7 @@ StageMeter::Totals StageMeter::Read() const {
   };
 }
 
-// The protocol:
+// The protocol of ThreadedPipeline:
 //
 //  1. Run makes one OrderedQueue behind each stage and starts the stages'
 //     threads. The sink is a last stage of one thread, the calling one, that
@@ -63,11 +63,11 @@ StageMeter::Totals StageMeter::Read() const {
 //     by Stop, which closes all queues. Closing wakes every thread that waits;
 //     one that works finds its push refused. Work is not interrupted, and no
 //     number is claimed any more.
-//  6. Run joins all threads, unregisters the stop callback, destroys the
-//     queues with what is left in them, and returns what was recorded.
+//  6. Run joins all threads, unregisters the stop callback, destroys the queues
+//     with the items left in them, and returns the recorded status.
 //
-// mutex_ guards what was recorded and the list of queues, and may be held when
-// a queue's own lock is taken, never the other way round. Items are made,
+// mutex_ guards the recorded status and the list of queues, and may be held
+// when a queue's own lock is taken, never the other way round. Items are made,
 // worked on and destroyed without any lock.
 
 namespace {
@@ -259,7 +259,7 @@ class ThreadedPipeline final : public Pipeline {
     absl::Status status =
         CatchExceptions([&] { return stages_[stage].loop(ports); });
     if (status.ok() && ports.HasMore()) {
-      // Nothing, if the run has ended early.
+      // Without effect if the run has ended early.
       status = absl::InternalError(absl::StrCat("stage ", stages_[stage].name,
                                                 " has kept items for itself"));
     }
@@ -267,7 +267,7 @@ class ThreadedPipeline final : public Pipeline {
     meter.Switch(thread, Activity::kAbsent);
   }
 
-  // The same for the sink.
+  // Steps 2 and 3 for the sink, on the calling thread.
   void RunSink(const Sink& sink, Queue& in) {
     StageMeter& meter = *meters_.back();
     while (true) {
@@ -275,7 +275,8 @@ class ThreadedPipeline final : public Pipeline {
       Queue::Numbered taken = in.Pop();
       if (taken.item == nullptr) break;
       meter.Switch(0, Activity::kBusy);
-      // Thrown on, it would leave the threads alone with the caller's items.
+      // An exception that left Run would leave the threads alone with the
+      // caller's items.
       absl::Status status =
           CatchExceptions([&] { return sink(std::move(taken.item)); });
       if (!status.ok()) {
@@ -322,7 +323,7 @@ class ThreadedPipeline final : public Pipeline {
   }
 
   const Order order_;
-  // The caller's, and the sink last. Not changed once threads run.
+  // The caller's stages and, last, one for the sink. Constant once threads run.
   std::vector<Stage> stages_;
   std::vector<std::unique_ptr<StageMeter>> meters_;
   mutable absl::Mutex mutex_;

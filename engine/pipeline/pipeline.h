@@ -16,17 +16,17 @@
 
 namespace hearth::pipeline {
 
-/// The present activity of a stage's thread.
+/// Present activity of a stage's thread.
 enum class Activity {
   kAbsent,   // Not started, or ended.
   kStarved,  // Waits for an item.
-  kBusy,     // Works on one.
-  kBlocked,  // Waits for a place in the next queue.
+  kBusy,     // Works on an item.
+  kBlocked,  // Waits for a place in the queue after its stage.
 };
 
 /// Measures where the time of one stage's threads goes. Every moment between a
-/// thread's first and last switch counts for exactly one activity, the current
-/// one included whenever the totals are read. Thread-safe.
+/// thread's first and last switch counts for exactly one activity; totals
+/// include the activity in progress. Thread-safe.
 class StageMeter {
  public:
   /// Seconds over all threads, and items finished.
@@ -40,7 +40,7 @@ class StageMeter {
   StageMeter(int threads, const Clock& clock)
       : clock_(clock), threads_(threads) {}
 
-  /// `thread` now does `activity`.
+  /// Notes that `thread` begins `activity` now.
   void Switch(int thread, Activity activity) ABSL_LOCKS_EXCLUDED(mutex_);
 
   void CountItem() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -61,55 +61,56 @@ class StageMeter {
   int64_t items_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-/// An item that flows through a pipeline; stages downcast it to the type they
+/// Item that flows through a pipeline; stages downcast it to the type they
 /// know.
 class Item {
  public:
   virtual ~Item() = default;
 };
 
-/// The two ends of a stage that holds several items at a time, for one of its
-/// threads.
+/// Input and output of one thread of a stage with a `loop`, which may hold
+/// several items at a time.
 class StagePorts {
  public:
   virtual ~StagePorts() = default;
 
-  /// The number of the thread: 0 .. width - 1.
+  /// Number of the thread within its stage: 0 .. width - 1.
   virtual int thread() const = 0;
 
-  /// The next item in order, once it is there; null behind the last one, and
-  /// when the run ends early.
+  /// Blocks until the next item in order is there. Null after the last item,
+  /// and when the run ends early.
   virtual std::unique_ptr<Item> Take() = 0;
 
-  /// The next item if it is there; null otherwise.
+  /// The next item, if it is there already; null otherwise.
   virtual std::unique_ptr<Item> TryTake() = 0;
 
-  /// Whether Put would not wait. REQUIRES: an item was taken and not put.
+  /// Whether Put would return at once. REQUIRES: an item was taken and not put.
   virtual bool CanPut() const = 0;
 
-  /// Hands an item on, once there is a place. False, destroying the item, when
-  /// the run ends early. REQUIRES: it is the oldest that the thread has taken.
+  /// Blocks until the queue after the stage has a place, then hands the item
+  /// on. False, destroying the item, when the run ends early. REQUIRES: the
+  /// item is the oldest that the thread holds.
   virtual bool Put(std::unique_ptr<Item> item) = 0;
 };
 
 /// One stage: `work` is applied to every item.
 struct Stage {
   std::string name;
-  /// Threads. Each gets its number, 0 .. width - 1, with the call, so that it
-  /// can own scratch memory.
+  /// Number of threads. Each call gets its thread's number, 0 .. width - 1, by
+  /// which the thread finds scratch memory of its own.
   int width = 1;
-  /// Items that may wait in the queue after this stage.
+  /// Most items that wait in the queue after this stage.
   int queue_capacity = 2;
   /// Called from the stage's threads, for different items at the same time.
   std::function<absl::Status(int thread, Item& item)> work = nullptr;
-  /// In place of `work`, for a stage whose threads hold items back to work on
-  /// several at a time: takes items until there are no more, hands each on, in
-  /// the order in which it took them, and returns; to return OK before is
-  /// INTERNAL. REQUIRES: not to be the first stage.
+  /// Set instead of `work` for a stage whose threads work on several items at a
+  /// time. Takes items until there are no more, hands each on in the order in
+  /// which it took them, and returns; returning OK earlier is INTERNAL.
+  /// REQUIRES: not the first stage.
   std::function<absl::Status(StagePorts& ports)> loop = nullptr;
-  /// Called once, from any thread, when an error or a stop ends the run early:
-  /// makes work that waits for something outside of the pipeline, or for what
-  /// other items hold, return soon. May be absent.
+  /// Called once, from any thread, when an error or a stop ends the run early.
+  /// Makes work that waits for anything but the queues return soon. May be
+  /// null.
   std::function<void()> interrupt = nullptr;
 };
 
@@ -117,12 +118,12 @@ struct Stage {
 enum class Order {
   /// In order of their number, whatever the widths.
   kByNumber,
-  /// As they are done, so that a slow one holds up no other.
+  /// In the order in which they are done, so that a slow item holds up no
+  /// other.
   kAsDone,
 };
 
-/// The time of a stage, summed over its threads, and the items that wait behind
-/// it now.
+/// Statistics of a stage: its time, summed over its threads, and its items.
 struct StageStats {
   std::string name;
   int threads = 0;
@@ -130,7 +131,7 @@ struct StageStats {
   double starved_seconds = 0;
   double blocked_seconds = 0;
   int64_t items = 0;
-  /// Items in the queue after the stage.
+  /// Items in the queue after the stage now.
   int64_t queue_length = 0;
 };
 
@@ -157,8 +158,8 @@ class Pipeline {
       const std::function<std::unique_ptr<Item>(int64_t number)>& make,
       const Sink& sink, std::stop_token stop) = 0;
 
-  /// One entry per stage and a last one, `sink_name`, for the sink. May be
-  /// called from any thread at any time.
+  /// One entry per stage, and a last one, named `sink_name`, for the sink.
+  /// Thread-safe, also during Run.
   virtual std::vector<StageStats> Stats() const = 0;
 };
 

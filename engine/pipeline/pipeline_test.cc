@@ -264,7 +264,7 @@ TEST_P(PipelineShapeTest, AStopAnywhereCancels) {
 
 TEST_P(PipelineShapeTest, NoMoreItemsAreAliveThanThreadsAndQueuesHold) {
   const auto [width, capacity, held] = GetParam();
-  if (held >= 0) return;  // Its stages work one by one.
+  if (held >= 0) return;  // For stages without a loop only.
   std::atomic<int> alive = 0;
   std::atomic<int> most = 0;
   const auto note = [&](int, Item&) {

@@ -192,7 +192,7 @@ uint64_t LayOut(const DeviceRoom& room, std::byte* memory,
   layout.Add(lists, arrays.starts);
   layout.Add(lists, arrays.degrees);
   layout.Add(lists + 1, arrays.indptr);
-  layout.Add(HEARTH_CUDA_SCAN_ROOM(lists + 1), arrays.scratch);
+  layout.Add(HEARTH_CUDA_SCAN_SCRATCH(lists + 1), arrays.scratch);
   if (room.lists_per_node > 1) {
     layout.Add(room.nodes, arrays.in_degrees);
     layout.Add(room.nodes + 1, arrays.node_indptr);
@@ -209,7 +209,7 @@ uint64_t LayOut(const DeviceRoom& room, std::byte* memory,
   Layout layout(memory);
   layout.Add(room.edges, arrays.sources);
   layout.Add(room.edges, arrays.indices);
-  layout.Add(room.edges + 1 + HEARTH_CUDA_SCAN_ROOM(room.edges + 1),
+  layout.Add(room.edges + 1 + HEARTH_CUDA_SCAN_SCRATCH(room.edges + 1),
              arrays.ranks);
   if (room.has_relations) layout.Add(room.edges, arrays.relations);
   return layout.bytes();

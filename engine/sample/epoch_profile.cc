@@ -22,7 +22,7 @@ using store::NodeId;
 // in shuffled order. Columns: features, sampled, gathered.
 constexpr store::NodeColumnsKind kKind = {.name = "profile of an epoch",
                                           .version = 2,
-                                          .num_facts = 6,
+                                          .num_scalars = 6,
                                           .num_columns = 3};
 
 }  // namespace
@@ -62,15 +62,16 @@ uint64_t EpochProfileBytes(int64_t num_nodes) {
 
 absl::Status WriteEpochProfile(io::FileSystem& files, const std::string& path,
                                const EpochProfile& profile) {
-  const std::array<double, 6> facts = {static_cast<double>(profile.num_seeds),
-                                       static_cast<double>(profile.num_rows),
-                                       static_cast<double>(profile.num_drawn),
-                                       static_cast<double>(profile.drawn_pages),
-                                       static_cast<double>(profile.row_pages),
-                                       profile.shuffled_redundancy};
+  const std::array<double, 6> scalars = {
+      static_cast<double>(profile.num_seeds),
+      static_cast<double>(profile.num_rows),
+      static_cast<double>(profile.num_drawn),
+      static_cast<double>(profile.drawn_pages),
+      static_cast<double>(profile.row_pages),
+      profile.shuffled_redundancy};
   const std::array<absl::Span<const float>, 3> columns = {
       profile.features, profile.sampled, profile.gathered};
-  return store::WriteNodeColumns(files, path, kKind, facts, columns);
+  return store::WriteNodeColumns(files, path, kKind, scalars, columns);
 }
 
 absl::StatusOr<EpochProfile> ReadEpochProfile(io::FileSystem& files,
@@ -79,12 +80,12 @@ absl::StatusOr<EpochProfile> ReadEpochProfile(io::FileSystem& files,
   HEARTH_ASSIGN_OR_RETURN(
       store::NodeColumns read,
       store::ReadNodeColumns(files, path, kKind, num_nodes));
-  return EpochProfile{.num_seeds = static_cast<int64_t>(read.facts[0]),
-                      .num_rows = static_cast<int64_t>(read.facts[1]),
-                      .num_drawn = static_cast<int64_t>(read.facts[2]),
-                      .drawn_pages = static_cast<int64_t>(read.facts[3]),
-                      .row_pages = static_cast<int64_t>(read.facts[4]),
-                      .shuffled_redundancy = read.facts[5],
+  return EpochProfile{.num_seeds = static_cast<int64_t>(read.scalars[0]),
+                      .num_rows = static_cast<int64_t>(read.scalars[1]),
+                      .num_drawn = static_cast<int64_t>(read.scalars[2]),
+                      .drawn_pages = static_cast<int64_t>(read.scalars[3]),
+                      .row_pages = static_cast<int64_t>(read.scalars[4]),
+                      .shuffled_redundancy = read.scalars[5],
                       .features = std::move(read.columns[0]),
                       .sampled = std::move(read.columns[1]),
                       .gathered = std::move(read.columns[2])};

@@ -10,13 +10,13 @@ namespace hearth::store {
 
 namespace {
 
-struct DTypeFacts {
+struct DTypeInfo {
   DType dtype;
   const char* name;
   int64_t size;
 };
 
-constexpr std::array<DTypeFacts, 6> kFacts = {{
+constexpr std::array<DTypeInfo, 6> kTypes = {{
     {DType::kFloat32, "float32", 4},
     {DType::kFloat16, "float16", 2},
     {DType::kBFloat16, "bfloat16", 2},
@@ -25,26 +25,26 @@ constexpr std::array<DTypeFacts, 6> kFacts = {{
     {DType::kUint8, "uint8", 1},
 }};
 
-const DTypeFacts& FactsOf(DType dtype) {
-  return kFacts[static_cast<size_t>(dtype)];
+const DTypeInfo& InfoOf(DType dtype) {
+  return kTypes[static_cast<size_t>(dtype)];
 }
 
 static_assert([] {
-  for (size_t i = 0; i < kFacts.size(); ++i) {
-    if (kFacts[i].dtype != static_cast<DType>(i)) return false;
+  for (size_t i = 0; i < kTypes.size(); ++i) {
+    if (kTypes[i].dtype != static_cast<DType>(i)) return false;
   }
   return true;
 }());
 
 }  // namespace
 
-int64_t SizeOf(DType dtype) { return FactsOf(dtype).size; }
+int64_t SizeOf(DType dtype) { return InfoOf(dtype).size; }
 
-std::string Name(DType dtype) { return FactsOf(dtype).name; }
+std::string Name(DType dtype) { return InfoOf(dtype).name; }
 
 absl::StatusOr<DType> ParseDType(absl::string_view name) {
-  for (const DTypeFacts& facts : kFacts) {
-    if (name == facts.name) return facts.dtype;
+  for (const DTypeInfo& info : kTypes) {
+    if (name == info.name) return info.dtype;
   }
   return absl::InvalidArgumentError(
       absl::StrCat("\"", absl::CEscape(name), "\" is not an element type"));

@@ -22,7 +22,7 @@ int64_t SizeOf(DType dtype);
 /// "float32", "float16", "bfloat16", "int32", "int64", "uint8".
 std::string Name(DType dtype);
 
-/// The inverse of Name. INVALID_ARGUMENT for anything else.
+/// The DType of that name. INVALID_ARGUMENT for other names.
 absl::StatusOr<DType> ParseDType(absl::string_view name);
 
 /// The value of an IEEE 754 binary16, given its bits.
@@ -40,17 +40,17 @@ inline double Float16ToDouble(uint16_t bits) {
   return (bits & 0x8000) != 0 ? -magnitude : magnitude;
 }
 
-/// The same as a float, which holds every binary16. Without branches, for loops
-/// that are to be made wide.
+/// Float16ToDouble as a float, which holds every binary16. Without branches,
+/// for loops that are to be vectorized.
 inline float Float16ToFloat(uint16_t bits) {
-  // As a float of the same fields the value is 2^-112 times too small;
-  // multiplied, what was subnormal is right, too.
+  // As a float with the same fields the value is 2^112 times too small;
+  // multiplying corrects subnormals, too.
   uint32_t wide = (bits & 0x7FFFu) << 13;
   float value;
   std::memcpy(&value, &wide, sizeof(value));
   value *= 0x1p112f;
   std::memcpy(&wide, &value, sizeof(wide));
-  // 2^16 and above: infinity and NaN.
+  // Values of 2^16 and above are infinity and NaN.
   wide |= (bits & 0x7C00u) == 0x7C00u ? 0x7F800000u : 0u;
   wide |= (bits & 0x8000u) << 16;
   std::memcpy(&value, &wide, sizeof(value));
@@ -90,17 +90,17 @@ inline uint16_t FloatToFloat16(float value) {
 inline uint16_t FloatToBFloat16(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof(bits));
-  // Cutting bits off could make an infinity of a NaN.
+  // Cutting off bits could turn a NaN into an infinity.
   if (std::isnan(value)) return static_cast<uint16_t>(bits >> 16 | 0x40);
   return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
-/// Bytes of an array of `shape` with elements of `item_bytes`; nothing if a
+/// Bytes of an array of `shape` with elements of `item_bytes`; nullopt if a
 /// dimension is negative or the product does not fit an int64.
 std::optional<int64_t> ArrayBytes(absl::Span<const int64_t> shape,
                                   int64_t item_bytes);
 
-/// "(3, 4)", "(5,)", "()": as numpy prints shapes.
+/// Text of a shape as numpy prints it: "(3, 4)", "(5,)", "()".
 std::string FormatShape(absl::Span<const int64_t> shape);
 
 }  // namespace hearth::store

@@ -111,7 +111,8 @@ TEST(Float16Test, EveryBitPatternComesBack) {
 }
 
 TEST(Float16Test, RoundsToTheNearestAndTiesToEven) {
-  // Between each two neighbors: their middle, and what is next to it.
+  // Between each two neighbors: their middle, and the floats next to the
+  // middle.
   for (uint16_t bits = 0; bits < 0x7BFF; ++bits) {
     const auto low = static_cast<float>(Float16ToDouble(bits));
     const auto high = static_cast<float>(Float16ToDouble(bits + 1));

@@ -18,7 +18,8 @@ std::string ArrayPlace::FileName(absl::string_view what) const {
 uint64_t FileId(absl::string_view dataset, absl::string_view name) {
   Sha256 digest;
   digest.Update("hearth dataset file");
-  // Their lengths are in, so that no two pairs give the same text.
+  // The length of `dataset` is included, so that no two pairs give the same
+  // text.
   digest.Update(absl::StrCat(" ", dataset.size(), " ", dataset, " ", name));
   uint64_t id = 0;
   for (const char digit : digest.HexDigest().substr(0, 16)) {
@@ -29,7 +30,8 @@ uint64_t FileId(absl::string_view dataset, absl::string_view name) {
 }
 
 uint64_t StoredBytes(uint64_t data_bytes, const ArrayAccess& layout) {
-  // The header is seldom longer than 128 bytes before alignment.
+  // Assumes a header of at most 128 bytes before alignment, which is the usual
+  // case.
   const uint64_t header = layout.alignment > 128 ? layout.alignment : 128;
   return header + data_bytes +
          NumBlocks(data_bytes, layout.crc_block_bytes) * sizeof(uint32_t);

@@ -18,27 +18,28 @@
 
 namespace hearth::store {
 
-/// Alignment and checksums of an array's file, by the way it is read.
+/// Layout of an array's file, which depends on how the array is read.
 struct ArrayAccess {
-  /// The data begins at a multiple of this.
+  /// The data begins at a multiple of this, in bytes.
   uint64_t alignment = 64;
   uint32_t crc_block_bytes = 64 << 10;
-  /// Written past the page cache: far larger than memory, as a rule.
+  /// Whether it is written past the page cache, because it is larger than
+  /// memory as a rule.
   bool uncached = false;
 };
 
-/// For arrays that are read from one end to the other.
+/// Layout of arrays that are read from one end to the other.
 inline constexpr ArrayAccess kStreamAccess{64, 64 << 10, false};
-/// For rows that are read here and there, with O_DIRECT.
+/// Layout of arrays whose rows are read in random order, with O_DIRECT.
 inline constexpr ArrayAccess kRandomAccess{4096, 4096, true};
 
 /// Suffix of checksum files.
 inline constexpr char kChecksumSuffix[] = ".crc";
 
-/// The folder, dataset and prefix of files of a dataset being made.
+/// Place of the files of a dataset that is being made.
 struct ArrayPlace {
   std::string folder;
-  /// The dataset's name; distinguishes its files from those of others.
+  /// The dataset's name, part of the ids of its files.
   std::string dataset;
   /// Prefix of the files' names, such as their node type.
   std::string prefix;
@@ -47,14 +48,14 @@ struct ArrayPlace {
   std::string FileName(absl::string_view what) const;
 };
 
-/// The id of file `name` of a dataset: in the seed of its checksums.
+/// Id of file `name` of a dataset, which seeds the file's checksums.
 uint64_t FileId(absl::string_view dataset, absl::string_view name);
 
-/// Bytes on disk of an array with its checksums.
+/// Bytes on disk of an array and its checksums.
 uint64_t StoredBytes(uint64_t data_bytes, const ArrayAccess& layout);
 
-/// A finished array: its entry for the manifest, and what stands for its data
-/// in the fingerprint.
+/// A finished array: its entry for the manifest, and the digest that stands for
+/// its data in the fingerprint.
 struct FinishedArray {
   ArrayFile file;
   std::string checksums_sha256;
@@ -69,11 +70,11 @@ class ArrayWriter {
       io::FileSystem& files, const ArrayPlace& place, absl::string_view what,
       DType dtype, std::vector<int64_t> shape, const ArrayAccess& layout);
 
-  /// The next elements, little-endian. Uncached arrays want them at a multiple
-  /// of 4 KiB in memory, and as many, but for the last of them.
+  /// Appends the next elements, little-endian. For uncached arrays, address and
+  /// length should be multiples of 4 KiB, except the last length.
   absl::Status Append(absl::Span<const std::byte> data);
 
-  /// The next elements, of the array's type.
+  /// Appends the next elements, of the array's type.
   template <typename T>
   absl::Status AppendValues(absl::Span<const T> values) {
     return Append(
@@ -81,7 +82,7 @@ class ArrayWriter {
                             values.size() * sizeof(T)));
   }
 
-  /// The array's entry so far: all but its checksums.
+  /// The array's entry so far, without checksums.
   const ArrayFile& entry() const { return entry_; }
 
   /// Syncs and closes both files. INTERNAL if elements are missing.

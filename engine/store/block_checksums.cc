@@ -14,7 +14,7 @@ namespace hearth::store {
 namespace {
 
 constexpr size_t kPendingChecksums = 64 << 10;
-// Read between two looks at a stop token.
+// Bytes that are read between two checks of the stop token.
 constexpr size_t kReadBytes = 4 << 20;
 
 template <typename T>
@@ -23,7 +23,7 @@ absl::Span<const std::byte> AsBytes(const std::vector<T>& values) {
           values.size() * sizeof(T)};
 }
 
-// The seal of checksums whose CRC32C is `file_crc32c`.
+// Seal of checksums whose CRC32C is `file_crc32c`.
 std::vector<uint32_t> SealOf(uint32_t file_crc32c, uint32_t owner_crc32c) {
   constexpr absl::string_view kMagic = "HRTHSEAL";
   std::vector<uint32_t> seal(kMagic.size() / sizeof(uint32_t));
@@ -33,7 +33,7 @@ std::vector<uint32_t> SealOf(uint32_t file_crc32c, uint32_t owner_crc32c) {
   return seal;
 }
 
-// CANCELLED after a stop.
+// Fills `values` from `offset`. CANCELLED after a stop.
 absl::Status ReadInto(io::ReadableFile& file, uint64_t offset,
                       std::vector<uint32_t>& values,
                       const std::stop_token& stop) {
@@ -88,7 +88,7 @@ BlockChecksumWriter::Create(io::FileSystem& files, const std::string& path,
 
 void BlockChecksumWriter::BeginBlock() {
   block_filled_ = 0;
-  // The seed alone: the block's bytes continue it.
+  // CRC32C of the seed, which the block's bytes continue.
   block_crc_ = BlockCrc32c({}, file_id_, block_number_);
 }
 
@@ -177,7 +177,7 @@ absl::StatusOr<BlockChecksums> BlockChecksums::LoadSealed(
 
 bool BlockChecksums::Matches(absl::Span<const std::byte> data, uint64_t file_id,
                              uint64_t number) const {
-  // It is seldom in the cache where there are many rows.
+  // With many rows the checksum is seldom in the cache.
   __builtin_prefetch(&checksums_[number]);
   return BlockCrc32c(data, file_id, number) == checksums_[number];
 }

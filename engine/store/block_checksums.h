@@ -20,8 +20,8 @@
 #include "engine/io/file_system.h"
 
 /// The checksum file of an array: the little-endian CRC32C (BlockCrc32c) of
-/// each block of its data, one after the other, and nothing else. How many
-/// there are, and the CRC32C of the file itself, is in the manifest.
+/// each block of its data, one after the other. The manifest has the size of
+/// blocks and the CRC32C of the checksum file itself.
 
 namespace hearth::store {
 
@@ -34,7 +34,8 @@ class BlockChecksumWriter {
   struct Summary {
     /// CRC32C of the checksum file.
     uint32_t file_crc32c = 0;
-    /// SHA-256 of it: stands for the data in the dataset's fingerprint.
+    /// SHA-256 of the checksum file: stands for the data in the dataset's
+    /// fingerprint.
     std::string sha256;
   };
 
@@ -42,14 +43,13 @@ class BlockChecksumWriter {
       io::FileSystem& files, const std::string& path, uint64_t file_id,
       uint32_t block_bytes);
 
-  /// The data's next bytes.
+  /// Adds the data's next bytes.
   absl::Status Append(absl::Span<const std::byte> data);
 
   /// Ends the last block; syncs and closes the file.
   absl::StatusOr<Summary> Finish();
 
-  /// The same, with a seal behind the checksums: see
-  /// BlockChecksums::LoadSealed.
+  /// Finish with a seal behind the checksums, for BlockChecksums::LoadSealed.
   absl::StatusOr<Summary> Finish(uint32_t owner_crc32c);
 
  private:
@@ -75,24 +75,24 @@ class BlockChecksumWriter {
 class BlockChecksums {
  public:
   /// Reads the checksum file of `num_blocks` blocks and checks it against
-  /// `file_crc32c`; read once more on a mismatch, then DATA_LOSS. CANCELLED
-  /// after a stop.
+  /// `file_crc32c`. On a mismatch it is read once more, then DATA_LOSS.
+  /// CANCELLED after a stop.
   static absl::StatusOr<BlockChecksums> Load(io::FileSystem& files,
                                              const std::string& path,
                                              uint64_t num_blocks,
                                              uint32_t file_crc32c,
                                              const std::stop_token& stop = {});
 
-  /// Bytes of the seal: "HRTHSEAL", the CRC32C of what the checksums belong to,
-  /// and the CRC32C of all bytes before, both little-endian.
+  /// Bytes of the seal: "HRTHSEAL", the CRC32C of the owner of the checksums,
+  /// and the CRC32C of all bytes before it in the file, both little-endian.
   static constexpr uint64_t kSealBytes = 16;
 
-  /// The same for a sealed file; DATA_LOSS, too, if it belongs to another.
+  /// Load for a sealed file; DATA_LOSS also if its owner is another.
   static absl::StatusOr<BlockChecksums> LoadSealed(
       io::FileSystem& files, const std::string& path, uint64_t num_blocks,
       uint32_t owner_crc32c, const std::stop_token& stop = {});
 
-  /// The checksum of block `number`.
+  /// Checksum of block `number`.
   uint32_t of(uint64_t number) const { return checksums_[number]; }
 
   /// Whether `data` is block `number` of the file `file_id`.
@@ -105,9 +105,9 @@ class BlockChecksums {
   std::vector<uint32_t> checksums_;
 };
 
-/// Remembers the files that were read whole and matched their checksums, for
-/// as long as they do not change: so each is verified once in the life of the
-/// process, not once a job. Thread-safe.
+/// Remembers files that were read whole and matched their checksums, and have
+/// not changed since, so that each is verified once in the life of the process,
+/// not once a job. Thread-safe.
 class VerificationRecord {
  public:
   /// Whether the file was verified in the state `info`.
@@ -125,7 +125,7 @@ class VerificationRecord {
   }
 
  private:
-  // Size and time of the last change, which nobody can set at will.
+  // Size, and time of the last change, which cannot be set.
   using State = std::pair<uint64_t, absl::Time>;
 
   static State StateOf(const io::FileInfo& info) {

@@ -60,12 +60,12 @@ class ArrayTopology final : public SingleTopology {
   const LoadedArray indices_;
 };
 
-// The edge types of a heterograph.
+// The topologies of all edge types of a heterograph.
 class TypedTopology final : public LoadedTopology {
  public:
   explicit TypedTopology(const Manifest& manifest) : nodes_(manifest) {}
 
-  // Those of the manifest, one after the other.
+  // Adds the topology of the next edge type of the manifest.
   void Add(const Manifest& manifest, std::unique_ptr<LoadedTopology> topology) {
     relations_.push_back(RelationAt(manifest, nodes_, relations_.size()));
     relations_.back().topology = topology->view();
@@ -350,9 +350,10 @@ class FolderDataset final : public Dataset {
         path_, ": nodes of type \"", type.name, "\" have no ", what));
   }
 
-  // Whether the page cache has room for the indices of all edge types beside
-  // what else needs it. A sampler asks for their pages one by one in random
-  // order, each a read of its own: all at once is then much faster.
+  // Whether the indices of all edge types fit into half of the available
+  // memory, as page cache. A sampler asks for their pages one by one in random
+  // order, each a read of its own: reading them all in order first is much
+  // faster.
   bool IndicesFitPageCache() const {
     uint64_t bytes = 0;
     for (const EdgeTypeEntry& type : manifest_.edge_types) {
@@ -370,8 +371,8 @@ class FolderDataset final : public Dataset {
     return LoadArray(files_, path_, array, residency, stop);
   }
 
-  /// Reads the array against its checksums, unless that was done since its
-  /// file changed last.
+  /// Reads the array against its checksums, unless it was verified since its
+  /// file last changed.
   absl::Status VerifyOnce(const ArrayFile& array,
                           const std::stop_token& stop) const
       ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -391,7 +392,7 @@ class FolderDataset final : public Dataset {
     return absl::OkStatus();
   }
 
-  /// All values of an array, row by row; none if it is absent.
+  /// All values of an array, row by row; empty if the array is absent.
   template <typename T>
   absl::StatusOr<std::vector<T>> LoadValues(const ArrayFile& entry) const {
     if (entry.path.empty()) return std::vector<T>();
@@ -405,11 +406,12 @@ class FolderDataset final : public Dataset {
   io::FileSystem& files_;
   const std::string path_;
   const Manifest manifest_;
-  // Used where the caller has none.
+  // The record to use if the caller gives none.
   VerificationRecord own_record_;
   VerificationRecord& record_;
   mutable absl::Mutex mutex_;
-  // Arrays that are verified as a whole, and again when their file changes.
+  // Arrays that were verified as a whole, to be verified again when their file
+  // changes.
   mutable std::set<const ArrayFile*> verified_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -417,8 +419,9 @@ bool IsHomogeneous(const Manifest& manifest) {
   return manifest.node_types.size() == 1 && manifest.edge_types.size() == 1;
 }
 
-// The rows of the node type at `type`: where they lie in its file, and among
-// those of all types, which are handed out in `format`. REQUIRES: it has some.
+// Table of the rows of node type `type`: their place in the type's file and
+// among the rows of all types, which are handed out in `format`. REQUIRES: the
+// type has features.
 io::RowTable RowsOf(const Manifest& manifest, const NodeSpace& nodes,
                     size_t type, const RowFormat& format) {
   const NodeTypeEntry& entry = manifest.node_types[type];

@@ -27,17 +27,17 @@
 
 namespace hearth::store {
 
-/// The topology of one edge type, or of all, and the memory or mapping behind
-/// it.
+/// The topology of one edge type, or of all, with the memory or mapping that
+/// holds it. Thread-safe.
 class LoadedTopology {
  public:
   virtual ~LoadedTopology() = default;
 
-  /// REQUIRES: there is one edge type.
+  /// The topology of the only edge type. REQUIRES: there is one edge type.
   virtual const Topology& view() const = 0;
 
-  /// All edge types, in the order of the manifest, and the nodes that they are
-  /// among.
+  /// All edge types, in the order of the manifest, and the numbering of their
+  /// nodes.
   virtual absl::Span<const Relation> relations() const = 0;
   virtual const NodeSpace& nodes() const = 0;
 
@@ -47,7 +47,7 @@ class LoadedTopology {
   }
 
   /// OK unless a mapped page could not be read: then as io::MappedFile::status.
-  /// Ask after reading, before what was read is used.
+  /// Ask after reading, before using what was read.
   virtual absl::Status status() const = 0;
 };
 
@@ -70,13 +70,14 @@ class SingleTopology : public LoadedTopology {
   NodeSpace nodes_;
 };
 
-/// The rows of one node type among those of all.
+/// The rows of one node type, among the rows of all types.
 struct FeatureTable {
-  /// The number of its first node among those of all types.
+  /// Number of the type's first node among the nodes of all types.
   NodeId first_node = 0;
   int64_t num_rows = 0;
   RowFormat format;
-  /// First byte of its first row; the next one starts format.row_bytes() later.
+  /// First byte of the table's first row; the next row starts
+  /// format.row_bytes() later.
   const std::byte* rows = nullptr;
 
   const std::byte* row(NodeId node) const {
@@ -84,8 +85,8 @@ struct FeatureTable {
   }
 };
 
-/// The rows of one feature matrix, or those of all node types, reachable by
-/// pointer. Thread-safe.
+/// The rows of one feature matrix, or of the matrices of all node types,
+/// reachable by pointer. Thread-safe.
 class LoadedFeatures {
  public:
   virtual ~LoadedFeatures() = default;
@@ -94,28 +95,29 @@ class LoadedFeatures {
   /// there is one table.
   virtual const std::byte* rows() const = 0;
   virtual int64_t num_rows() const = 0;
-  /// Those of the one format of all tables (CommonFormat).
+  /// Columns and element type of the rows as callers see them: the format
+  /// common to all tables (CommonFormat).
   virtual int64_t dim() const = 0;
   virtual DType dtype() const = 0;
 
-  /// The tables, one for each node type, where there are several (NodeSpace);
+  /// One table for each node type, if there are several types (NodeSpace);
   /// empty: all rows lie one after the other from rows() on.
   virtual absl::Span<const FeatureTable> tables() const { return {}; }
 
-  /// The table of the row of `node`. REQUIRES: there are several.
+  /// The table of the row of `node`. REQUIRES: tables() is not empty.
   const FeatureTable& TableOf(NodeId node) const;
 
   /// First byte of the row of `node`.
   const std::byte* row(NodeId node) const;
   /// As LoadedTopology::status.
   virtual absl::Status status() const = 0;
-  /// "PATH: row 7 at byte 7680", for errors.
+  /// Place of a row for errors: "PATH: row 7 at byte 7680".
   virtual std::string PlaceOf(int64_t row) const = 0;
   int64_t row_bytes() const { return dim() * SizeOf(dtype()); }
 };
 
-/// One feature matrix as it lies in its file, or those of all node types, to be
-/// read row by row. Movable.
+/// One feature matrix, or the matrices of all node types, opened for reading
+/// row by row. Movable.
 struct StoredFeatures {
   std::unique_ptr<io::BlockDevice> device;
   io::RowLayout layout;
@@ -123,12 +125,12 @@ struct StoredFeatures {
   int64_t dim = 0;
   DType dtype = DType::kFloat32;
 
-  /// The largest of its files, where a probe finds the widest range to read.
+  /// The largest of the files, where a probe finds the widest range to read.
   io::BlockDevice& LargestFile() const;
 };
 
 /// The rows of all node types as one file, to be read from one end to the
-/// other, and where they lie in it. Movable.
+/// other, and their layout in it. Movable.
 struct ScannedFeatures {
   std::unique_ptr<io::ReadableFile> file;
   io::RowLayout rows;
@@ -141,16 +143,18 @@ struct Split {
   std::vector<NodeId> test;
 };
 
-/// One imported graph: a folder described by its manifest. Loads what is asked
-/// for; holds nothing big itself. Thread-safe.
+/// One imported graph: a folder described by its manifest. Loads arrays on
+/// demand; holds nothing big itself. Thread-safe. Methods with an index of a
+/// type load the arrays of that type of the manifest; REQUIRES: the manifest
+/// has the type.
 class Dataset {
  public:
-  /// Opens the folder `path`, checking the manifest and that every file has
-  /// the size (and, registered in place, the modification time and header)
-  /// that it had at import. NOT_FOUND without a manifest; DATA_LOSS for a
-  /// damaged one; FAILED_PRECONDITION if a file has changed since; naming the
-  /// file. `record`, if given, must outlive the dataset: files that it holds
-  /// are not verified again.
+  /// Opens the folder `path`, checking the manifest and that every file has the
+  /// size (and, registered in place, the modification time and header) that it
+  /// had at import. NOT_FOUND without a manifest; DATA_LOSS for a damaged one;
+  /// FAILED_PRECONDITION if a file has changed since. Errors name the file.
+  /// `record`, if given, must outlive the dataset: files that it holds are not
+  /// verified again.
   static absl::StatusOr<std::unique_ptr<Dataset>> Open(
       io::FileSystem& files, std::string path,
       VerificationRecord* record = nullptr);
@@ -158,65 +162,67 @@ class Dataset {
 
   virtual const Manifest& manifest() const = 0;
 
-  /// Folder of the dataset.
+  /// Path of the dataset's folder.
   virtual const std::string& path() const = 0;
 
-  /// Repeats Open's check of the files, and verifies those again that were
-  /// verified once and have changed since (DATA_LOSS); cheap where none has,
-  /// done before and after each epoch.
+  /// Repeats Open's check of the files, and verifies files again that were
+  /// verified once and have changed since (DATA_LOSS). Cheap if no file has
+  /// changed: called before and after each epoch.
   virtual absl::Status CheckUnchanged() const = 0;
 
-  /// The topology of the edge type at `edge_type` of the manifest's. Its
-  /// checksums are verified: as it is read into memory, or once before it is
-  /// mapped; CANCELLED after a stop meanwhile. Mapped indices that take at most
-  /// half of the available memory are read into the page cache. REQUIRES: there
-  /// is such a type.
+  /// The topology of an edge type. Its checksums are verified: as it is read
+  /// into memory, or once before it is mapped; CANCELLED after a stop
+  /// meanwhile. Mapped indices that take at most half of the available memory
+  /// are read into the page cache.
   virtual absl::StatusOr<std::unique_ptr<LoadedTopology>> LoadTopology(
       TopologyResidency residency, const std::stop_token& stop,
       size_t edge_type) const = 0;
 
-  /// Likewise, with the indices opened for reading, among nodes of its own
-  /// source and destination type. FAILED_PRECONDITION if a file has another
-  /// size than at import.
+  /// The topology of an edge type, with the indices opened for reading; nodes
+  /// are those of its source and destination type. FAILED_PRECONDITION if a
+  /// file has another size than at import.
   virtual absl::StatusOr<StoredTopology> OpenTopology(
       const io::BlockDeviceOptions& options, const std::stop_token& stop,
       size_t edge_type) const = 0;
 
-  /// The features of the node type at `node_type` of the manifest's;
-  /// FAILED_PRECONDITION if it has none. Reading into memory verifies the
-  /// checksums, and is CANCELLED after a stop; a mapping is not verified.
-  /// REQUIRES: there is such a type.
+  /// The features of a node type; FAILED_PRECONDITION if it has none. Reading
+  /// into memory verifies the checksums, and is CANCELLED after a stop; a
+  /// mapping is not verified.
   virtual absl::StatusOr<std::unique_ptr<LoadedFeatures>> LoadFeatures(
       Residency residency, const std::stop_token& stop,
       size_t node_type) const = 0;
 
-  /// Likewise, opened for reading rows. Nothing is read or verified.
-  /// FAILED_PRECONDITION if the file has another size than at import.
+  /// The features of a node type, opened for reading rows. Nothing is read or
+  /// verified. FAILED_PRECONDITION if the type has none, or the file has
+  /// another size than at import.
   virtual absl::StatusOr<StoredFeatures> OpenFeatures(
       const io::BlockDeviceOptions& options, size_t node_type) const = 0;
 
-  /// Likewise, opened for reading from one end to the other, each block against
-  /// its checksum. CANCELLED after a stop while it is opened.
+  /// The features of a node type, opened for reading from one end to the other,
+  /// each block against its checksum. CANCELLED after a stop while the file is
+  /// opened.
   virtual absl::StatusOr<std::unique_ptr<io::ReadableFile>> ScanFeatures(
       const std::stop_token& stop, size_t node_type) const = 0;
 
-  /// Likewise, the checksums of their rows. Errors as RowChecksums::Load.
+  /// The row checksums of a node type's features. Errors as of
+  /// RowChecksums::Load.
   virtual absl::StatusOr<std::unique_ptr<RowChecksums>> LoadRowChecksums(
       const std::stop_token& stop, size_t node_type) const = 0;
 
-  /// Likewise, verifies all of them once, where their rows are not checked as
-  /// they are read. DATA_LOSS naming file and block; CANCELLED.
+  /// Verifies the features of a node type as a whole, once, for readers that do
+  /// not check rows as they read them. DATA_LOSS naming file and block;
+  /// CANCELLED.
   virtual absl::Status VerifyFeatures(const std::stop_token& stop,
                                       size_t node_type) const = 0;
 
-  /// Likewise, its labels. Checksums verified.
+  /// The labels of a node type. Checksums are verified.
   virtual absl::StatusOr<Labels> LoadLabels(size_t node_type) const = 0;
 
-  /// Likewise, its split, empty where it has none. Checksums verified.
+  /// The split of a node type, empty if it has none. Checksums are verified.
   virtual absl::StatusOr<Split> LoadSplit(size_t node_type) const = 0;
 
-  /// The same of the whole graph: nodes of all types are numbered as by
-  /// NodeSpace, and rows of all come in CommonFormat.
+  /// The functions above for the whole graph: nodes of all types are numbered
+  /// by NodeSpace, and rows of all types come in CommonFormat.
   absl::StatusOr<std::unique_ptr<LoadedTopology>> LoadTopology(
       TopologyResidency residency, const std::stop_token& stop = {}) const;
   absl::StatusOr<StoredTopology> OpenTopology(
@@ -229,19 +235,20 @@ class Dataset {
   absl::StatusOr<std::unique_ptr<io::RowCheck>> LoadRowChecksums(
       const std::stop_token& stop) const;
   absl::Status VerifyFeatures(const std::stop_token& stop) const;
-  /// The labels and the split of the target type's nodes.
+  /// Labels and split of the target type.
   absl::StatusOr<Labels> LoadLabels() const;
   absl::StatusOr<Split> LoadSplit() const;
 
   absl::StatusOr<ScannedFeatures> ScanFeatures(
       const std::stop_token& stop = {}) const;
 
-  /// The node type whose labels are predicted: the one chosen, or else the
-  /// first with labels and training nodes, or else the first.
+  /// Index of the target type, whose labels are predicted: the chosen type, or
+  /// else the first type with labels and training nodes, or else the first
+  /// type.
   size_t target_type() const;
 
-  /// Chooses it by name. INVALID_ARGUMENT if there is no such type. Before
-  /// anything is loaded; not thread-safe.
+  /// Chooses the target type by name. INVALID_ARGUMENT if there is no such
+  /// type. Call before anything is loaded; not thread-safe.
   absl::Status ChooseTarget(absl::string_view name);
 
  private:

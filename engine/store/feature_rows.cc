@@ -34,46 +34,7 @@ void Widen(const std::byte* stored, size_t columns, std::byte* row) {
   }
 }
 
-}  // namespace
-
-RowFormat StoredFormat(const NodeTypeEntry& type) {
-  return {.dim = type.features.shape[1], .dtype = type.features.dtype};
-}
-
-RowFormat CommonFormat(const Manifest& manifest) {
-  RowFormat common;
-  for (const NodeTypeEntry& type : manifest.node_types) {
-    if (type.features.path.empty()) continue;
-    const RowFormat stored = StoredFormat(type);
-    const bool same = common.dim == 0 || common.dtype == stored.dtype;
-    common = {.dim = std::max(common.dim, stored.dim),
-              .dtype = same ? stored.dtype : DType::kFloat32};
-  }
-  return common;
-}
-
-std::function<void(const std::byte*, std::byte*)> RowConversion(
-    const RowFormat& from, const RowFormat& to) {
-  if (from == to) return nullptr;
-  assert(from.dim <= to.dim);
-  const auto columns = static_cast<size_t>(from.dim);
-  const auto written = static_cast<size_t>(from.dim * SizeOf(to.dtype));
-  const size_t zeros = static_cast<size_t>(to.row_bytes()) - written;
-  return [=](const std::byte* stored, std::byte* row) {
-    if (from.dtype == to.dtype) {
-      std::memcpy(row, stored, written);
-    } else if (from.dtype == DType::kFloat16) {
-      Widen<Float16ToFloat>(stored, columns, row);
-    } else {
-      Widen<BFloat16ToFloat>(stored, columns, row);
-    }
-    std::memset(row + written, 0, zeros);
-  };
-}
-
-namespace {
-
-// Stored rows that are read to be converted.
+// Bytes of stored rows that are read at a time, to be converted.
 constexpr uint64_t kChunkBytes = 1 << 20;
 
 class JoinedRows final : public io::ReadableFile {
@@ -118,7 +79,7 @@ class JoinedRows final : public io::ReadableFile {
   const std::string& path() const override { return path_; }
 
  private:
-  // Fills `out` from `offset`; both lie in the rows of one part.
+  // Fills `out` from `offset`; the range lies in the rows of one part.
   absl::Status ReadPart(const RowsOfFile& part, uint64_t offset,
                         absl::Span<std::byte> out) const {
     const io::RowTable& table = part.table;
@@ -159,15 +120,6 @@ class JoinedRows final : public io::ReadableFile {
   uint64_t size_bytes_ = 0;
 };
 
-}  // namespace
-
-std::unique_ptr<io::ReadableFile> NewJoinedRows(std::vector<RowsOfFile> parts,
-                                                uint32_t row_bytes) {
-  return std::make_unique<JoinedRows>(std::move(parts), row_bytes);
-}
-
-namespace {
-
 uint32_t RowBytes(const ArrayFile& features) {
   return static_cast<uint32_t>(features.shape[1] * SizeOf(features.dtype));
 }
@@ -195,7 +147,7 @@ absl::Status MakeFile(io::FileSystem& files, const std::string& folder,
       WriteChecksums(files, folder, features, temporary, stop);
   if (status.ok()) status = files.Rename(temporary, path);
   if (!status.ok()) {
-    // The first error is the one to tell.
+    // The first error is returned, not that of removing.
     files.RemoveTree(temporary).IgnoreError();
     return status;
   }
@@ -203,6 +155,46 @@ absl::Status MakeFile(io::FileSystem& files, const std::string& folder,
 }
 
 }  // namespace
+
+RowFormat StoredFormat(const NodeTypeEntry& type) {
+  return {.dim = type.features.shape[1], .dtype = type.features.dtype};
+}
+
+RowFormat CommonFormat(const Manifest& manifest) {
+  RowFormat common;
+  for (const NodeTypeEntry& type : manifest.node_types) {
+    if (type.features.path.empty()) continue;
+    const RowFormat stored = StoredFormat(type);
+    const bool same = common.dim == 0 || common.dtype == stored.dtype;
+    common = {.dim = std::max(common.dim, stored.dim),
+              .dtype = same ? stored.dtype : DType::kFloat32};
+  }
+  return common;
+}
+
+std::function<void(const std::byte*, std::byte*)> RowConversion(
+    const RowFormat& from, const RowFormat& to) {
+  if (from == to) return nullptr;
+  assert(from.dim <= to.dim);
+  const auto columns = static_cast<size_t>(from.dim);
+  const auto written = static_cast<size_t>(from.dim * SizeOf(to.dtype));
+  const size_t zeros = static_cast<size_t>(to.row_bytes()) - written;
+  return [=](const std::byte* stored, std::byte* row) {
+    if (from.dtype == to.dtype) {
+      std::memcpy(row, stored, written);
+    } else if (from.dtype == DType::kFloat16) {
+      Widen<Float16ToFloat>(stored, columns, row);
+    } else {
+      Widen<BFloat16ToFloat>(stored, columns, row);
+    }
+    std::memset(row + written, 0, zeros);
+  };
+}
+
+std::unique_ptr<io::ReadableFile> NewJoinedRows(std::vector<RowsOfFile> parts,
+                                                uint32_t row_bytes) {
+  return std::make_unique<JoinedRows>(std::move(parts), row_bytes);
+}
 
 std::string RowChecksumPath(const ArrayFile& features) {
   return absl::StrCat(absl::StripSuffix(features.crc_path, kChecksumSuffix),

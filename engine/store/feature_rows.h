@@ -31,40 +31,42 @@ struct RowFormat {
 /// The format of a node type's rows in its file. REQUIRES: it has features.
 RowFormat StoredFormat(const NodeTypeEntry& type);
 
-/// The one format in which the rows of all node types are kept and passed on:
-/// as wide as the widest, and float32 unless all are of one type. Rows of a
-/// homogeneous graph keep their own. Types without features do not count.
+/// The common format in which the rows of all node types are kept and passed
+/// on: as wide as the widest, and float32 unless all have one element type.
+/// Rows of a graph with one node type keep their own format. Types without
+/// features do not count.
 RowFormat CommonFormat(const Manifest& manifest);
 
-/// Writes a row of format `to` for one of format `from`, which need not be
-/// aligned: its values, then zeros. Null if the formats are equal. REQUIRES: no
-/// more columns than `to` has, and `to` is float32 or of the same type.
+/// A function that converts a row of format `from`, which need not be aligned,
+/// to a row of format `to`: its values, then zeros. Null if the formats are
+/// equal. REQUIRES: from.dim <= to.dim, and `to` is float32 or of the type of
+/// `from`.
 std::function<void(const std::byte* stored, std::byte* row)> RowConversion(
     const RowFormat& from, const RowFormat& to);
 
-/// Rows in a file of their own. Movable.
+/// A file with the rows of one table. Movable.
 struct RowsOfFile {
   std::unique_ptr<io::ReadableFile> file;
-  /// Where they lie in the file, and among the rows of all files.
+  /// Place of the rows in the file, and among the rows of all files.
   io::RowTable table;
 };
 
 /// The rows of several files as one file, in which they lie one after the other
 /// from byte 0 on, `row_bytes` each, as RowTable::convert makes them. REQUIRES:
-/// `parts` are in the order of their rows, which begin at 0 without gaps, and
-/// there is one at least.
+/// `parts` is not empty and in the order of its rows, which begin at 0 without
+/// gaps.
 std::unique_ptr<io::ReadableFile> NewJoinedRows(std::vector<RowsOfFile> parts,
                                                 uint32_t row_bytes);
 
-/// The row checksum file of a feature matrix, for rows that are read here and
-/// there: block checksums whose blocks are the rows, sealed with the CRC32C of
-/// the matrix's block checksum file. It follows from the matrix, so it is in no
-/// manifest, and is made again where it is missing or damaged.
+/// The row checksum file of a feature matrix, for rows that are read in random
+/// order: block checksums whose blocks are the rows, sealed with the CRC32C of
+/// the matrix's block checksum file. It can be computed from the matrix, so it
+/// is in no manifest, and is made again where it is missing or damaged.
 
 /// "node.features.npy.rows.crc" for "node.features.npy.crc".
 std::string RowChecksumPath(const ArrayFile& features);
 
-/// Bytes of the checksums of so many rows, on disk and in memory.
+/// Bytes of the checksums of `num_rows` rows, on disk and in memory.
 uint64_t RowChecksumBytes(int64_t num_rows);
 
 /// A writer of the row checksum file of `features` to `path`; to be sealed with
@@ -72,7 +74,7 @@ uint64_t RowChecksumBytes(int64_t num_rows);
 absl::StatusOr<std::unique_ptr<BlockChecksumWriter>> NewRowChecksumWriter(
     io::FileSystem& files, const std::string& path, const ArrayFile& features);
 
-/// The checksums of all rows, in memory. Thread-safe.
+/// The checksums of all rows of a feature matrix, in memory. Thread-safe.
 class RowChecksums final : public io::RowCheck {
  public:
   /// Loads the row checksum file of `features`, of the dataset in `folder`. If

@@ -35,7 +35,7 @@ uint64_t ChecksumFileBytes(uint64_t bytes) {
          BlockChecksums::kSealBytes;
 }
 
-// The least k for which 2^k rows are whole units, and `least_bytes` long.
+// The least k for which 2^k rows are whole units and at least `least_bytes`.
 int Log2StripeRows(uint64_t row_bytes, uint64_t least_bytes) {
   // A power of two, as the unit is one.
   const uint64_t whole = FeatureStripes::kStripeUnit /
@@ -99,7 +99,7 @@ uint64_t FeatureStripes::BytesOf(const Table& table, int disk) const {
   const auto first = static_cast<uint64_t>(disk);
   const uint64_t all = table.num_stripes();
   if (first >= all) return 0;
-  // Its stripes are whole, but for the last one of all.
+  // All stripes are whole, except the last of all disks.
   const uint64_t own = (all - first + disks - 1) / disks;
   const uint64_t last = first + (own - 1) * disks;
   return (own - 1) * table.stripe_bytes() + table.EndOf(last) -
@@ -233,7 +233,8 @@ absl::Status FeatureStripes::VerifyTable(io::FileSystem& files,
       const absl::Span<std::byte> block = piece.subspan(begin, kBlockBytes);
       const uint64_t number = (at + begin) / kBlockBytes;
       if (checksums.Matches(block, FileId(table, disk), number)) continue;
-      // Damage on the way is gone then, damage on the disk is not.
+      // Reads once more: damage on the way is gone then, damage on the disk is
+      // not.
       HEARTH_RETURN_IF_ERROR(file->Read(at + begin, block));
       if (checksums.Matches(block, FileId(table, disk), number)) continue;
       return absl::DataLossError(absl::StrCat(

@@ -20,13 +20,15 @@
 
 /// A copy of a dataset's features over several disks, for reads of single rows
 /// from all of them. The rows of a node type, as they are stored, are cut into
-/// stripes of 2^k rows, a multiple of kStripeUnit bytes; stripe s is the
-/// (s / n)th of disk s % n. A disk has two files for each node type t:
+/// stripes of 2^k rows, a multiple of kStripeUnit bytes; of n disks, disk s % n
+/// has stripe s as its stripe s / n (from 0). A disk has two files for each
+/// node type t:
 ///
-///   features-T      its stripes, one after the other from byte 0 on; of all
-///                   stripes the last may be short
-///   features-T.crc  the checksums of its blocks of 64 KiB (block_checksums.h),
-///                   sealed with that of the features' own checksum file
+///   features-t      the disk's stripes, one after the other from byte 0 on;
+///                   the last stripe of all disks may be short
+///   features-t.crc  checksums of blocks of 64 KiB of that file
+///                   (block_checksums.h), sealed with the CRC32C of the
+///                   features' own checksum file
 
 namespace hearth::store {
 
@@ -37,20 +39,20 @@ struct StripedFeatures {
   std::vector<io::BlockDevice*> largest_of_disk;
 };
 
-/// How the features of a dataset lie in stripes over `disks` disks, and how
-/// they get there. A value; thread-safe.
+/// The layout of a dataset's features in stripes over `disks` disks, and
+/// writing, verifying and opening them. A value; thread-safe.
 class FeatureStripes {
  public:
-  /// The version of the files. Another one is another plan.
+  /// Version of the files' format, part of the plan's name.
   static constexpr int kVersion = 1;
-  /// A stripe is whole multiples of it, so that reads past the page cache go to
-  /// one disk.
+  /// Bytes of which a stripe is a multiple, so that each read past the page
+  /// cache goes to one disk.
   static constexpr uint64_t kStripeUnit = 4096;
   /// The least bytes of a stripe, except where each disk would get fewer than
   /// kLeastStripes of them.
   static constexpr uint64_t kLeastStripeBytes = 1 << 20;
   static constexpr uint64_t kLeastStripes = 16;
-  /// Memory of writing, or verifying, the files of one disk.
+  /// Bytes of memory to write or verify the files of one disk.
   static constexpr uint64_t kMemoryBytesPerDisk = 2 << 20;
 
   /// REQUIRES: all node types have features, of rows below 4 GiB, as
@@ -59,45 +61,45 @@ class FeatureStripes {
 
   int disks() const { return disks_; }
 
-  /// Text that differs where the files of disk `disk` would, for datasets of
-  /// one fingerprint.
+  /// Text that is equal for equal files of disk `disk`, among datasets with one
+  /// fingerprint.
   std::string Describe(int disk) const;
 
   /// Bytes of all files of one disk, and of its stripes alone.
   uint64_t FileBytes(int disk) const;
   uint64_t StripeBytes(int disk) const;
 
-  /// Hears of bytes that were read and written; called by whoever works.
+  /// Called with the bytes that were read and written, on the working thread.
   using Progress = std::function<void(uint64_t bytes)>;
 
-  /// The features of a dataset, to be cut into stripes: verified as they are
-  /// read (Dataset::ScanFeatures). Thread-safe.
+  /// The features of each node type, to be cut into stripes, verified as they
+  /// are read (Dataset::ScanFeatures). Thread-safe.
   using Sources = std::vector<std::unique_ptr<io::ReadableFile>>;
   static absl::StatusOr<Sources> OpenSources(const Dataset& dataset,
                                              const std::stop_token& stop);
 
   /// Writes the files of `disk` to `folder`, which has none of them, past the
   /// page cache, and syncs them; their names are durable once the folder is
-  /// synced. RESOURCE_EXHAUSTED, before anything is read, if the disk has no
-  /// room; DATA_LOSS for damaged features; CANCELLED.
+  /// synced. RESOURCE_EXHAUSTED, before anything is read, if the disk is full;
+  /// DATA_LOSS for damaged features; CANCELLED.
   absl::Status Write(io::FileSystem& files, const Sources& sources, int disk,
                      const std::string& folder, const Progress& progress,
                      const std::stop_token& stop) const;
 
-  /// Whether the files of `disk` are there, with their sizes: NOT_FOUND or
-  /// DATA_LOSS, naming the file, otherwise.
+  /// OK if the files of `disk` exist with their sizes; else NOT_FOUND or
+  /// DATA_LOSS, naming the file.
   absl::Status CheckSizes(io::FileSystem& files, int disk,
                           const std::string& folder) const;
 
-  /// Reads the files of `disk` against their checksums, but for those that
-  /// `record` holds. DATA_LOSS, naming file and place; CANCELLED.
+  /// Reads the files of `disk` that `record` does not hold against their
+  /// checksums. DATA_LOSS, naming file and place; CANCELLED.
   absl::Status Verify(io::FileSystem& files, int disk,
                       const std::string& folder, VerificationRecord& record,
                       const Progress& progress,
                       const std::stop_token& stop) const;
 
-  /// Opens the files in the folders of all disks for reading rows, which are
-  /// those of `features`, the dataset's own. FAILED_PRECONDITION, naming the
+  /// Opens the files in the folders of all disks for reading rows, with the row
+  /// layout of `features`, the dataset's own. FAILED_PRECONDITION, naming the
   /// file, if its disk needs reads to be aligned to more than kStripeUnit.
   absl::StatusOr<StripedFeatures> Open(io::FileSystem& files,
                                        absl::Span<const std::string> folders,
@@ -113,13 +115,13 @@ class FeatureStripes {
 
     uint64_t stripe_bytes() const { return row_bytes << log2_stripe_rows; }
     uint64_t num_stripes() const;
-    // Where stripe `stripe` begins and ends among the bytes of all rows.
+    // Begin and end of stripe `stripe` among the bytes of all rows.
     uint64_t BeginOf(uint64_t stripe) const { return stripe * stripe_bytes(); }
     uint64_t EndOf(uint64_t stripe) const;
   };
 
   uint64_t BytesOf(const Table& table, int disk) const;
-  // The id by which the checksums of a disk's file are seeded.
+  // Id that seeds the checksums of a disk's file.
   uint64_t FileId(const Table& table, int disk) const;
   absl::Status WriteTable(io::FileSystem& files, const Table& table,
                           io::ReadableFile& source, int disk,

@@ -100,7 +100,7 @@ class FeatureStripesTest
 };
 
 // Reads all rows of a dataset from its stripes, each against its checksum, and
-// compares them with those that are loaded.
+// compares them with the loaded rows.
 void ExpectAllRows(const Dataset& dataset, io::FileSystem& files,
                    const FeatureStripes& stripes,
                    const std::vector<std::string>& folders) {
@@ -233,7 +233,8 @@ TEST_P(FeatureStripesTest, ADiskWithoutRoomIsFoundBeforeAnythingIsWritten) {
 
 TEST_P(FeatureStripesTest, DamagedFeaturesAreNotCopied) {
   const ArrayFile& features = dataset_->manifest().node_types[0].features;
-  // It keeps its time, which an array in place would be refused by.
+  // Flip keeps the modification time: an array in place with another one would
+  // be refused.
   const std::string path = features.path[0] == '/'
                                ? features.path
                                : io::JoinPath(dataset_->path(), features.path);

@@ -23,12 +23,17 @@ std::vector<int64_t> Counts(const Manifest& manifest) {
   return counts;
 }
 
-// REQUIRES: there is such a type.
+// Index of the node type `name`. REQUIRES: there is such a type.
 size_t TypeNamed(const Manifest& manifest, const std::string& name) {
   size_t type = 0;
   while (manifest.node_types[type].name != name) ++type;
   return type;
 }
+
+// Nodes between two checks of the stop token.
+constexpr NodeId kStopEvery = 1 << 16;
+// Bytes of an entry of a hash map, with its share of empty slots.
+constexpr uint64_t kEntryBytes = 64;
 
 }  // namespace
 
@@ -110,15 +115,6 @@ void JoinIndices(std::vector<std::unique_ptr<io::BlockDevice>> devices,
       .tables =
           std::make_shared<const std::vector<io::RowTable>>(std::move(tables))};
 }
-
-namespace {
-
-// Nodes between two looks at the stop token.
-constexpr NodeId kStopEvery = 1 << 16;
-// An entry of a hash map, with the room that it keeps empty.
-constexpr uint64_t kEntryBytes = 64;
-
-}  // namespace
 
 absl::StatusOr<SelfLoops> SelfLoops::Count(const LoadedTopology& topology,
                                            const std::stop_token& stop) {

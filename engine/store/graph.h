@@ -20,9 +20,9 @@
 
 namespace hearth::store {
 
-/// Numbers the nodes of all types: those of the first type of the manifest,
-/// then those of the second, and so on. In a graph of one node type each node
-/// keeps its number. A value; thread-safe.
+/// Numbering of the nodes of all types: nodes of the manifest's first type,
+/// then nodes of the second type, and so on. In a graph with one node type each
+/// node keeps its number. A value; thread-safe.
 class NodeSpace {
  public:
   NodeSpace() : NodeSpace(std::vector<int64_t>{}) {}
@@ -33,7 +33,7 @@ class NodeSpace {
   size_t num_types() const { return firsts_.size() - 1; }
   int64_t num_nodes() const { return firsts_.back(); }
 
-  /// The number of the first node of `type`; with num_types(), num_nodes().
+  /// Number of the first node of `type`; num_nodes() for num_types().
   NodeId First(size_t type) const { return firsts_[type]; }
 
   /// The type of a node. REQUIRES: 0 <= node < num_nodes().
@@ -44,30 +44,30 @@ class NodeSpace {
   std::vector<NodeId> firsts_;
 };
 
-/// The edge type at `edge_type` of the manifest's, without its topology.
+/// Relation of the manifest's edge type `edge_type`, without its topology.
 Relation RelationAt(const Manifest& manifest, const NodeSpace& nodes,
                     size_t edge_type);
 
-/// [node types] The indices of those of `relations` that lead to nodes of each
-/// type, ascending. They have topologies.
+/// [node types] For each node type, the indices in `relations` of the relations
+/// that lead to it, ascending. REQUIRES: the relations have their topologies.
 std::vector<std::vector<size_t>> RelationsInto(
     absl::Span<const Relation> relations, const NodeSpace& nodes);
 
-/// The place of the indices of one edge type.
+/// Place of the indices of one edge type.
 struct IndicesFile {
   std::string path;
-  /// Where in the file the first one begins.
+  /// Offset of the first index in the file.
   uint64_t offset = 0;
   /// Bytes of an index: 4 or 8.
   int index_bytes = 4;
-  /// The number of its first edge among those of all types.
+  /// Number of the type's first edge among the edges of all types.
   int64_t first_edge = 0;
 };
 
 /// The topology of one edge type, or of all, whose indptr is in memory while
 /// its indices lie in their files. Movable.
 struct StoredTopology {
-  /// That of one edge type among nodes of one type.
+  /// Topology of a graph with one node type and one edge type.
   static StoredTopology Single(absl::Span<const int64_t> indptr,
                                IndicesFile file);
 
@@ -77,37 +77,37 @@ struct StoredTopology {
   }
   int64_t num_nodes() const { return nodes.num_nodes(); }
 
-  /// [edge types] Their topologies have no indices.
+  /// [edge types] Relations whose topologies have no indices.
   std::vector<Relation> relations;
-  /// [edge types]
+  /// [edge types] Places of the indices.
   std::vector<IndicesFile> files;
   NodeSpace nodes;
-  /// The indices of all types, to be read as rows of one index each: of 8 bytes
-  /// if any type's have 8, else of 4.
+  /// The indices of all types, to be read as rows of one index each: 8 bytes if
+  /// any type's indices have 8, else 4.
   std::unique_ptr<io::BlockDevice> indices;
   io::RowLayout layout;
   /// The arrays that `relations` views.
   std::vector<LoadedArray> indptrs;
 };
 
-/// Makes `devices`, one for each edge type, the topology's indices, and says
-/// where they lie.
+/// Makes `devices`, one for each edge type, the topology's `indices`, and sets
+/// `layout` and IndicesFile::first_edge.
 void JoinIndices(std::vector<std::unique_ptr<io::BlockDevice>> devices,
                  StoredTopology& topology);
 
 class LoadedTopology;
 
-/// The number of edges from each node to itself, in a graph of one node type
-/// and one edge type. Holds nothing where there are none. Immutable;
+/// Number of edges from each node to itself, in a graph with one node type and
+/// one edge type. Takes no memory if there are no such edges. Immutable;
 /// thread-safe.
 class SelfLoops {
  public:
-  /// Counts them in all lists of `topology`, one after the other. CANCELLED if
-  /// `stop` is requested; else errors as LoadedTopology::status.
+  /// Counts self loops in all lists of `topology`, in order. CANCELLED if
+  /// `stop` is requested; other errors as of LoadedTopology::status.
   static absl::StatusOr<SelfLoops> Count(const LoadedTopology& topology,
                                          const std::stop_token& stop);
 
-  /// The most that they take in memory, in a graph of this size.
+  /// The most memory, in bytes, for a graph of this size.
   static uint64_t MemoryBytes(int64_t num_nodes, int64_t num_edges);
 
   bool empty() const { return counts_.empty(); }
@@ -121,9 +121,9 @@ class SelfLoops {
  private:
   static constexpr uint8_t kMany = UINT8_MAX;
 
-  // By node, [num_nodes], or empty.
+  // [num_nodes] Count of each node, at most kMany; or empty.
   std::vector<uint8_t> counts_;
-  // Counts of kMany and more.
+  // Counts of the nodes with kMany and more.
   absl::flat_hash_map<NodeId, int64_t> many_;
 };
 

@@ -80,7 +80,8 @@ absl::Status ValidateBits(const LabelsView& labels) {
       return absl::InvalidArgumentError(
           absl::StrCat("row ", row, " has no known label, or unknown ones"));
     }
-    // The last byte begins with the highest labels; then comes that bit.
+    // In the last byte, the bit that marks the row as labeled follows the
+    // highest labels.
     if (bits[row_bytes - 1] >> (labels.width % 8) != 1) {
       return absl::InvalidArgumentError(absl::StrCat(
           "row ", row, " is not the labels of a labeled node: bit ",

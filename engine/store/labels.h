@@ -26,7 +26,7 @@ enum class LabelKind {
 /// "classes", "multi_label", "targets".
 std::string Name(LabelKind kind);
 
-/// The inverse of Name. INVALID_ARGUMENT for anything else.
+/// The LabelKind of that name. INVALID_ARGUMENT for other names.
 absl::StatusOr<LabelKind> ParseLabelKind(absl::string_view name);
 
 /// Labels of nodes, one row a node, in memory as on disk. With a width of W:
@@ -42,8 +42,8 @@ absl::StatusOr<LabelKind> ParseLabelKind(absl::string_view name);
 ///   label c is known; a label that is not is 0, and a labeled node knows one.
 /// * kTargets: float32 [rows, W]; all NaN where unlabeled.
 
-/// Bytes of a row of W labels and the bit that tells whether it is labeled; of
-/// partial ones, with the bits that tell which are known.
+/// Bytes of a kMultiLabel row of `width` labels; with `partial`, including the
+/// bits that tell which labels are known.
 constexpr int64_t MultiLabelRowBytes(int64_t width, bool partial = false) {
   return width / 8 + 1 + (partial ? (width + 7) / 8 : 0);
 }
@@ -59,35 +59,36 @@ struct LabelsView {
   int64_t num_rows = 0;
   /// Classes, labels or targets.
   int64_t width = 0;
-  /// Of kMultiLabel: whether labels of labeled rows may be unknown.
+  /// For kMultiLabel: whether labels of labeled rows may be unknown.
   bool partial = false;
-  /// The one that `kind` names is set.
+  /// Exactly one of the three arrays below is non-empty: the one for `kind`.
   absl::Span<const int32_t> classes;
   absl::Span<const uint8_t> bits;
   absl::Span<const float> targets;
 
-  /// One row of a kMultiLabel.
+  /// The bits of row `row`. REQUIRES: kMultiLabel.
   const uint8_t* BitRow(int64_t row) const {
     return bits.data() + row * MultiLabelRowBytes(width, partial);
   }
-  /// Whether a label of a labeled row of a kMultiLabel is known.
+  /// Whether label `column` of row `row` is known. REQUIRES: kMultiLabel, and
+  /// the row is labeled.
   bool IsKnown(int64_t row, int64_t column) const {
     return !partial || HasBit(BitRow(row) + MultiLabelRowBytes(width), column);
   }
-  /// Labels of a kMultiLabel that are known. REQUIRES: all rows are labeled.
+  /// Number of known labels. REQUIRES: kMultiLabel, and all rows are labeled.
   int64_t NumKnown() const;
 
-  /// One row of a kTargets, [width].
+  /// [width] The targets of row `row`. REQUIRES: kTargets.
   const float* TargetRow(int64_t row) const {
     return targets.data() + row * width;
   }
 
   bool IsLabeled(int64_t row) const;
 
-  /// INVALID_ARGUMENT unless the arrays have the sizes that `num_rows` and
-  /// `width` say, and every row is labeled: a class below `width`, no bit
-  /// beyond the one that says so, at least one known label, targets that are
-  /// finite.
+  /// INVALID_ARGUMENT unless the arrays have the sizes that follow from
+  /// `num_rows` and `width`, and every row is labeled: a class below `width`;
+  /// no bit set beyond the bit that marks it as labeled, and at least one known
+  /// label; finite targets.
   absl::Status ValidateLabeled() const;
 };
 
@@ -97,7 +98,7 @@ class Labels {
   /// No rows.
   Labels() = default;
 
-  /// REQUIRES: arrays of the sizes above.
+  /// REQUIRES: the arrays have the sizes of the formats above.
   static Labels Classes(std::vector<int32_t> classes, int64_t num_classes);
   static Labels MultiLabel(std::vector<uint8_t> bits, int64_t num_rows,
                            int64_t width, bool partial = false);
@@ -107,7 +108,7 @@ class Labels {
   LabelKind kind() const { return kind_; }
   int64_t num_nodes() const { return num_rows_; }
 
-  /// Numbers the nodes from `node` on, not from 0 (NodeSpace).
+  /// Numbers the nodes from `node` on, instead of from 0 (NodeSpace).
   void set_first_node(NodeId node) { first_node_ = node; }
   int64_t width() const { return width_; }
   bool IsLabeled(NodeId node) const {
@@ -117,7 +118,8 @@ class Labels {
   /// Valid until this is changed or destroyed.
   LabelsView view() const;
 
-  /// The rows of `nodes`, in their order. REQUIRES: nodes of these.
+  /// The rows of `nodes`, in that order. REQUIRES: all of `nodes` have rows
+  /// here.
   Labels Gather(absl::Span<const NodeId> nodes) const;
 
  private:

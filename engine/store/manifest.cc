@@ -17,29 +17,26 @@
 #include "engine/store/strict_json.h"
 #include "nlohmann/json.hpp"
 
-/// Names that the writer and the reader of manifests share.
-
 namespace hearth::store {
-
-/// Value of "format".
-inline constexpr char kManifestFormat[] = "hearth-dataset";
-
-/// Required feature of a dataset with other labels than classes, for programs
-/// of version 1.0, which know no others.
-inline constexpr char kLabelKindsFeature[] = "label_kinds";
-
-/// Required feature of a dataset with partial labels (labels.h), for programs
-/// before version 1.3, which know none.
-inline constexpr char kPartialLabelsFeature[] = "partial_labels";
-
-/// The minor version that fingerprints have counted with ever since. 1.2 added
-/// the ids of nodes, which programs of version 1.1 need not know: they pass
-/// over them.
-inline constexpr int kFingerprintMinorVersion = 1;
 
 namespace {
 
 using nlohmann::ordered_json;
+
+// Value of the field "format".
+constexpr char kManifestFormat[] = "hearth-dataset";
+
+// Required feature of a dataset with labels other than classes, which programs
+// of version 1.0 do not know.
+constexpr char kLabelKindsFeature[] = "label_kinds";
+
+// Required feature of a dataset with partial labels (labels.h), which programs
+// before version 1.3 do not know.
+constexpr char kPartialLabelsFeature[] = "partial_labels";
+
+// Minor version in all fingerprints. Version 1.2 added the ids of nodes, which
+// programs of version 1.1 ignore.
+constexpr int kFingerprintMinorVersion = 1;
 
 ordered_json ToJson(const ArrayFile& file) {
   return {{"path", file.path},
@@ -198,7 +195,7 @@ std::string Fingerprint(const Manifest& manifest,
     file.modified_ns = 0;
   });
   ordered_json json = ToJson(contents);
-  // A later version that writes the same keeps its fingerprint.
+  // A later version that writes the same contents keeps the fingerprint.
   json["version"]["minor"] = kFingerprintMinorVersion;
   Sha256 digest;
   digest.Update(Dump(json));
@@ -212,7 +209,7 @@ std::string SerializeManifest(const Manifest& manifest) {
 
 namespace {
 
-// Far above any machine; sums and products below stay within 64 bits.
+// Limits far above any machine; sums and products below stay within 64 bits.
 constexpr int64_t kMaxNodes = int64_t{1} << 48;
 constexpr int64_t kMaxEdges = int64_t{1} << 52;
 constexpr int64_t kMaxLabelWidth = INT32_MAX;
@@ -222,7 +219,7 @@ constexpr uint32_t kMinCrcBlockBytes = 512;
 constexpr uint32_t kMaxCrcBlockBytes = 1 << 20;
 constexpr uint64_t kAlignment = 64;
 
-/// A file below the dataset's folder, whatever the name.
+/// Whether `path` is below the dataset's folder.
 bool IsInnerPath(const std::string& path) {
   for (const absl::string_view part : absl::StrSplit(path, '/')) {
     if (part.empty() || part == "." || part == "..") return false;
@@ -255,7 +252,7 @@ void CheckArraySizes(const ArrayFile& file, JsonFields& fields) {
   }
 }
 
-/// The array under `key` of `parent`; one without a path if it is absent.
+/// The array under `key` of `parent`; its path is empty if the key is absent.
 ArrayFile ParseArray(JsonFields& parent, const char* key) {
   ArrayFile file;
   if (!parent.status().ok() || !parent.Has(key)) return file;
@@ -304,7 +301,7 @@ void CheckSplitPart(const ArrayFile& file, int64_t num_nodes,
           fields, key, "is not an int64 array of at most num_nodes ids");
 }
 
-/// Version 1.0 knew classes alone, and classes are written that way still.
+/// Version 1.0 knew only classes, which are still written in its way.
 void ParseLabels(JsonFields& fields, NodeTypeEntry& type) {
   const char* width = "num_classes";
   if (fields.Has("label_kind")) {
@@ -355,7 +352,7 @@ void CheckIds(const NodeTypeEntry& type, JsonFields& fields) {
   }
   const ArrayFile& text = type.id_text;
   if (text.path.empty()) return;
-  // Every id has a byte, and every one but the last a line feed.
+  // Every id has at least a byte, and every id but the last a line feed.
   Require(text.dtype == DType::kUint8 && !text.in_place &&
               text.shape.size() == 1 && text.shape[0] >= 2 * type.num_nodes - 1,
           fields, "id_text", "is not a uint8 array of num_nodes ids");
@@ -457,7 +454,7 @@ Manifest ParseFields(JsonFields& fields) {
   return manifest;
 }
 
-/// FAILED_PRECONDITION for what a newer program wrote.
+/// FAILED_PRECONDITION if a newer program wrote the manifest.
 absl::Status CheckVersion(JsonFields& fields) {
   Require(fields.String("format") == kManifestFormat, fields, "format",
           "is not the format of a dataset");

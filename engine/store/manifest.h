@@ -28,13 +28,13 @@ struct ArrayFile {
   int64_t modified_ns = 0;
   /// CRC32C of the bytes before data_offset.
   uint32_t header_crc32c = 0;
-  /// Names the file in the seeds of its block checksums.
+  /// Seeds the file's block checksums (FileId).
   uint64_t file_id = 0;
   /// Bytes covered by each checksum: 4 KiB for randomly read features, 64 KiB
   /// for streams. Blocks start at data_offset.
   uint32_t crc_block_bytes = 0;
-  /// File, in the dataset's folder, with the little-endian CRC32C of each
-  /// block (BlockCrc32c); and the CRC32C of that file.
+  /// Name of the checksum file in the dataset's folder, with the little-endian
+  /// CRC32C of each block (BlockCrc32c); and the CRC32C of that file.
   std::string crc_path;
   uint32_t crc_file_crc32c = 0;
 };
@@ -44,7 +44,7 @@ struct NodeTypeEntry {
   std::string name;
   int64_t num_nodes = 0;
   ArrayFile features;
-  /// Labels, in the form that labels.h describes for `label_kind`.
+  /// Labels, in the format of `label_kind` (labels.h).
   ArrayFile labels;
   LabelKind label_kind = LabelKind::kClasses;
   /// Classes, labels a node may have, or targets; 0 without labels.
@@ -52,15 +52,15 @@ struct NodeTypeEntry {
   ArrayFile train;
   ArrayFile valid;
   ArrayFile test;
-  /// The ids that the source gave its nodes, where these are not their numbers:
-  /// int64 [N], or else text, uint8 [bytes]: N ids with "\n" between them.
+  /// The source's ids of the nodes, if they are not the nodes' numbers: int64
+  /// [N], or as text, uint8 [bytes]: N ids with "\n" between them.
   ArrayFile ids;
   ArrayFile id_text;
 };
 
 /// Edges of one type, in CSC.
 struct EdgeTypeEntry {
-  /// "SOURCE:RELATION:DESTINATION", or any other that no other type has.
+  /// "SOURCE:RELATION:DESTINATION", or any other unique name.
   std::string name;
   std::string source_type;
   std::string destination_type;
@@ -69,11 +69,11 @@ struct EdgeTypeEntry {
   ArrayFile indices;
 };
 
-/// Whether the labels are of several a node, of which some are not known
-/// (labels.h).
+/// Whether the labels are kMultiLabel and partial (labels.h).
 bool HasPartialLabels(const NodeTypeEntry& type);
 
-/// "cites" of an edge type "paper:cites:paper"; the name of any other.
+/// RELATION of a name "SOURCE:RELATION:DESTINATION"; the whole name of other
+/// edge types.
 std::string RelationOf(const EdgeTypeEntry& type);
 
 /// The contents of a dataset's folder. Serialized as JSON with its own CRC32C.
@@ -102,7 +102,7 @@ struct Manifest {
     return node_types.size() > 1 || edge_types.size() > 1;
   }
 
-  /// All arrays there are, in the order of the types.
+  /// All arrays that are present, in the order of the types.
   std::vector<const ArrayFile*> Arrays() const;
 
   /// Bytes of all files in the folder.
@@ -117,7 +117,7 @@ std::string Fingerprint(const Manifest& manifest,
 /// The manifest's file contents.
 std::string SerializeManifest(const Manifest& manifest);
 
-/// The inverse. DATA_LOSS for a failed checksum or malformed text;
+/// Parses a manifest's text. DATA_LOSS for a failed checksum or malformed text;
 /// FAILED_PRECONDITION for a newer major version. `path` is for messages.
 absl::StatusOr<Manifest> ParseManifest(absl::string_view text,
                                        const std::string& path);

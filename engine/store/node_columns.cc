@@ -12,7 +12,7 @@
 #include "engine/base/status.h"
 #include "engine/io/whole_file.h"
 
-// The file: a header, the facts, little-endian float64, and the columns, one
+// The file: a header, the scalars, little-endian float64, and the columns, one
 // after the other, little-endian float32.
 
 namespace hearth::store {
@@ -21,7 +21,7 @@ namespace {
 struct Header {
   std::array<char, 24> name = {};
   uint32_t version = 0;
-  // The CRC32C of all other fields, the facts and the columns.
+  // The CRC32C of all other fields, the scalars and the columns.
   uint32_t crc = 0;
   int64_t num_nodes = 0;
 };
@@ -29,7 +29,7 @@ static_assert(std::is_trivially_copyable_v<Header>);
 static_assert(sizeof(Header) == 40);
 
 using Bytes = absl::Span<const std::byte>;
-using Facts = absl::Span<const double>;
+using Scalars = absl::Span<const double>;
 using Columns = absl::Span<const absl::Span<const float>>;
 
 template <typename T>
@@ -52,20 +52,20 @@ Header HeaderOf(const NodeColumnsKind& kind, int64_t num_nodes) {
   return header;
 }
 
-// Pieces that the file consists of.
-std::vector<Bytes> PiecesOf(const Header& header, Facts facts,
+// The pieces of the file, in order.
+std::vector<Bytes> PiecesOf(const Header& header, Scalars scalars,
                             Columns columns) {
   std::vector<Bytes> pieces = {
       {reinterpret_cast<const std::byte*>(&header), sizeof(header)},
-      AsBytes(facts)};
+      AsBytes(scalars)};
   for (const auto& column : columns) pieces.push_back(AsBytes(column));
   return pieces;
 }
 
-uint32_t CrcOf(Header header, Facts facts, Columns columns) {
+uint32_t CrcOf(Header header, Scalars scalars, Columns columns) {
   header.crc = 0;
   uint32_t crc = 0;
-  for (const Bytes piece : PiecesOf(header, facts, columns)) {
+  for (const Bytes piece : PiecesOf(header, scalars, columns)) {
     crc = Crc32c(piece, crc);
   }
   return crc;
@@ -91,20 +91,20 @@ absl::StatusOr<NodeColumns> ReadOnce(io::ReadableFile& file,
     return absl::DataLossError(absl::StrCat(
         file.path(), ": is of ", header.num_nodes, " nodes, not ", num_nodes));
   }
-  NodeColumns read = {.facts = std::vector<double>(kind.num_facts),
+  NodeColumns read = {.scalars = std::vector<double>(kind.num_scalars),
                       .columns = std::vector<std::vector<float>>(
                           kind.num_columns,
                           std::vector<float>(static_cast<size_t>(num_nodes)))};
   uint64_t offset = sizeof(header);
-  HEARTH_RETURN_IF_ERROR(file.Read(offset, AsWritableBytes(read.facts)));
-  offset += kind.num_facts * sizeof(double);
+  HEARTH_RETURN_IF_ERROR(file.Read(offset, AsWritableBytes(read.scalars)));
+  offset += kind.num_scalars * sizeof(double);
   for (std::vector<float>& column : read.columns) {
     HEARTH_RETURN_IF_ERROR(file.Read(offset, AsWritableBytes(column)));
     offset += column.size() * sizeof(float);
   }
   const std::vector<absl::Span<const float>> columns(read.columns.begin(),
                                                      read.columns.end());
-  if (CrcOf(header, read.facts, columns) != header.crc) {
+  if (CrcOf(header, read.scalars, columns) != header.crc) {
     return absl::DataLossError(absl::StrCat(
         file.path(), ": is damaged (its checksum does not match)"));
   }
@@ -114,17 +114,17 @@ absl::StatusOr<NodeColumns> ReadOnce(io::ReadableFile& file,
 }  // namespace
 
 uint64_t NodeColumnsBytes(const NodeColumnsKind& kind, int64_t num_nodes) {
-  return sizeof(Header) + kind.num_facts * sizeof(double) +
+  return sizeof(Header) + kind.num_scalars * sizeof(double) +
          kind.num_columns * sizeof(float) * static_cast<uint64_t>(num_nodes);
 }
 
 absl::Status WriteNodeColumns(io::FileSystem& files, const std::string& path,
-                              const NodeColumnsKind& kind, Facts facts,
+                              const NodeColumnsKind& kind, Scalars scalars,
                               Columns columns) {
   Header header = HeaderOf(kind, static_cast<int64_t>(columns.front().size()));
-  header.crc = CrcOf(header, facts, columns);
+  header.crc = CrcOf(header, scalars, columns);
   return io::WritePiecesAtomically(files, path,
-                                   PiecesOf(header, facts, columns));
+                                   PiecesOf(header, scalars, columns));
 }
 
 absl::StatusOr<NodeColumns> ReadNodeColumns(io::FileSystem& files,
@@ -134,7 +134,7 @@ absl::StatusOr<NodeColumns> ReadNodeColumns(io::FileSystem& files,
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::ReadableFile> file,
                           files.OpenForRead(path));
   absl::StatusOr<NodeColumns> columns = ReadOnce(*file, kind, num_nodes);
-  // Damage on the way is gone at the second reading; damage on disk is not.
+  // Reads once more: damage on the way is gone then, damage on disk is not.
   if (absl::IsDataLoss(columns.status())) {
     columns = ReadOnce(*file, kind, num_nodes);
   }

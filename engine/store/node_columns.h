@@ -14,37 +14,37 @@
 
 namespace hearth::store {
 
-/// Figures about nodes, and some about all of them together, that are kept in a
-/// file of their own.
+/// Numbers about nodes, such as profiles and scores, in a file of their own:
+/// columns with a value for each node, and scalars about all nodes.
 struct NodeColumns {
-  /// About all nodes; whole numbers up to 2^53 are exact.
-  std::vector<double> facts;
+  /// Numbers about all nodes together; integers up to 2^53 are exact.
+  std::vector<double> scalars;
   /// [columns][num_nodes].
   std::vector<std::vector<float>> columns;
 };
 
-/// Requirements on a file of node columns.
+/// Name, version and shape of a kind of file of node columns.
 struct NodeColumnsKind {
-  /// For people: "profile of an epoch". In the file, too.
+  /// For messages, such as "profile of an epoch"; also part of the file.
   absl::string_view name;
   uint32_t version = 1;
-  size_t num_facts = 0;
+  size_t num_scalars = 0;
   size_t num_columns = 1;
 };
 
-/// Bytes of such a file of a graph of `num_nodes`.
+/// Bytes of a file of this kind for a graph of `num_nodes`.
 uint64_t NodeColumnsBytes(const NodeColumnsKind& kind, int64_t num_nodes);
 
-/// Replaces the file `path`, durably. REQUIRES: as many facts and columns as
+/// Replaces the file `path`, durably. REQUIRES: as many scalars and columns as
 /// the kind says; columns of one length.
 absl::Status WriteNodeColumns(
     io::FileSystem& files, const std::string& path, const NodeColumnsKind& kind,
-    absl::Span<const double> facts,
+    absl::Span<const double> scalars,
     absl::Span<const absl::Span<const float>> columns);
 
-/// Reads what WriteNodeColumns wrote for a graph of `num_nodes`. NOT_FOUND if
-/// it is not there; DATA_LOSS, naming the file, if it is damaged or something
-/// else; FAILED_PRECONDITION if it is of another version.
+/// Reads a file of WriteNodeColumns for a graph of `num_nodes`. NOT_FOUND if it
+/// does not exist; DATA_LOSS, naming the file, if it is damaged or of another
+/// kind or graph; FAILED_PRECONDITION if it is of another version.
 absl::StatusOr<NodeColumns> ReadNodeColumns(io::FileSystem& files,
                                             const std::string& path,
                                             const NodeColumnsKind& kind,

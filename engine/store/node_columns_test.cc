@@ -15,13 +15,13 @@ namespace hearth::store {
 namespace {
 
 constexpr NodeColumnsKind kKind = {
-    .name = "list of tests", .version = 3, .num_facts = 2, .num_columns = 2};
+    .name = "list of tests", .version = 3, .num_scalars = 2, .num_columns = 2};
 
 class NodeColumnsTest : public testing::Test {
  protected:
   absl::Status Write() {
     const std::vector<absl::Span<const float>> columns = {first_, second_};
-    return WriteNodeColumns(files_, path_, kKind, facts_, columns);
+    return WriteNodeColumns(files_, path_, kKind, scalars_, columns);
   }
 
   absl::StatusOr<NodeColumns> Read(const NodeColumnsKind& kind = kKind,
@@ -32,7 +32,7 @@ class NodeColumnsTest : public testing::Test {
   io::FileSystem& files_ = io::FileSystem::Posix();
   const io::ScratchDirectory scratch_;
   const std::string path_ = scratch_.Path("columns");
-  const std::vector<double> facts_ = {9007199254740992.0, 0.1};
+  const std::vector<double> scalars_ = {9007199254740992.0, 0.1};
   const std::vector<float> first_ = {1, 0.25f, 7};
   const std::vector<float> second_ = {0, -3, 2};
 };
@@ -42,7 +42,7 @@ TEST_F(NodeColumnsTest, GivesBackWhatWasWritten) {
   ASSERT_TRUE(Write().ok());
   const auto read = Read();
   ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(read->facts, facts_);
+  EXPECT_EQ(read->scalars, scalars_);
   EXPECT_EQ(read->columns, (std::vector<std::vector<float>>{first_, second_}));
   EXPECT_EQ(files_.Stat(path_)->size_bytes, NodeColumnsBytes(kKind, 3));
 }

@@ -20,42 +20,20 @@
 #include "engine/base/status.h"
 #include "engine/store/array_type.h"
 
+// The format: "\x93NUMPY", major and minor version, the length of the rest of
+// the header (2 bytes little-endian in version 1, else 4), a Python dictionary
+// padded with spaces and ended by a newline, the elements.
+
 namespace hearth::store {
 
-std::string Name(ElementType type) {
-  switch (type.kind) {
-    case ElementType::Kind::kBool:
-      return "bool";
-    case ElementType::Kind::kInt:
-      return absl::StrCat("int", 8 * type.item_bytes);
-    case ElementType::Kind::kUint:
-      return absl::StrCat("uint", 8 * type.item_bytes);
-    case ElementType::Kind::kFloat:
-      return absl::StrCat("float", 8 * type.item_bytes);
-    case ElementType::Kind::kBFloat:
-      return "bfloat16";
-  }
-  return "";
-}
+namespace {
 
-int64_t ArrayHeader::NumElements() const {
-  return ArrayBytes(shape, 1).value_or(0);
-}
-
-/// The dictionary in the header of an .npy file, as written there.
+// The dictionary in the header of an .npy file.
 struct NpyDictionary {
   std::string descr;
   bool fortran_order = false;
   std::vector<int64_t> shape;
 };
-
-/// Parses a Python literal such as
-/// {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
-/// with exactly these three keys, in any order. INVALID_ARGUMENT with the
-/// position of the first character that does not fit. Nothing is evaluated.
-absl::StatusOr<NpyDictionary> ParseNpyDictionary(absl::string_view text);
-
-namespace {
 
 // numpy's own limit.
 constexpr size_t kMaxDimensions = 32;
@@ -200,17 +178,13 @@ class Parser {
   NpyDictionary dictionary_;
 };
 
-}  // namespace
-
+// Parses a Python literal such as
+// {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
+// with exactly these three keys, in any order. INVALID_ARGUMENT with the
+// position of the first character that does not fit. Nothing is evaluated.
 absl::StatusOr<NpyDictionary> ParseNpyDictionary(absl::string_view text) {
   return Parser(text).Parse();
 }
-
-// The format: "\x93NUMPY", major and minor version, the length of the rest of
-// the header (2 bytes little-endian in version 1, else 4), a Python dictionary
-// padded with spaces and ended by a newline, the elements.
-
-namespace {
 
 constexpr absl::string_view kMagic("\x93NUMPY", 6);
 constexpr uint64_t kShortPrelude = 10;
@@ -242,7 +216,7 @@ char CodeOf(ElementType::Kind kind) {
     case ElementType::Kind::kFloat:
       return 'f';
     case ElementType::Kind::kBFloat:
-      break;  // Has no code.
+      break;  // numpy has no code for it.
   }
   return '?';
 }
@@ -282,7 +256,7 @@ uint64_t LittleEndian(absl::Span<const std::byte> bytes) {
   return value;
 }
 
-/// Where the dictionary lies.
+/// Place of the dictionary in the file.
 struct Extent {
   uint64_t begin = 0;
   uint64_t size = 0;
@@ -389,6 +363,26 @@ const char* DescrOf(DType dtype) {
 }
 
 }  // namespace
+
+std::string Name(ElementType type) {
+  switch (type.kind) {
+    case ElementType::Kind::kBool:
+      return "bool";
+    case ElementType::Kind::kInt:
+      return absl::StrCat("int", 8 * type.item_bytes);
+    case ElementType::Kind::kUint:
+      return absl::StrCat("uint", 8 * type.item_bytes);
+    case ElementType::Kind::kFloat:
+      return absl::StrCat("float", 8 * type.item_bytes);
+    case ElementType::Kind::kBFloat:
+      return "bfloat16";
+  }
+  return "";
+}
+
+int64_t ArrayHeader::NumElements() const {
+  return ArrayBytes(shape, 1).value_or(0);
+}
 
 absl::StatusOr<ArrayHeader> ReadNpyHeader(io::ReadableFile& file) {
   absl::StatusOr<ArrayHeader> header = ReadUnnamed(file);

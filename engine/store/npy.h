@@ -13,12 +13,12 @@
 
 namespace hearth::store {
 
-/// Element type of a foreign array. Little-endian.
+/// Element type of a foreign array; elements are little-endian.
 struct ElementType {
-  /// kBFloat is a float32 without its lower half, which numpy lacks.
+  /// kBFloat is the upper half of a float32, which numpy lacks.
   enum class Kind { kBool, kInt, kUint, kFloat, kBFloat };
   Kind kind = Kind::kFloat;
-  /// 1, 2, 4 or 8; of kBFloat 2.
+  /// 1, 2, 4 or 8; for kBFloat 2.
   int64_t item_bytes = 4;
 
   bool IsFloat() const { return kind == Kind::kFloat || kind == Kind::kBFloat; }
@@ -26,10 +26,10 @@ struct ElementType {
   friend bool operator==(const ElementType&, const ElementType&) = default;
 };
 
-/// "float32", "uint8", "bool", "bfloat16": as numpy and torch name them.
+/// Name of the type in numpy and torch: "float32", "uint8", "bool", "bfloat16".
 std::string Name(ElementType type);
 
-/// The place and type of a foreign array in its file.
+/// Type, shape and place of a foreign array in its file.
 struct ArrayHeader {
   ElementType type;
   bool fortran_order = false;
@@ -41,17 +41,18 @@ struct ArrayHeader {
   int64_t NumElements() const;
 };
 
-/// Longest header that is read; numpy's own are 128 bytes.
+/// Longest header that is read; headers that numpy writes have 128 bytes.
 inline constexpr uint64_t kMaxNpyHeaderBytes = 1 << 20;
 
-/// Reads and checks the header of `file`, versions 1 to 3: no object and no
-/// structured arrays, little-endian, and the elements fill the rest of the
-/// file exactly. DATA_LOSS if the file is too short, INVALID_ARGUMENT for
-/// anything else that is wrong; both name the file.
+/// Reads and checks the header of `file`, versions 1 to 3: neither objects nor
+/// structures, little-endian, and the elements fill the rest of the file
+/// exactly. DATA_LOSS if the file is too short, INVALID_ARGUMENT for other
+/// problems; both name the file.
 absl::StatusOr<ArrayHeader> ReadNpyHeader(io::ReadableFile& file);
 
-/// A header for a C-order array, padded so that the data begins at a multiple
-/// of `alignment` bytes (64 .. 32768). bfloat16, which numpy lacks, is "<u2".
+/// Header of a C-order array, padded so that the data begins at a multiple of
+/// `alignment` bytes (64 .. 32768). bfloat16, which numpy lacks, is written as
+/// "<u2".
 std::string FormatNpyHeader(DType dtype, absl::Span<const int64_t> shape,
                             uint64_t alignment);
 

@@ -25,8 +25,8 @@ namespace {
 using nlohmann::json;
 
 constexpr char kMetadataKey[] = "__metadata__";
-// Room for some 40,000 tensors. The format allows 100 MB, which a parser turns
-// into gigabytes.
+// Enough for some 40,000 tensors. The format allows 100 MB, which a parser
+// turns into gigabytes.
 constexpr uint64_t kMaxHeaderBytes = 4 << 20;
 constexpr uint64_t kAlignment = 8;
 // Bytes that a scan holds at a time.
@@ -112,7 +112,7 @@ std::string FormatHeader(const std::vector<const NamedTensor*>& order,
     offset += tensor.data.size();
   }
   std::string text = header.dump();
-  // Spaces at the end are part of the format, for this.
+  // The format allows spaces at the end, for alignment.
   text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
   return text;
 }
@@ -248,11 +248,12 @@ absl::StatusOr<std::string> ReadHeader(io::ReadableFile& file,
 struct Header {
   std::map<std::string, std::string> metadata;
   std::vector<Entry> entries;
-  /// Where the tensors begin in the file.
+  /// Offset of the tensors in the file.
   uint64_t data_offset = 0;
 };
 
-/// Errors about the contents are INVALID_ARGUMENT here, and below.
+/// Reads and parses the header. Errors about the contents are INVALID_ARGUMENT,
+/// here and in the functions below.
 absl::StatusOr<Header> ReadParsedHeader(io::ReadableFile& file) {
   HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file.Info());
   HEARTH_ASSIGN_OR_RETURN(const std::string text,

@@ -15,8 +15,8 @@
 
 namespace hearth::store {
 
-/// An array in memory that knows its shape; the engine's currency for model
-/// and optimizer state, without torch.
+/// An array in memory with its type and shape: the form of model and optimizer
+/// state outside of torch.
 struct Tensor {
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape;
@@ -30,7 +30,7 @@ using TensorMap = std::map<std::string, Tensor>;
 /// The contents of a safetensors file.
 struct SafeTensors {
   TensorMap tensors;
-  /// The "__metadata__" entry: free text by key.
+  /// The "__metadata__" entry: texts by key.
   std::map<std::string, std::string> metadata;
 };
 
@@ -45,24 +45,24 @@ absl::Status WriteSafeTensors(io::FileSystem& files, const std::string& path,
 absl::StatusOr<SafeTensors> ReadSafeTensors(io::FileSystem& files,
                                             const std::string& path);
 
-/// Receives the contents of a file, piece by piece.
+/// Receives the contents of a safetensors file, piece by piece.
 class SafeTensorsVisitor {
  public:
   virtual ~SafeTensorsVisitor() = default;
-  /// The next tensor, in the order of names; `tensor` has no data yet.
+  /// The next tensor, in the order of names; `tensor` has no data.
   virtual void OnTensor(const std::string& name, const Tensor& tensor) = 0;
-  /// The next bytes of that tensor's data.
+  /// The next bytes of the data of the last OnTensor's tensor.
   virtual void OnData(absl::Span<const std::byte> piece) = 0;
 };
 
-/// Reads a file without holding its tensors: gives them to `visitor`, in pieces
-/// of at most 1 MiB, and returns the "__metadata__" entry. Errors as
+/// Reads a file without holding its tensors: passes them to `visitor`, in
+/// pieces of at most 1 MiB, and returns the "__metadata__" entry. Errors as of
 /// ReadSafeTensors.
 absl::StatusOr<std::map<std::string, std::string>> ScanSafeTensors(
     io::FileSystem& files, const std::string& path,
     SafeTensorsVisitor& visitor);
 
-/// The "__metadata__" entry alone; reads no tensor. Errors as ReadSafeTensors.
+/// The "__metadata__" entry; reads no tensor. Errors as of ReadSafeTensors.
 absl::StatusOr<std::map<std::string, std::string>> ReadSafeTensorsMetadata(
     io::FileSystem& files, const std::string& path);
 

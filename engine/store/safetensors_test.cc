@@ -120,7 +120,7 @@ TEST_F(SafeTensorsTest, TensorsAreAlignedForTheirTypes) {
   uint64_t length = 0;
   std::memcpy(&length, bytes.data(), sizeof(length));
   EXPECT_EQ((8 + length) % 8, 0u);
-  // The widest first: the one int64.
+  // The widest tensor comes first: the int64.
   EXPECT_EQ(bytes[8 + length], 7);
 }
 

@@ -23,18 +23,11 @@ namespace {
 
 // A multiple of every block size; large enough for the disk's full speed.
 constexpr uint64_t kChunkBytes = 8 << 20;
+constexpr uint64_t kPageBytes = 4096;
+
+uint64_t PageOf(uint64_t place) { return place - place % kPageBytes; }
 
 }  // namespace
-
-absl::Status CheckBlock(const CheckedFile& from, const ArrayFile& array,
-                        uint64_t begin, absl::Span<std::byte> block) {
-  const uint64_t number = begin / array.crc_block_bytes;
-  if (from.checksums.Matches(block, array.file_id, number)) {
-    return absl::OkStatus();
-  }
-  return ReadBlockAgain(*from.file, array, number, from.checksums.of(number),
-                        block);
-}
 
 std::string ArrayPath(const std::string& folder, const ArrayFile& array) {
   return array.in_place ? array.path : io::JoinPath(folder, array.path);
@@ -65,6 +58,16 @@ absl::Status ReadBlockAgain(io::ReadableFile& data, const ArrayFile& array,
   }
   return absl::DataLossError(
       absl::StrCat(place, " is damaged (its checksum does not match)"));
+}
+
+absl::Status CheckBlock(const CheckedFile& from, const ArrayFile& array,
+                        uint64_t begin, absl::Span<std::byte> block) {
+  const uint64_t number = begin / array.crc_block_bytes;
+  if (from.checksums.Matches(block, array.file_id, number)) {
+    return absl::OkStatus();
+  }
+  return ReadBlockAgain(*from.file, array, number, from.checksums.of(number),
+                        block);
 }
 
 absl::Status ReadChecked(const CheckedFile& from, const ArrayFile& array,
@@ -220,17 +223,9 @@ absl::Status CheckArrayUnchanged(io::FileSystem& files,
   return array.in_place ? CheckForeignFile(files, array) : absl::OkStatus();
 }
 
-// The memory holds the file from base_ on, so that a place in it is as far
-// from a page's beginning as in the file. A block that the last read has cut
-// stays for the next one.
-
-namespace {
-
-constexpr uint64_t kPageBytes = 4096;
-
-uint64_t PageOf(uint64_t place) { return place - place % kPageBytes; }
-
-}  // namespace
+// The memory of an ArrayStream holds the file from base_ on, so that a place in
+// it is as far from a page's beginning as in the file. A block that the last
+// read has cut stays for the next one.
 
 absl::StatusOr<std::unique_ptr<ArrayStream>> ArrayStream::Open(
     io::FileSystem& files, const std::string& folder, const ArrayFile& array,
@@ -289,7 +284,7 @@ absl::Status ArrayStream::Refill() {
 namespace {
 
 constexpr uint64_t kVerifiedChunkBytes = 256 << 10;
-// Checksums that are read at a time.
+// Most checksums that are read at a time.
 constexpr uint64_t kMaxBlocks = 4096;
 
 absl::Span<std::byte> AsBytes(std::vector<uint32_t>& values) {
@@ -313,8 +308,8 @@ absl::StatusOr<uint32_t> ChecksumOf(io::ReadableFile& file, uint64_t bytes,
   return crc;
 }
 
-/// DATA_LOSS if the file's first bytes, `what` of it, do not have that
-/// checksum at the second attempt either.
+/// DATA_LOSS if the file's first `bytes` bytes, which are its `what`, do not
+/// have the checksum at the second attempt either.
 absl::Status CheckBeginning(io::ReadableFile& file, uint64_t bytes,
                             uint32_t crc32c, absl::string_view what,
                             const std::stop_token& stop) {
@@ -377,8 +372,8 @@ class VerifiedFile final : public io::ReadableFile {
                               array_.file_size_bytes - BeginOf(block));
   }
 
-  /// As many whole blocks as there are at `offset`, or a part of one: the
-  /// number of bytes. REQUIRES: they are data.
+  /// Reads as many whole blocks at `offset` as fit, or a part of one; returns
+  /// the number of bytes. REQUIRES: the bytes are data, not header.
   absl::StatusOr<uint64_t> ReadSome(uint64_t offset,
                                     absl::Span<std::byte> out) {
     const uint64_t first =

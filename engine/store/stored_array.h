@@ -17,13 +17,13 @@
 #include "engine/store/manifest.h"
 #include "engine/store/topology.h"
 
-/// Reads arrays against their block checksums, from one end to the other. What
-/// does not match is read once more, and is then DATA_LOSS naming file and
-/// block.
+/// Arrays of a dataset, in memory, mapped, or read from one end to the other. A
+/// block that does not match its checksum is read once more, and is then
+/// DATA_LOSS naming file and block.
 
 namespace hearth::store {
 
-/// Where the array's file is, given the dataset's folder.
+/// Path of the array's file, given the dataset's folder.
 std::string ArrayPath(const std::string& folder, const ArrayFile& array);
 
 /// An array's file and the checksums of its blocks.
@@ -32,7 +32,7 @@ struct CheckedFile {
   BlockChecksums checksums;
 };
 
-/// Takes the array's file, opened in any way, and loads its checksums.
+/// Adds the array's checksums to its file, which may be opened in any way.
 /// CANCELLED after a stop.
 absl::StatusOr<CheckedFile> WithChecksums(
     io::FileSystem& files, const std::string& folder, const ArrayFile& array,
@@ -40,25 +40,25 @@ absl::StatusOr<CheckedFile> WithChecksums(
 
 /// Reads block `number` of the array's data once more, because its bytes did
 /// not match their checksum: damage on the way is gone then, damage on disk is
-/// not. DATA_LOSS naming file and block if they are not of checksum `crc32c`
-/// now; an error of reading names the block, too.
+/// not. DATA_LOSS naming file and block if the bytes still do not match
+/// `crc32c`; errors of reading name the block, too.
 absl::Status ReadBlockAgain(io::ReadableFile& data, const ArrayFile& array,
                             uint64_t number, uint32_t crc32c,
                             absl::Span<std::byte> block);
 
 /// Checks one block, the data's bytes from `begin` on, which were read into
-/// `block`; if it does not match, it is read there once more.
+/// `block`; if it does not match, reads it into `block` once more.
 absl::Status CheckBlock(const CheckedFile& from, const ArrayFile& array,
                         uint64_t begin, absl::Span<std::byte> block);
 
-/// Reads the data's bytes from `begin`, at which a block begins, into `out`,
-/// which ends where a block does.
+/// Reads the data's bytes from `begin` on into `out` and checks them. REQUIRES:
+/// the range consists of whole blocks.
 absl::Status ReadChecked(const CheckedFile& from, const ArrayFile& array,
                          uint64_t begin, absl::Span<std::byte> out);
 
-/// Reads the array of the dataset in `folder` past the page cache, and hands
-/// its data to `use`, part by part. The first error of it; CANCELLED after a
-/// stop.
+/// Reads the array of the dataset in `folder` past the page cache, and passes
+/// its data to `use`, part by part. Stops at the first error of `use`;
+/// CANCELLED after a stop.
 absl::Status ScanArray(
     io::FileSystem& files, const std::string& folder, const ArrayFile& array,
     const std::stop_token& stop,
@@ -79,7 +79,7 @@ class LoadedArray {
   /// io::MappedFile::Prefetch of a mapping; does nothing in memory.
   void Prefetch(const std::stop_token& stop) const;
 
-  /// The elements as what they are. REQUIRES: sizeof(T) is their size.
+  /// The elements. REQUIRES: sizeof(T) is the size of an element.
   template <typename T>
   absl::Span<const T> As() const {
     return absl::MakeConstSpan(reinterpret_cast<const T*>(bytes().data()),
@@ -92,35 +92,32 @@ class LoadedArray {
   uint64_t data_offset_ = 0;
 };
 
-/// Loads an array of the dataset in `folder`. Into memory: every block is
-/// checked as it arrives, read once more if its checksum does not match, and
-/// then DATA_LOSS naming file and block; CANCELLED after a stop. Mapped:
-/// nothing is read or checked but the size.
+/// Loads an array of the dataset in `folder`. In memory, every block is checked
+/// as it arrives; CANCELLED after a stop. Mapped, only the size is checked.
 absl::StatusOr<LoadedArray> LoadArray(io::FileSystem& files,
                                       const std::string& folder,
                                       const ArrayFile& array,
                                       Residency residency,
                                       const std::stop_token& stop);
 
-/// FAILED_PRECONDITION, naming the file, if it no longer has the size that it
-/// had at import.
+/// FAILED_PRECONDITION, naming the file, if `size_bytes` is not the size at
+/// import.
 absl::Status CheckArraySize(const std::string& path, uint64_t size_bytes,
                             uint64_t imported_bytes);
 
-/// OK if the array's file, and its checksum file, are those of the import, as
-/// far as their sizes tell; where registered in place, by modification time and
-/// header, too. FAILED_PRECONDITION naming the file otherwise.
+/// OK if the array's file and its checksum file have their sizes of the import
+/// and, for a file in place, its modification time and header.
+/// FAILED_PRECONDITION naming the file otherwise.
 absl::Status CheckArrayUnchanged(io::FileSystem& files,
                                  const std::string& folder,
                                  const ArrayFile& array);
 
 /// The data of an array, from one end to the other, as a caller asks for it.
-/// Read past the page cache in whole pages, wherever in the file the data
-/// begins, and each block against its checksum: what does not match is read
-/// once more, and is then DATA_LOSS naming file and block. Single-owner.
+/// Reads past the page cache in whole pages, wherever in the file the data
+/// begins, and checks each block. Single-owner.
 class ArrayStream {
  public:
-  /// Memory that a stream holds, unless told, beside 4 bytes a block.
+  /// Default memory of a stream's buffer; checksums take 4 bytes a block more.
   static constexpr uint64_t kBufferBytes = (8 << 20) + (256 << 10);
 
   /// The array of the dataset in `folder`, read into a buffer of
@@ -130,12 +127,12 @@ class ArrayStream {
       io::FileSystem& files, const std::string& folder, const ArrayFile& array,
       const std::stop_token& stop = {}, uint64_t buffer_bytes = kBufferBytes);
 
-  /// The next bytes of the data: `most`, or as many as there are at hand; none
-  /// at the end. They stay until the next call. If `most` is a multiple of an
-  /// element's size, so are the bytes.
+  /// The next bytes of the data: `most`, or fewer if fewer are in the buffer;
+  /// empty at the end. Valid until the next call. If `most` is a multiple of an
+  /// element's size, so is the number of bytes.
   absl::StatusOr<absl::Span<const std::byte>> Next(uint64_t most);
 
-  /// Bytes of the data that were given out.
+  /// Bytes of the data that were returned so far.
   uint64_t position() const { return given_ - array_.data_offset; }
 
   const std::string& path() const { return from_.file->path(); }
@@ -154,26 +151,24 @@ class ArrayStream {
   const CheckedFile from_;
   const ArrayFile array_;
   io::AlignedMemory memory_;
-  // Places in the file: what memory_ begins with, a multiple of a page; where
-  // the next read begins; the end of the blocks that were checked; the end of
-  // what was given out.
+  // Offsets in the file: of the first byte of memory_, a multiple of a page; of
+  // the next read; of the end of the checked blocks; of the end of the bytes
+  // returned so far.
   uint64_t base_ = 0;
   uint64_t read_ = 0;
   uint64_t checked_;
   uint64_t given_;
 };
 
-/// The file of an array of the dataset in `folder`, every block of which is
-/// compared with its checksum whenever it is read: whole blocks in place, a
-/// part of one with all of it. What does not match is read once more, and is
-/// then DATA_LOSS naming file and block. Opening it reads all checksums and the
-/// header, and finds damage there in the same way; checksums are not kept in
-/// memory.
+/// The file of an array of the dataset in `folder`. Every read checks the
+/// blocks that it touches; of a block that is asked for in part, all is read.
+/// Opening it reads and checks all checksums and the header; checksums are not
+/// kept in memory.
 absl::StatusOr<std::unique_ptr<io::ReadableFile>> OpenVerifiedFile(
     io::FileSystem& files, const std::string& folder, const ArrayFile& array);
 
-/// The same for a file that is read once, from one end to the other; see
-/// io::FileSystem::OpenForScan. CANCELLED after a stop while it is opened.
+/// OpenVerifiedFile for a file that is read once, from one end to the other
+/// (io::FileSystem::OpenForScan). CANCELLED after a stop while it is opened.
 absl::StatusOr<std::unique_ptr<io::ReadableFile>> OpenVerifiedFileForScan(
     io::FileSystem& files, const std::string& folder, const ArrayFile& array,
     const std::stop_token& stop);

@@ -99,7 +99,7 @@ TEST_F(ArrayStreamTest, ReadsOnceMoreWhatWasDamagedOnTheWay) {
 TEST_F(ArrayStreamTest, NamesTheDamagedBlock) {
   const std::string path = scratch_.Path("x.values.npy");
   std::string bytes = *io::ReadWholeFile(Posix(), path, 1 << 30);
-  // In the block that the first buffer cuts.
+  // A byte of the block that the first buffer cuts.
   constexpr uint64_t kAt = ArrayStream::kBufferBytes;
   bytes[kAt] ^= 1;
   ASSERT_TRUE(io::WriteFileAtomically(Posix(), path, bytes).ok());

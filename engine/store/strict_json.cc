@@ -39,7 +39,7 @@ class StrictnessCheck {
       default:
         break;
     }
-    // Once refused, nothing more is kept.
+    // After a problem nothing more is kept.
     return problem_.empty() || event == json::parse_event_t::key;
   }
 
@@ -73,7 +73,7 @@ absl::StatusOr<json> ParseStrictJson(absl::string_view text) {
 
 bool IsUtf8(absl::string_view text) {
   const json value = std::string(text);
-  // Drops what is not UTF-8.
+  // Drops text that is not UTF-8.
   const std::string kept =
       value.dump(-1, ' ', false, json::error_handler_t::ignore);
   return json::parse(kept, nullptr, /*allow_exceptions=*/false) == value;
@@ -111,7 +111,8 @@ int64_t JsonFields::Int(const char* key, int64_t min, int64_t max) {
   const json* field = Find(key);
   if (field == nullptr) return 0;
   const auto* number = field->get_ptr<const json::number_integer_t*>();
-  // Integers beyond 2^63 - 1 are held apart, and would look negative.
+  // nlohmann::json holds integers beyond 2^63 - 1 as unsigned: as int64_t they
+  // would be negative.
   const bool beyond = field->is_number_unsigned() &&
                       *field->get_ptr<const json::number_unsigned_t*>() >
                           static_cast<uint64_t>(INT64_MAX);

@@ -10,7 +10,9 @@
 #include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
 
-/// JSON from files that may be damaged or hostile, without exceptions.
+/// JSON from files that may be damaged or hostile, without exceptions; and JSON
+/// objects that are sealed by a checksum: their last field, "crc32c", is the
+/// CRC32C of all bytes before it.
 
 namespace hearth::store {
 
@@ -18,7 +20,7 @@ namespace hearth::store {
 /// that appears twice in an object, and for nesting deeper than 32.
 absl::StatusOr<nlohmann::json> ParseStrictJson(absl::string_view text);
 
-/// Whether JSON can hold `text` as it is.
+/// Whether `text` is UTF-8, as JSON requires.
 bool IsUtf8(absl::string_view text);
 
 /// Typed access to the fields of one object. The first field that is missing,
@@ -31,7 +33,7 @@ class JsonFields {
 
   int64_t Int(const char* key, int64_t min, int64_t max);
   uint64_t Uint(const char* key, uint64_t max);
-  /// Any number. (JSON has none that is not finite.)
+  /// Any number, which is finite in JSON.
   double Double(const char* key);
   bool Bool(const char* key);
   std::string String(const char* key);
@@ -39,7 +41,7 @@ class JsonFields {
   std::vector<std::string> Strings(const char* key);
   /// An array of objects; empty after an error.
   std::vector<JsonFields> Objects(const char* key);
-  /// An object; one without fields after an error.
+  /// An object; without fields after an error.
   JsonFields Object(const char* key);
 
   /// Whether the object has the field.
@@ -61,14 +63,10 @@ class JsonFields {
   absl::Status status_;
 };
 
-/// JSON objects whose last field, "crc32c", is the CRC32C of all bytes before
-/// it. The whole is JSON, and reading it by eye needs nothing else.
-
-/// The text of an object, not empty, with its checksum. What is not UTF-8 is
-/// replaced.
+/// The text of a non-empty object, sealed. Text that is not UTF-8 is replaced.
 std::string SealJson(const nlohmann::ordered_json& object);
 
-/// The object, with its checksum verified. DATA_LOSS if it does not match;
+/// Parses the text of SealJson. DATA_LOSS if its checksum does not match;
 /// INVALID_ARGUMENT as ParseStrictJson.
 absl::StatusOr<nlohmann::json> OpenSealedJson(absl::string_view text);
 

@@ -9,20 +9,20 @@
 
 namespace hearth::store {
 
-/// A node's number, 0 .. N-1, within its type; or, where a graph has several
-/// types, among the nodes of all (NodeSpace).
+/// A node's number: 0 .. N-1 within its type or, in a graph with several types,
+/// among the nodes of all types (NodeSpace).
 using NodeId = int64_t;
 
-/// The index of a node type, or of an edge type, among those of the manifest.
+/// Index of a node type or edge type in the manifest.
 using TypeId = uint16_t;
 
-/// The edges of one type in CSC: the in-neighbors of each destination node.
-/// A view: whoever gave it out owns the arrays. Thread-safe.
+/// The edges of one type in CSC: the in-neighbors of each destination node. A
+/// view: its source owns the arrays. Thread-safe.
 struct Topology {
   /// [num_nodes + 1] ascending from 0: node v's in-neighbors are
   /// indices[indptr[v]] .. indices[indptr[v + 1] - 1].
   absl::Span<const int64_t> indptr;
-  /// [num_edges] source nodes: 4 bytes each where they fit.
+  /// [num_edges] Source nodes, of 4 bytes each where all fit.
   std::variant<absl::Span<const int32_t>, absl::Span<const int64_t>> indices;
 
   int64_t num_nodes() const { return static_cast<int64_t>(indptr.size()) - 1; }
@@ -34,36 +34,36 @@ struct Topology {
 
 /// The edges of one type among the nodes of all types (NodeSpace). A view.
 struct Relation {
-  /// Its destinations are numbered from 0 within their type, and so are the
-  /// sources.
+  /// Topology in which destinations and sources are numbered from 0 within
+  /// their types.
   Topology topology;
   TypeId type = 0;
-  /// The edge type's in the manifest, for messages; never used to find it.
+  /// Name of the edge type, for messages only.
   std::string name = {};
-  /// The numbers of the first destination and of the first source among all
-  /// nodes.
+  /// Numbers of the first destination and of the first source among all nodes.
   NodeId first_destination = 0;
   NodeId first_source = 0;
   /// Nodes of the source type.
   int64_t num_sources = 0;
 
-  /// REQUIRES: `node` is a destination.
+  /// In-degree of `node`, numbered among all nodes. REQUIRES: `node` is a
+  /// destination.
   int64_t InDegree(NodeId node) const {
     return topology.InDegree(node - first_destination);
   }
 };
 
-/// The place of an array's bytes while it is used.
+/// Place of an array's bytes while it is used.
 enum class Residency {
   kMemory,               // Read whole into anonymous memory, 64-byte aligned.
   kMapped,               // Mapped from its file; the page cache decides.
-  kMappedWithReadAhead,  // The same; the kernel reads pages ahead.
+  kMappedWithReadAhead,  // Mapped; the kernel reads pages ahead.
 };
 
-/// The places of a topology's arrays. In memory, the indptr (8 bytes a node) is
-/// never waited for, while the far larger indices may stay mapped.
+/// Places of a topology's arrays. The indptr (8 bytes a node) can be in memory,
+/// so that no lookup waits for it, while the far larger indices are mapped.
 struct TopologyResidency {
-  /// Both in the same place. Implicit, as the usual case.
+  /// Puts both arrays in the same place. Implicit, as the usual case.
   TopologyResidency(Residency both)  // NOLINT(google-explicit-constructor)
       : indptr(both), indices(both) {}
   TopologyResidency(Residency indptr, Residency indices)

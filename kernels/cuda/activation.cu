@@ -1,8 +1,8 @@
 #include <cstdint>
 
-#include "kernels/cuda/activation.cuh"
+#include "kernels/cuda/kernels.cuh"
 #include "kernels/cuda/launch.cuh"
-#include "kernels/cuda/philox.cuh"
+#include "kernels/cuda/random.cuh"
 
 namespace hearth::kernels {
 namespace {
@@ -35,7 +35,7 @@ __device__ void ForBlock(const HearthCudaActivate& activate, int64_t block,
   }
 }
 
-// x times the slope, where ReLU's gives zero whatever x is.
+// x times the slope; for ReLU's slope, 0, zero whatever x is.
 __device__ inline float Fallen(float x, float slope) {
   return slope == 0 ? 0 : x * slope;
 }
@@ -54,7 +54,7 @@ __global__ void ActivateKernel(HearthCudaActivate activate) {
   }
 }
 
-// Likewise.
+// A thread takes the elements of a block of random words.
 __global__ void GradientKernel(HearthCudaActivate activate) {
   const float slope = activate.activation.slope;
   const float scale = activate.activation.scale;

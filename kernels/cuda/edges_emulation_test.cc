@@ -1,5 +1,5 @@
-// Runs what models compute on GPUs on the CPU and compares it with the CPU's
-// kernels, or with plain loops where those are the engine's.
+// Runs the GPU kernels of models on the CPU and compares them with the CPU's
+// kernels, or with plain loops where the CPU's code is in the engine.
 
 #include <cmath>
 #include <cstdint>
@@ -78,7 +78,7 @@ void ExpectNear(const Floats& actual, const Floats& expected) {
   }
 }
 
-// Calls `check(graph, shape)` for sizes around those of warps.
+// Calls `check(graph, shape)` for sizes around the size of a warp.
 template <typename F>
 void ForSizes(const F& check) {
   for (const int64_t rows : {0, 1, 31, 32, 33, 600}) {

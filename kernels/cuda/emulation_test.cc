@@ -1,5 +1,5 @@
-// Runs the kernels for GPUs on the CPU, so that what they compute is tested
-// without a GPU; plugin_test does so with one.
+// Runs the GPU kernels that move rows on the CPU, so that they are tested
+// without a GPU; plugin_test runs them on one.
 
 #include <algorithm>
 #include <array>
@@ -10,11 +10,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "kernels/cuda/gather.cu"
-#include "kernels/cuda/scatter.cu"
-#include "kernels/feature_rows.h"
-#include "kernels/gather.h"
-#include "kernels/scatter.h"
+#include "kernels/copy_rows.h"
+#include "kernels/cuda/rows.cu"
 
 namespace hearth::kernels {
 namespace {

@@ -10,9 +10,9 @@
  * without one, it loads, and they return an error.
  *
  * Functions return 0 or a CUDA error code, which `error_text` explains. Work
- * is queued on the stream that is given and no function waits for the device,
- * except where it says so. The calling thread's current device is left as it
- * was. Thread-safe; a stream or event may be used by one thread at a time. */
+ * is queued on the given stream, and no function waits for the device unless
+ * its comment says so. The calling thread's current device stays. Thread-safe;
+ * a stream or event may be used by one thread at a time. */
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,7 +22,7 @@ extern "C" {
  * appended to the table otherwise, which `table_bytes` tells. */
 #define HEARTH_CUDA_VERSION 2
 
-/* The error code of an allocation for which there is no memory. */
+/* Error code of an allocation when memory is short. */
 #define HEARTH_CUDA_OUT_OF_MEMORY 2
 
 /* A stream and an event, each on one device. */
@@ -59,9 +59,9 @@ typedef struct HearthCudaScatterPart {
 
 #define HEARTH_CUDA_SCATTER_PARTS 4
 
-/* All parts at once, widened and with pointers as those of a gather. Parts in
- * host memory had better come first, since they take the longest. No position
- * may be named twice; rows of out that none names stay. */
+/* All parts at once, widened, with pointers as for a gather. Parts in host
+ * memory should come first, since they take the longest. No position may occur
+ * twice; rows of out without a position stay. */
 typedef struct HearthCudaScatter {
   HearthCudaScatterPart parts[HEARTH_CUDA_SCATTER_PARTS]; /* may be empty */
   HearthCudaElement element;
@@ -69,13 +69,13 @@ typedef struct HearthCudaScatter {
   float* out; /* [any, dim] */
 } HearthCudaScatter;
 
-/* Edges by row, on the device. Forward, rows are destinations, and indices name
- * sources; transposed, it is the other way round. */
+/* Edges by row, on the device. Forward, rows are destinations and indices are
+ * sources; transposed, rows are sources and indices are destinations. */
 typedef struct HearthCudaEdges {
   const int64_t* indptr;  /* [num_rows + 1] ascending from 0 */
   const int32_t* indices; /* [num_edges] the row at each edge's other end */
-  /* [num_edges] where each edge stands in arrays with an entry for each edge,
-   * or null: at its own place. */
+  /* [num_edges] index of each edge in arrays with an entry for each edge, or
+   * null if that is its index in `indices`. */
   const int64_t* edges;
   int64_t num_rows;
 } HearthCudaEdges;
@@ -102,9 +102,10 @@ typedef struct HearthCudaDots {
   float* out; /* [num_edges, heads] */
 } HearthCudaDots;
 
-/* What the score of an edge depends on: that of head h is attention[h] times
- * LeakyReLU (slope 0.2) of group h of own[r] + other[s], summed over its
- * channels. A row of own or other begins `stride` elements after the last. */
+/* Inputs of the scores of edges: the score of edge (s, e) of row r and head h
+ * is the sum over the head's channels of attention[h] times LeakyReLU (slope
+ * 0.2) of group h of own[r] + other[s]. Rows of own and other begin `stride`
+ * elements apart. */
 typedef struct HearthCudaScored {
   HearthCudaEdges edges;
   const float* own;       /* [num_rows, stride] */
@@ -115,41 +116,40 @@ typedef struct HearthCudaScored {
   int64_t stride;
 } HearthCudaScored;
 
-/* For edges that stand at their own places. */
+/* Computes the scores. REQUIRES: scored.edges.edges is null. */
 typedef struct HearthCudaScores {
   HearthCudaScored scored;
   float* scores; /* [num_edges, heads] */
 } HearthCudaScores;
 
-/* Values for each edge and head, for edges that stand at their own places:
- * their softmax over the edges of each row takes their place; or, for the
- * softmax and the gradient by it, the gradient by the values takes the
- * latter's. */
+/* Softmax, in place: replaces `values` by their softmax over the edges of each
+ * row, per head. Its gradient, in place: given `softmax`, replaces `values`,
+ * the gradient by the softmax, by the gradient by its inputs. REQUIRES:
+ * edges.edges is null. */
 typedef struct HearthCudaSoftmax {
   HearthCudaEdges edges;
   int64_t heads;
-  const float* softmax; /* [num_edges, heads]; of the gradient alone */
+  const float* softmax; /* [num_edges, heads]; for the gradient only */
   float* values;        /* [num_edges, heads] */
 } HearthCudaSoftmax;
 
-/* For the gradient by the scores, [num_edges, heads]: that by `own` or `other`,
- * whichever the rows of the edges are, and where it is wanted what each row's
- * edges add to that by `attention`. */
+/* Given the gradient by the scores, [num_edges, heads]: the gradient by `own`
+ * or `other`, whichever the rows of the edges are; and, unless null, the part
+ * that the edges of each row add to the gradient by `attention`. */
 typedef struct HearthCudaScoreGradient {
   HearthCudaScored scored;
   const float* by_scores;
   float* by_own;       /* [num_rows, scored.stride] */
   float* by_attention; /* [num_rows, heads * channels], or null */
-  /* Whether by_own is added to, instead of written. */
+  /* 0: by_own is written; otherwise the gradient is added to it. */
   int32_t adds;
 } HearthCudaScoreGradient;
 
-/* LeakyReLU of that slope (0: ReLU), then dropout, in place; the pattern of
- * what is dropped depends on the elements' places alone. Words of Philox4x32-10
- * are drawn with `key`, and counters that end with `nonce`, for tiles of 64
- * elements: word j of block b decides on element 16 j + b. Below `threshold`,
- * an element is dropped: none is where it is 0. The others are multiplied with
- * `scale`. */
+/* LeakyReLU of `slope` (0: ReLU), then dropout, in place. Which elements are
+ * dropped depends on their indices alone. Words of Philox4x32-10 are drawn with
+ * `key`, and counters that end with `nonce`, for tiles of 64 elements: word j
+ * of block b decides on element 16 j + b. An element whose word is below
+ * `threshold` is dropped; the others are multiplied by `scale`. */
 typedef struct HearthCudaActivation {
   float slope;
   float scale;
@@ -158,18 +158,18 @@ typedef struct HearthCudaActivation {
   uint32_t nonce[2];
 } HearthCudaActivation;
 
-/* For `count` elements: activates `output` in place; or, where `output` is what
- * that gave, `result` = the gradient through it of `gradient`. */
+/* For `count` elements. Activation: activates `output` in place. Its gradient:
+ * given the activated `output`, result = `gradient` through the activation. */
 typedef struct HearthCudaActivate {
   HearthCudaActivation activation;
   int64_t count;
   float* output;
-  const float* gradient; /* of the gradient alone, as `result` is */
+  const float* gradient; /* for the gradient only, as `result` */
   float* result;
 } HearthCudaActivate;
 
 /* The edges of one type, by destination, and how many of them a layer draws.
- * Destinations, and sources, are numbered from 0 within their type. */
+ * Destinations and sources are numbered from 0 within their types. */
 typedef struct HearthCudaRelation {
   const int64_t* indptr; /* [destinations + 1] ascending from 0 */
   const void* indices;   /* [num_edges] sources, signed */
@@ -179,20 +179,21 @@ typedef struct HearthCudaRelation {
   int64_t first_destination;
   int64_t first_source;
   int64_t num_sources;
-  uint64_t prefix;     /* of draws (HearthCudaSampleLayer) */
+  uint64_t prefix;     /* of random draws (HearthCudaSampleLayer) */
   int32_t fanout;      /* negative: all edges are kept */
-  int32_t index_bytes; /* of each: 4 or 8 */
+  int32_t index_bytes; /* bytes of an index: 4 or 8 */
 } HearthCudaRelation;
 
-/* A graph of one node type and one edge type, or of several, whose nodes share
- * one numbering. A node has a list of neighbors for each edge type that leads
- * to its type; all nodes have as many lists, of which some may be none. All
- * arrays are on the device but for those that relations name. */
+/* A graph of one or several node and edge types, whose nodes share one
+ * numbering. A node has a list of neighbors for each edge type that leads to
+ * its type; all nodes have lists_per_node lists, some of which may be absent.
+ * The arrays of relations may be in host memory; all others are on the device.
+ */
 typedef struct HearthCudaGraph {
   const HearthCudaRelation* relations; /* [num_relations] */
-  /* Nodes of type t are those from type_firsts[t] up to type_firsts[t + 1]. */
+  /* Nodes of type t are type_firsts[t] .. type_firsts[t + 1] - 1. */
   const int64_t* type_firsts; /* [num_types + 1] ascending from 0 */
-  /* The relation of each list of the nodes of a type; -1: there is none. */
+  /* The relation of each list of the nodes of a type; -1: absent. */
   const int32_t* lists; /* [num_types, lists_per_node] */
   int64_t num_nodes;
   int32_t num_relations;
@@ -201,23 +202,23 @@ typedef struct HearthCudaGraph {
 } HearthCudaGraph;
 
 /* The position of each node met in a batch: a hash table with open addressing,
- * on the device. Its types are those that a GPU has atomic functions for. */
+ * on the device. Element types are types of CUDA's atomic functions. */
 typedef struct HearthCudaNodeTable {
   unsigned long long* nodes; /* [slots] */
   uint32_t* positions;       /* [slots] */
   int64_t slots; /* a power of two, at most 2^31, and more than nodes are met */
 } HearthCudaNodeTable;
 
-/* Where a graph that leads out of itself was noticed first, on the device; all
- * ones: nowhere. What was sampled since is of no use then. */
+/* Place, on the device, of the first damage that was found in a graph; all
+ * ones: none. The sampled batch is then invalid. */
 typedef struct HearthCudaDamage {
   unsigned long long list; /* list l of the node at position i without bounds:
                             * i * lists_per_node + l */
   unsigned long long edge; /* an edge of the layer whose source is no node */
 } HearthCudaDamage;
 
-/* Makes `table` one in which nodes[i], all of them distinct, has position i,
- * and of no other node; sets `damage` to none. */
+/* Fills `table` with the distinct `nodes`, position i for nodes[i]; sets
+ * `damage` to none. */
 typedef struct HearthCudaFillTable {
   HearthCudaNodeTable table;
   const int64_t* nodes; /* [count] */
@@ -225,8 +226,8 @@ typedef struct HearthCudaFillTable {
   HearthCudaDamage* damage;
 } HearthCudaFillTable;
 
-/* For the lists of nodes at positions `first` up to `count`, one node's after
- * the other's: where each one's edges start in its relation, and how many there
+/* Looks up the lists of the nodes at positions first .. count - 1, node by
+ * node: where the edges of each list start in its relation, and how many they
  * are. */
 typedef struct HearthCudaLookUp {
   HearthCudaGraph graph;
@@ -235,36 +236,37 @@ typedef struct HearthCudaLookUp {
   int64_t count;
   int64_t* starts;     /* [count, graph.lists_per_node] */
   int64_t* degrees;    /* [count, graph.lists_per_node] */
-  int64_t* in_degrees; /* [count] the degrees of each node in all, or null */
+  int64_t* in_degrees; /* [count] sum of each node's degrees, or null */
   HearthCudaDamage* damage;
 } HearthCudaLookUp;
 
-/* Elements of scratch memory with which so many numbers are added up. */
-#define HEARTH_CUDA_SCAN_ROOM(count) ((count) / 32 + 64)
+/* Elements of scratch memory to scan `count` numbers. */
+#define HEARTH_CUDA_SCAN_SCRATCH(count) ((count) / 32 + 64)
 
-/* indptr[l] = the edges that lists before list l keep, each of them all it has,
- * but at most the fan-out of its relation where that is not negative; `lists`
- * are count * graph.lists_per_node. */
+/* indptr[l] = the number of edges that the lists before list l keep. A list
+ * keeps all its edges, but at most the fan-out of its relation unless that is
+ * negative. `lists` = count * graph.lists_per_node. */
 typedef struct HearthCudaCountEdges {
   HearthCudaGraph graph;
   const int64_t* nodes;   /* [count] */
   const int64_t* degrees; /* [lists] */
   int64_t count;
   int64_t* indptr; /* [lists + 1] */
-  /* [count + 1] the same before the first list of each node, or null */
+  /* [count + 1] indptr of the first list of each node, or null */
   int64_t* node_indptr;
-  int64_t* scratch; /* [HEARTH_CUDA_SCAN_ROOM(lists + 1)] */
+  int64_t* scratch; /* [HEARTH_CUDA_SCAN_SCRATCH(lists + 1)] */
 } HearthCudaCountEdges;
 
 /* Draws the edges of a layer and numbers their sources.
  *
- * A list with at most as many edges as the fan-out of its relation, or where
- * that is negative, keeps all. Others draw a subset (Floyd's algorithm), with
+ * A list keeps all edges if they are at most the fan-out of its relation, or
+ * that is negative. Other lists draw a subset (Floyd's algorithm), with
  * words of Philox4x32-10 under `key`: where x = mix(prefix ^ (layer << 48 |
  * node)), of counters (0, 1, ...; low and high half of x; low half of mix(x)),
- * mix being the finalizer of SplitMix64 after its increment. Edges stand in the
- * order of their lists, and in one in their order in the relation. A source
- * that was not met before gets the next position, in the order of the edges. */
+ * mix being the finalizer of SplitMix64 after its increment. Edges are in the
+ * order of their lists and, within a list, in the order of the relation.
+ * Sources that were not met before get the next positions, in the order of the
+ * edges. */
 typedef struct HearthCudaSampleLayer {
   HearthCudaGraph graph;
   const int64_t* starts;  /* [num_destinations, graph.lists_per_node] */
@@ -275,14 +277,15 @@ typedef struct HearthCudaSampleLayer {
   const int64_t* indptr; /* of HearthCudaCountEdges */
   int64_t num_edges;     /* below 2^32, together with num_destinations */
   HearthCudaNodeTable table;
-  /* Those at positions below num_destinations, with room for the new ones. */
+  /* Nodes at positions below num_destinations; new nodes are appended, for
+   * which the array must have room. */
   int64_t* nodes;
   int32_t* indices; /* [num_edges] the position of each edge's source */
-  int64_t* sources; /* [num_edges] scratch, and then the sources */
-  /* [num_edges] each edge's relation; null where there is one alone. */
+  int64_t* sources; /* [num_edges] scratch; sources on return */
+  /* [num_edges] each edge's relation; null if there is only one. */
   uint16_t* edge_relations;
-  /* [num_edges + 1 + HEARTH_CUDA_SCAN_ROOM(num_edges + 1)] scratch; the element
-   * at num_edges is then how many nodes are new. */
+  /* [num_edges + 1 + HEARTH_CUDA_SCAN_SCRATCH(num_edges + 1)] scratch; the
+   * element at num_edges is then how many nodes are new. */
   uint32_t* ranks;
   HearthCudaDamage* damage;
 } HearthCudaSampleLayer;
@@ -298,12 +301,12 @@ typedef struct HearthCudaTable {
   /* At most `size` bytes with the terminating zero. */
   int (*device_name)(int device, char* name, size_t size);
 
-  /* Device memory. Both may wait for the device. */
+  /* Device memory. Both functions may wait for the device. */
   int (*allocate)(int device, size_t bytes, void** memory);
   int (*release)(int device, void* memory);
 
   int (*stream_create)(int device, HearthCudaStream** stream);
-  /* Work that was queued still runs. */
+  /* Queued work still runs. */
   int (*stream_destroy)(HearthCudaStream* stream);
 
   int (*event_create)(int device, HearthCudaEvent** event);
@@ -312,8 +315,8 @@ typedef struct HearthCudaTable {
   int (*event_record)(HearthCudaEvent* event, HearthCudaStream* stream);
   /* Work queued on `stream` from now on waits until the event has happened. */
   int (*stream_wait_event)(HearthCudaStream* stream, HearthCudaEvent* event);
-  /* The calling thread waits until the event has happened; returns what the
-   * work before it failed with, if it did. */
+  /* The calling thread waits until the event has happened; returns the error of
+   * the work before it, if it failed. */
   int (*event_synchronize)(HearthCudaEvent* event);
 
   /* From host or device to host or device. Pageable host memory makes the copy
@@ -326,17 +329,18 @@ typedef struct HearthCudaTable {
   int (*scatter_rows)(const HearthCudaScatter* scatter,
                       HearthCudaStream* stream);
 
-  /* Host memory, aligned to a page, that `device` also reaches as it is, over
-   * its bus, and that copies do not wait for. Both may wait for the device. */
+  /* Host memory, aligned to a page, that `device` reaches in place, over its
+   * bus, and that copies do not wait for. Both functions may wait for the
+   * device. */
   int (*allocate_pinned)(int device, size_t bytes, void** memory);
   int (*release_pinned)(int device, void* memory);
 
-  /* Makes a stream of the CUDA runtime's (cudaStream_t), of `device`, known
-   * here. stream_destroy leaves it as it is. */
+  /* Wraps a stream of the CUDA runtime (cudaStream_t) on `device`.
+   * stream_destroy does not destroy the wrapped stream. */
   int (*stream_wrap)(int device, void* native, HearthCudaStream** stream);
 
-  /* What models compute along edges and between layers. Every element is made
-   * by one thread in an order that is given, so that results repeat bit for
+  /* Operations of models, along edges and between layers. Every element is
+   * computed by one thread in a fixed order, so that results repeat bit for
    * bit. All pointers must be reachable from the stream's device. */
   int (*sum_edges)(const HearthCudaSum* sum, HearthCudaStream* stream);
   int (*dot_edges)(const HearthCudaDots* dots, HearthCudaStream* stream);
@@ -351,19 +355,20 @@ typedef struct HearthCudaTable {
   int (*activation_gradient)(const HearthCudaActivate* activate,
                              HearthCudaStream* stream);
 
-  /* Bytes of the device's memory that nobody has allocated, and that it has in
-   * all. Makes the process known to the device, which takes some of them. */
+  /* Free and total bytes of the device's memory. Makes the process known to the
+   * device, which takes some memory. */
   int (*memory_info)(int device, size_t* free_bytes, size_t* total_bytes);
 
-  /* Pins memory of the host that somebody else owns, so that `device` reaches
-   * it as it is, over its bus, until it is unregistered, which comes before it
-   * is given back. No two such pieces overlap. Both may wait for the device. */
+  /* Pins host memory that somebody else owns, so that `device` reaches it in
+   * place, over its bus, until it is unregistered, which must be before it is
+   * freed. Registered ranges must not overlap. Both functions may wait for the
+   * device. */
   int (*host_register)(int device, void* memory, size_t bytes);
   int (*host_unregister)(int device, void* memory);
 
-  /* The steps of sampling a batch. All pointers must be reachable from the
-   * stream's device; nodes are numbered in the order in which they are met, so
-   * that results repeat bit for bit. */
+  /* The steps of sampling a batch. Nodes are numbered in the order in which
+   * they are met, so that results repeat bit for bit. All pointers must be
+   * reachable from the stream's device. */
   int (*fill_table)(const HearthCudaFillTable* fill, HearthCudaStream* stream);
   int (*look_up_nodes)(const HearthCudaLookUp* look_up,
                        HearthCudaStream* stream);
@@ -373,8 +378,8 @@ typedef struct HearthCudaTable {
                       HearthCudaStream* stream);
 } HearthCudaTable;
 
-/* The only symbol of the plug-in, under this name: the table of `version`, or
- * null if the plug-in has another. */
+/* The only symbol of the plug-in (HEARTH_CUDA_TABLE_SYMBOL): the table of
+ * `version`, or null if the plug-in has another version. */
 const HearthCudaTable* hearth_cuda_table(uint32_t version);
 
 #define HEARTH_CUDA_TABLE_SYMBOL "hearth_cuda_table"

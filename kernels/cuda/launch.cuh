@@ -39,14 +39,14 @@ cudaError_t LaunchRows(void (*kernel)(Argument), int64_t rows,
   return Launch(kernel, rows, kRowsPerBlock, argument, stream);
 }
 
-/// The same with a thread for each item.
+/// Queues a kernel with a thread for each item, as far as blocks go.
 template <typename Argument>
 cudaError_t LaunchItems(void (*kernel)(Argument), int64_t items,
                         const Argument& argument, cudaStream_t stream) {
   return Launch(kernel, items, kThreadsPerBlock, argument, stream);
 }
 
-/// This thread's warp among all, and how many of them there are.
+/// Number of this thread's warp, and of all warps.
 __device__ inline int64_t FirstRow() {
   return int64_t{blockIdx.x} * kRowsPerBlock + threadIdx.x / kWarp;
 }
@@ -54,10 +54,10 @@ __device__ inline int64_t RowStride() {
   return int64_t{gridDim.x} * kRowsPerBlock;
 }
 
-/// This thread's place in its warp.
+/// Number of this thread in its warp.
 __device__ inline int Lane() { return static_cast<int>(threadIdx.x % kWarp); }
 
-/// This thread among all, and how many of them there are.
+/// Number of this thread, and of all threads.
 __device__ inline int64_t FirstItem() {
   return int64_t{blockIdx.x} * kThreadsPerBlock + threadIdx.x;
 }

@@ -4,18 +4,13 @@
 #include <cstdio>
 #include <new>
 
-#include "kernels/cuda/activation.cuh"
-#include "kernels/cuda/edges.cuh"
-#include "kernels/cuda/gather.cuh"
 #include "kernels/cuda/hearth_cuda.h"
-#include "kernels/cuda/sample.cuh"
-#include "kernels/cuda/scatter.cuh"
-#include "kernels/cuda/scores.cuh"
+#include "kernels/cuda/kernels.cuh"
 
 struct HearthCudaStream {
   int device;
   cudaStream_t stream;
-  // Whether it was made here.
+  // Whether the stream was made here, and not wrapped.
   bool owned;
 };
 
@@ -40,7 +35,7 @@ class CurrentDevice {
   CurrentDevice(const CurrentDevice&) = delete;
   CurrentDevice& operator=(const CurrentDevice&) = delete;
 
-  // The error of making it current.
+  // Error of making the device current.
   cudaError_t error() const { return error_; }
 
  private:
@@ -79,7 +74,7 @@ int Release(int device, void* memory) {
 int StreamCreate(int device, HearthCudaStream** stream) {
   auto* created = new (std::nothrow) HearthCudaStream{device, nullptr, true};
   if (created == nullptr) return cudaErrorMemoryAllocation;
-  // Not joined to the default stream, which would hide a wait.
+  // Not synchronized with the default stream, which would hide a wait.
   const int error = On(device, [&] {
     return cudaStreamCreateWithFlags(&created->stream, cudaStreamNonBlocking);
   });
@@ -171,7 +166,7 @@ int MemoryInfo(int device, size_t* free_bytes, size_t* total_bytes) {
   return On(device, [&] { return cudaMemGetInfo(free_bytes, total_bytes); });
 }
 
-// Not where a GPU sees the memory at another address.
+// Fails where a GPU sees the memory at another address.
 int HostRegister(int device, void* memory, size_t bytes) {
   return On(device, [&] {
     cudaError_t error = cudaHostRegister(memory, bytes, cudaHostRegisterMapped);

@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 #include "kernels/cuda/hearth_cuda.h"
 
-/// Fixture of the plug-in's tests.
+/// Fixtures of the plug-in's tests.
 
 namespace hearth::kernels {
 
@@ -44,7 +44,8 @@ class PluginTest : public ::testing::Test {
   const HearthCudaTable* table_ = nullptr;
 };
 
-/// Needs a GPU. Errors of single calls are failures at once.
+/// Tests that need a GPU, skipped without one. Errors of single calls fail the
+/// test at once.
 class PluginOnGpuTest : public PluginTest {
  protected:
   void SetUp() override {
@@ -90,7 +91,8 @@ class PluginOnGpuTest : public PluginTest {
     Check(table_->event_synchronize(event_));
   }
 
-  // A copy on the device. Waits for it, so that `values` may be a temporary.
+  // Copies `values` to the device. Waits for the copy, so that `values` may be
+  // a temporary.
   template <typename T>
   T* ToDevice(const std::vector<T>& values) {
     std::byte* memory = Allocate(values.size() * sizeof(T));

@@ -68,7 +68,7 @@ class PluginSampleTest : public PluginOnGpuTest {
             .lists_per_node = 2};
   }
 
-  // The same with its tables on the device.
+  // The graph with its tables on the device.
   HearthCudaGraph OnDevice(HearthCudaGraph graph) {
     graph.relations = ToDevice(relations_);
     graph.type_firsts = ToDevice(type_firsts_);
@@ -85,7 +85,7 @@ class PluginSampleTest : public PluginOnGpuTest {
           in_degrees(static_cast<size_t>(count)),
           indptr(starts.size() + 1),
           node_indptr(in_degrees.size() + 1),
-          scratch(static_cast<size_t>(HEARTH_CUDA_SCAN_ROOM(2 * count + 1))),
+          scratch(static_cast<size_t>(HEARTH_CUDA_SCAN_SCRATCH(2 * count + 1))),
           table_nodes(kSlots),
           positions(kSlots) {
       for (int64_t i = 0; i < count; ++i) nodes[i] = i * 7 % kNodes;
@@ -95,8 +95,8 @@ class PluginSampleTest : public PluginOnGpuTest {
       indices.resize(static_cast<size_t>(num_edges));
       sources.resize(indices.size());
       edge_relations.resize(indices.size());
-      ranks.resize(static_cast<size_t>(num_edges + 1 +
-                                       HEARTH_CUDA_SCAN_ROOM(num_edges + 1)));
+      ranks.resize(static_cast<size_t>(
+          num_edges + 1 + HEARTH_CUDA_SCAN_SCRATCH(num_edges + 1)));
     }
 
     std::vector<int64_t> nodes;
@@ -147,7 +147,7 @@ class PluginSampleTest : public PluginOnGpuTest {
     return sample;
   }
 
-  // A layer, and what the device gives besides.
+  // A layer, and the device's other results.
   struct OnDeviceToo {
     HearthCudaSampleLayer layer;
     int64_t* in_degrees;

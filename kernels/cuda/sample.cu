@@ -1,25 +1,25 @@
 // A layer is sampled in these steps, a kernel each:
 //
-//  1. Where the edges of each list of a destination lie in its relation is
-//     written down: all of them, by a warp; or the subset that a thread draws.
-//  2. A thread for each edge reads its source, from the host's memory where the
-//     relation is there, puts it into the table unless it is there, and lowers
-//     the position that stands there to one that tells when the edge met it.
-//     Nodes that were met before have lower ones.
-//  3. An edge met its source first if the position is its own. The number of
-//     such edges before each one is added up.
-//  4. These give their sources the next positions, in their order.
+//  1. Positions of the edges of each list of a destination in its relation are
+//     written: all of them, by a warp; or a subset, drawn by a thread.
+//  2. A thread for each edge reads its source (from host memory where the
+//     relation is there), puts it into the table if it is absent, and lowers
+//     its position there to a position that stands for the edge. Nodes that
+//     were met before have lower positions.
+//  3. An edge met its source first if the position in the table is that edge's.
+//     The number of such edges before each edge is added up.
+//  4. The edges that met their sources first give them the next positions, in
+//     the order of the edges.
 //  5. Every edge looks up its source's position.
 //
-// A thread finds in the table whatever others have put there in the meantime;
-// nothing that is kept depends on that: the least position is the least,
-// whoever comes first.
+// What a thread finds in the table depends on the other threads' progress; what
+// is kept does not: the least position is the least, whoever comes first.
 
 #include <cstdint>
 
+#include "kernels/cuda/kernels.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/random.cuh"
-#include "kernels/cuda/sample.cuh"
 #include "kernels/cuda/scan.cuh"
 
 namespace hearth::kernels {
@@ -29,7 +29,7 @@ namespace {
 constexpr unsigned long long kNone = ~0ull;
 constexpr uint32_t kNoPosition = ~0u;
 
-// The slot of `node`, which is taken for it if it has none.
+// The slot of `node`; takes a slot for it if it has none.
 __device__ inline int64_t SlotOf(const HearthCudaNodeTable& table,
                                  int64_t node) {
   const auto wanted = static_cast<unsigned long long>(node);
@@ -60,21 +60,23 @@ __global__ void FillKernel(HearthCudaFillTable fill) {
   }
 }
 
-// The type of a node. REQUIRES: it is one.
+// The type of a node. REQUIRES: 0 <= node < graph.num_nodes.
 __device__ inline int32_t TypeOf(const HearthCudaGraph& graph, int64_t node) {
   int32_t type = 0;
   while (node >= graph.type_firsts[type + 1]) ++type;
   return type;
 }
 
-// The relation of list `list` of all that `nodes` have. REQUIRES: it has edges.
+// The relation of list `list` among all lists of `nodes`. REQUIRES: the list
+// has edges.
 __device__ inline int32_t RelationOf(const HearthCudaGraph& graph,
                                      const int64_t* nodes, int64_t list) {
   const int32_t type = TypeOf(graph, nodes[list / graph.lists_per_node]);
   return graph.lists[type * graph.lists_per_node + list % graph.lists_per_node];
 }
 
-// A list without bounds is left empty, so that nothing is read by it.
+// A list whose bounds are invalid is left empty, so that nothing is read
+// through it.
 __global__ void LookUpKernel(HearthCudaLookUp look_up) {
   const HearthCudaGraph& graph = look_up.graph;
   for (int64_t i = look_up.first + FirstItem(); i < look_up.count;
@@ -134,7 +136,7 @@ __global__ void NodeIndptrKernel(HearthCudaCountEdges count) {
   }
 }
 
-// Step 1, of lists that are kept whole.
+// Step 1 for lists that are kept whole.
 __global__ void WholeListsKernel(HearthCudaSampleLayer layer) {
   const int64_t lists = layer.num_destinations * layer.graph.lists_per_node;
   for (int64_t list = FirstRow(); list < lists; list += RowStride()) {
@@ -152,8 +154,8 @@ __global__ void WholeListsKernel(HearthCudaSampleLayer layer) {
   }
 }
 
-// Step 1, of the others: `fanout` edges of `degree`, ascending (Floyd's
-// algorithm: Bentley and Floyd, "A Sample of Brilliance", CACM 1987).
+// Step 1 for lists that are drawn from: `fanout` edges of `degree`, ascending
+// (Floyd's algorithm: Bentley and Floyd, "A Sample of Brilliance", CACM 1987).
 __global__ void SubsetsKernel(HearthCudaSampleLayer layer) {
   const int64_t lists = layer.num_destinations * layer.graph.lists_per_node;
   for (int64_t list = FirstItem(); list < lists; list += ItemStride()) {
@@ -221,7 +223,7 @@ __global__ void MeetKernel(HearthCudaSampleLayer layer) {
   }
 }
 
-// Step 3, before it is added up.
+// Step 3, up to adding up.
 __global__ void MarkKernel(HearthCudaSampleLayer layer) {
   for (int64_t edge = FirstItem(); edge <= layer.num_edges;
        edge += ItemStride()) {

@@ -1,5 +1,5 @@
-// Runs what samples batches on a GPU on the CPU, step by step; that whole
-// batches are the processor's is tested where its sampler is.
+// Runs the GPU kernels of sampling on the CPU, step by step. That whole batches
+// are those of the CPU's sampler is tested in engine/sample.
 
 #include <algorithm>
 #include <cstdint>
@@ -51,7 +51,7 @@ TEST(ScanTest, AddsUpWhatComesBefore) {
     std::exclusive_scan(values.begin(), values.end(), expected.begin(),
                         int64_t{0});
     constexpr int64_t kUntouched = -5;
-    const int64_t room = HEARTH_CUDA_SCAN_ROOM(count);
+    const int64_t room = HEARTH_CUDA_SCAN_SCRATCH(count);
     std::vector<int64_t> scratch(static_cast<size_t>(room) + 1, kUntouched);
     EXPECT_EQ(LaunchScan(values.data(), count, scratch.data(), nullptr),
               cudaSuccess);
@@ -117,7 +117,7 @@ class SampleKernelsTest : public ::testing::Test {
                            nullptr),
               cudaSuccess);
     block_indptr_.resize(starts_.size() + 1);
-    scratch_.resize(static_cast<size_t>(HEARTH_CUDA_SCAN_ROOM(count + 1)));
+    scratch_.resize(static_cast<size_t>(HEARTH_CUDA_SCAN_SCRATCH(count + 1)));
     ASSERT_EQ(LaunchCountEdges({graph, nodes_.data(), degrees_.data(), count,
                                 block_indptr_.data(), nullptr, scratch_.data()},
                                nullptr),
@@ -126,7 +126,7 @@ class SampleKernelsTest : public ::testing::Test {
     indices_.resize(static_cast<size_t>(num_edges));
     sources_.resize(indices_.size());
     ranks_.resize(static_cast<size_t>(num_edges + 1 +
-                                      HEARTH_CUDA_SCAN_ROOM(num_edges + 1)));
+                                      HEARTH_CUDA_SCAN_SCRATCH(num_edges + 1)));
     ASSERT_EQ(LaunchSampleLayer({.graph = graph,
                                  .starts = starts_.data(),
                                  .degrees = degrees_.data(),

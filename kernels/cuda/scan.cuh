@@ -8,10 +8,11 @@
 
 #include "kernels/cuda/launch.cuh"
 
-/// Numbers replaced by the sum of those before them, chunk by chunk:
+/// Exclusive prefix sums: replaces each number by the sum of the numbers before
+/// it, in chunks:
 ///
 ///  1. a thread adds up each chunk;
-///  2. the chunks' sums are replaced likewise;
+///  2. the chunks' sums are replaced by their prefix sums;
 ///  3. a thread replaces the numbers of each chunk, from its sum on.
 
 namespace hearth::kernels {
@@ -23,7 +24,7 @@ template <typename T>
 struct ScanPart {
   T* values;
   int64_t count;
-  // One for each chunk; null: there is one chunk, which begins at 0.
+  // The sum before each chunk; null: there is one chunk, which begins at 0.
   T* sums;
 };
 
@@ -59,8 +60,8 @@ __global__ void ReplaceKernel(ScanPart<T> part) {
   }
 }
 
-/// Queues that for `count` numbers. REQUIRES: count > 0, and
-/// HEARTH_CUDA_SCAN_ROOM(count) elements at `scratch`.
+/// Queues the scan of `count` numbers. REQUIRES: count > 0, and
+/// HEARTH_CUDA_SCAN_SCRATCH(count) elements at `scratch`.
 template <typename T>
 cudaError_t LaunchScan(T* values, int64_t count, T* scratch,
                        cudaStream_t stream) {

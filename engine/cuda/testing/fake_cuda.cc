@@ -13,17 +13,17 @@
 #include "engine/cuda/testing/fake_kernels.h"
 #include "gtest/gtest.h"
 
-// A stream's work has numbers; an event is a stream and the number of the work
-// before it. Waiting for an event does the stream's work up to there, on the
-// thread that waits.
+// Pieces of work of a stream are numbered; an event is a stream and the number
+// of the last piece before it. Waiting for an event does the stream's work up
+// to there, on the waiting thread.
 
 struct HearthCudaStream {
-  // The stream that this one stands for: itself, but for wrapped ones.
+  // The stream that does the work: this stream, or the one that it wraps.
   HearthCudaStream* wrapped = this;
   std::deque<std::function<int()>> work;
   int64_t queued = 0;
   int64_t done = 0;
-  // The error of the first work that failed: all later work fails likewise.
+  // Error of the first work that failed: all later work fails with it.
   int error = 0;
 };
 
@@ -57,14 +57,14 @@ State& TheState() {
   return state;
 }
 
-// Counts down to the one that fails.
+// Counts a call or piece of work down; true if it is the one to fail.
 bool Fails(int64_t& countdown, bool& failed) {
   if (countdown == 0 || --countdown > 0) return false;
   failed = true;
   return true;
 }
 
-// The error code that this call of a function returns.
+// Counts a call of a function; returns its error code.
 int CallError(State& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
   return Fails(state.fail_call, state.failed) ? state.fail_with : 0;
 }
@@ -204,7 +204,8 @@ int EventDestroy(HearthCudaEvent* event) {
   return 0;
 }
 
-// A device on which these two fail does nothing more.
+// Counts a call; if it fails, drops the stream's work: a device on which
+// recording or waiting failed does nothing more.
 int DropOnFailure(State& state, HearthCudaStream* stream)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
   const int error = CallError(state);

@@ -10,17 +10,16 @@
 namespace hearth::cuda {
 
 /// A plug-in without a GPU, for tests: device memory lies in host memory, at
-/// addresses that crash the host if it looks there, and processors do the
-/// device's work. It is as strict as a GPU and stricter: nothing is done before
-/// it must be (what was queued, when somebody waits for it), so that a missing
-/// wait shows as wrong bytes; fresh memory is full of rubbish; kernels may
-/// touch nothing but device memory, pinned memory that is allocated and memory
-/// that is registered. The kernels of models and of sampling are a GPU's own,
-/// emulated. A native stream, to wrap, is one of the fake's.
+/// addresses that crash the host if it looks there, and the CPU does the
+/// device's work. Stricter than a GPU: queued work is done only when somebody
+/// waits for it, so that a missing wait shows as wrong bytes; fresh memory is
+/// full of rubbish; kernels may touch only device memory, allocated pinned
+/// memory and registered memory. The kernels of models and of sampling are a
+/// GPU's own, emulated. A native stream, for Stream::Wrap, is a
+/// HearthCudaStream of the fake.
 ///
-/// There is one at a time. When it ends, it is a test failure if memory, a
-/// stream or an event was not given back, or memory is still registered.
-/// Thread-safe.
+/// One may exist at a time. Its destructor fails the test if memory, a stream
+/// or an event was not given back, or memory is still registered. Thread-safe.
 class FakeCuda {
  public:
   /// When queued work is done.
@@ -34,30 +33,31 @@ class FakeCuda {
   Device device() const { return {.table = &table(), .number = 0}; }
   static const HearthCudaTable& table();
 
-  /// The nth call from now on, from 1, of a function that is not one that gives
-  /// something back, returns `error`. 0 = none does.
+  /// Makes the nth call from now on (counted from 1) of any function but those
+  /// that give something back return `error`. 0 = no call.
   void FailCall(int64_t nth, int error = kFailure);
-  /// The same for the nth piece of work: who waits for it hears of it.
+  /// Makes the nth piece of queued work from now on fail: waiting for it
+  /// returns the error.
   void FailWork(int64_t nth);
-  /// Whether that came to pass.
+  /// Whether the call or work to fail has come.
   bool failed() const;
 
-  /// Scatters that were done.
+  /// Number of scatters done.
   int64_t scatters() const;
   /// Bytes of each kind that are allocated now.
   int64_t device_bytes() const;
   int64_t pinned_bytes() const;
   /// Bytes of the host's memory that are registered now.
   int64_t registered_bytes() const;
-  /// The most device memory that was allocated at a time, in bytes, since the
+  /// The most device memory, in bytes, that was allocated at a time since the
   /// last call.
   int64_t TakePeakDeviceBytes();
 
-  /// Its memory, in bytes, as it tells of it.
+  /// Total memory that the fake reports, in bytes.
   static constexpr size_t kTotalBytes = size_t{512} << 20;
-  /// "unspecified launch failure".
+  /// CUDA's "unspecified launch failure".
   static constexpr int kFailure = 719;
-  /// The error of a kernel that touched memory it may not touch.
+  /// CUDA's error of a kernel that touched memory it may not touch.
   static constexpr int kIllegalAddress = 700;
 };
 

@@ -7,16 +7,15 @@
 #include <cstring>
 #include <iterator>
 
+#include "kernels/copy_rows.h"
 #include "kernels/cuda/emulation/emulated_kernels.h"
-#include "kernels/feature_rows.h"
-#include "kernels/gather.h"
-#include "kernels/scatter.h"
 
 namespace hearth::cuda {
 
 namespace {
 
-// Set in addresses of device memory: no processor accepts those.
+// Bit that is set in addresses of device memory: no CPU accepts such an
+// address.
 constexpr uintptr_t kOnDevice = uintptr_t{1} << 62;
 constexpr size_t kPage = 4096;
 constexpr int kRubbish = 0xA5;
@@ -29,7 +28,7 @@ int64_t Sum(const Blocks& blocks) {
   return sum;
 }
 
-// Whether these bytes are within a block.
+// Whether `bytes` from `address` on are within one block.
 bool Holds(const Blocks& blocks, uintptr_t address, size_t bytes) {
   const auto after = blocks.upper_bound(address);
   if (after == blocks.begin()) return false;
@@ -82,7 +81,7 @@ int64_t FakeMemory::bytes(Kind kind) const {
 
 int64_t FakeMemory::registered_bytes() const { return Sum(registered_); }
 
-// 0 if they are out of reach.
+// Returns 0 if the bytes are out of reach.
 uintptr_t FakeMemory::HostAddress(uintptr_t address, size_t bytes,
                                   bool any_of_host) const {
   const bool on_device = (address & kOnDevice) != 0;
@@ -111,7 +110,8 @@ size_t RowBytes(HearthCudaElement element, int64_t dim) {
   return static_cast<size_t>(dim) * (element == HEARTH_CUDA_FLOAT32 ? 4 : 2);
 }
 
-// Rows of a matrix of which these are touched. REQUIRES: count > 0.
+// Number of rows that a matrix needs for these row numbers. REQUIRES: count >
+// 0.
 template <typename Row>
 size_t Extent(const Row* rows, int64_t count) {
   return static_cast<size_t>(*std::max_element(rows, rows + count)) + 1;
@@ -139,16 +139,15 @@ bool RunPart(const FakeMemory& memory, const HearthCudaScatter& scatter,
   return true;
 }
 
-// Turns the pointers of a kernel's argument, in place, into addresses of the
-// host.
+// Turns the pointers of a kernel's argument, in place, into host addresses.
 class Translation {
  public:
   explicit Translation(const FakeMemory& memory) : memory_(memory) {}
 
-  // Whether the kernel may touch all that it was to.
+  // Whether the kernel may touch all memory that it was given.
   bool ok() const { return ok_; }
 
-  // `count` elements. Those of none may be anywhere.
+  // Translates a pointer to `count` elements; any pointer is right for 0.
   template <typename T>
   void Translate(T*& pointer, int64_t count) {
     if (count == 0 || !ok_) return;
@@ -157,7 +156,7 @@ class Translation {
     ok_ = pointer != nullptr;
   }
 
-  // The same, but a null stays one.
+  // Translates a pointer that may be null, which stays null.
   template <typename T>
   void TranslateOptional(T*& pointer, int64_t count) {
     if (pointer != nullptr) Translate(pointer, count);
@@ -168,11 +167,11 @@ class Translation {
   bool ok_ = true;
 };
 
-// How far the lists of a kernel reach into its other arrays.
+// How far the edge lists of a kernel reach into its other arrays.
 struct EdgeExtents {
-  // Rows at the edges' other ends.
+  // Rows that the edges' other ends need.
   int64_t others = 0;
-  // Entries of arrays with one for each edge.
+  // Entries that arrays with an entry for each edge need.
   int64_t places = 0;
 };
 
@@ -192,7 +191,7 @@ EdgeExtents TranslateEdges(Translation& translation, HearthCudaEdges& edges) {
 EdgeExtents TranslateScored(Translation& translation,
                             HearthCudaScored& scored) {
   const EdgeExtents extents = TranslateEdges(translation, scored.edges);
-  // The last row takes no more than its columns.
+  // Of the last row only `width` columns are there, not `stride`.
   const int64_t width = scored.heads * scored.channels;
   const auto elements = [&](int64_t rows) {
     return rows == 0 ? 0 : (rows - 1) * scored.stride + width;
@@ -208,8 +207,8 @@ void TranslateTable(Translation& translation, HearthCudaNodeTable& table) {
   translation.Translate(table.positions, table.slots);
 }
 
-// The arrays that relations name lie in the host's memory, where kernels reach
-// them as they are.
+// The arrays of relations lie in host memory, where kernels reach them
+// untranslated.
 void TranslateGraph(Translation& translation, HearthCudaGraph& graph) {
   translation.Translate(graph.relations, graph.num_relations);
   translation.Translate(graph.type_firsts, graph.num_types + 1);
@@ -226,7 +225,7 @@ void TranslateGraph(Translation& translation, HearthCudaGraph& graph) {
   }
 }
 
-// Runs `kernel` on an argument whose pointers were translated.
+// Runs `kernel` on a translated argument.
 template <typename Kernel, typename Argument>
 bool Run(const Translation& translation, const Kernel& kernel,
          const Argument& argument) {
@@ -335,7 +334,7 @@ bool RunCountEdges(const FakeMemory& memory, HearthCudaCountEdges count) {
   translation.Translate(count.degrees, lists);
   translation.Translate(count.indptr, lists + 1);
   translation.TranslateOptional(count.node_indptr, count.count + 1);
-  translation.Translate(count.scratch, HEARTH_CUDA_SCAN_ROOM(lists + 1));
+  translation.Translate(count.scratch, HEARTH_CUDA_SCAN_SCRATCH(lists + 1));
   return Run(translation, kernels::EmulateCountEdges, count);
 }
 
@@ -354,7 +353,8 @@ bool RunSampleLayer(const FakeMemory& memory, HearthCudaSampleLayer layer) {
   translation.Translate(layer.sources, layer.num_edges);
   translation.TranslateOptional(layer.edge_relations, layer.num_edges);
   const int64_t counted = layer.num_edges + 1;
-  translation.Translate(layer.ranks, counted + HEARTH_CUDA_SCAN_ROOM(counted));
+  translation.Translate(layer.ranks,
+                        counted + HEARTH_CUDA_SCAN_SCRATCH(counted));
   translation.Translate(layer.damage, 1);
   return Run(translation, kernels::EmulateSampleLayer, layer);
 }

@@ -9,37 +9,36 @@
 
 namespace hearth::cuda {
 
-/// The memory of FakeCuda: which addresses are a device's, which are pinned,
-/// and what is there. Thread-compatible.
+/// Memory of FakeCuda: device memory, pinned memory and registered memory.
+/// Thread-compatible.
 class FakeMemory {
  public:
   enum class Kind { kDevice, kPinned };
 
-  /// Full of rubbish, aligned to a page; null without memory. An address of the
-  /// device's is none of the host's: whoever looks there crashes.
+  /// Allocates memory full of rubbish, aligned to a page; null without memory.
+  /// The host crashes if it accesses an address of device memory.
   void* Allocate(Kind kind, size_t bytes);
 
-  /// Whether there was such memory.
+  /// Frees memory; false if there was no such allocation.
   bool Release(Kind kind, void* memory);
 
-  /// Makes memory of the host one that kernels may touch; whether it was none
-  /// before. The other way round likewise.
+  /// Registers host memory, so that kernels may touch it; false if a part of it
+  /// is registered. Unregister: false if it is not registered.
   bool Register(void* memory, size_t bytes);
   bool Unregister(void* memory);
 
-  /// Bytes of one kind that are allocated now, and that are registered.
+  /// Bytes of `kind` that are allocated now, and bytes that are registered now.
   int64_t bytes(Kind kind) const;
   int64_t registered_bytes() const;
 
-  /// Where `bytes` at `pointer` are in the host: null if a kernel may not touch
-  /// them.
+  /// Host address of `bytes` at `pointer`; null if a kernel may not touch them.
   template <typename T>
   T* ReachFromKernel(T* pointer, size_t bytes) const {
     return reinterpret_cast<T*>(
         HostAddress(reinterpret_cast<uintptr_t>(pointer), bytes, false));
   }
 
-  /// The same for a copy, which may touch all memory of the host.
+  /// Host address for a copy, which may also touch all host memory.
   template <typename T>
   T* ReachFromCopy(T* pointer, size_t bytes) const {
     return reinterpret_cast<T*>(
@@ -47,7 +46,7 @@ class FakeMemory {
   }
 
  private:
-  // Address in the host -> bytes.
+  // Bytes by host address.
   using Blocks = std::map<uintptr_t, size_t>;
 
   uintptr_t HostAddress(uintptr_t address, size_t bytes,
@@ -61,12 +60,13 @@ class FakeMemory {
   Blocks registered_;
 };
 
-/// The kernels of FakeCuda: those of the CPU, which touch nothing but what a
-/// GPU may. False, with some of the work undone, where they were to.
+/// Gather and scatter, by the CPU's kernels. False, with some of the work
+/// undone, where a pointer is not in memory that a GPU may touch; so do all
+/// functions below.
 bool RunGather(const FakeMemory& memory, const HearthCudaGather& gather);
 bool RunScatter(const FakeMemory& memory, const HearthCudaScatter& scatter);
 
-/// Those that models use: a GPU's own, emulated.
+/// A GPU's own kernels for models, emulated.
 bool RunSum(const FakeMemory& memory, HearthCudaSum sum);
 bool RunDots(const FakeMemory& memory, HearthCudaDots dots);
 bool RunScores(const FakeMemory& memory, HearthCudaScores scores);
@@ -78,7 +78,7 @@ bool RunActivate(const FakeMemory& memory, HearthCudaActivate activate);
 bool RunActivationGradient(const FakeMemory& memory,
                            HearthCudaActivate activate);
 
-/// Those that sample batches, likewise.
+/// A GPU's own kernels for sampling, emulated.
 bool RunFillTable(const FakeMemory& memory, HearthCudaFillTable fill);
 bool RunLookUp(const FakeMemory& memory, HearthCudaLookUp look_up);
 bool RunCountEdges(const FakeMemory& memory, HearthCudaCountEdges count);

@@ -461,7 +461,7 @@ template <typename Id, typename End>
 absl::Status SortAs(Sorting& sorting) {
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ThreadTeam> team,
                           ThreadTeam::Create(kSorters));
-  return team->RunMembers([&](int) { return Sorter<Id, End>(sorting).Run(); });
+  return team->RunWorkers([&](int) { return Sorter<Id, End>(sorting).Run(); });
 }
 
 }  // namespace

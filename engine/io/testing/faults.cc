@@ -81,7 +81,7 @@ absl::Status ToStatus(const absl::StatusOr<T>& result) {
   return result.status();
 }
 
-/// Does `operation` as `fault`, if any, lets it.
+/// Does `operation` as far as `fault`, if any, lets it.
 template <typename Operate>
 auto Perform(const std::optional<Fault>& fault, const std::string& path,
              Operate operate) -> decltype(operate()) {
@@ -90,7 +90,7 @@ auto Perform(const std::optional<Fault>& fault, const std::string& path,
     return operate();
   }
   if (fault->effect == Effect::kLoseReply) {
-    // The real answer does not matter: it is lost.
+    // The real result is lost.
     ToStatus(operate()).IgnoreError();
   }
   return absl::Status(fault->status.code(),
@@ -210,7 +210,7 @@ class FaultyFileSystem::FaultyWritableFile final : public WritableFile {
   template <typename WritePart>
   static absl::Status Forget(absl::Span<const std::byte> data,
                              WritePart write) {
-    // Aligned as the bytes were: the file may want that.
+    // As aligned as the bytes were: the file may require it.
     std::vector<std::byte> memory(data.size() + kPageBytes);
     const auto from = reinterpret_cast<uintptr_t>(data.data()) % kPageBytes;
     const auto at = reinterpret_cast<uintptr_t>(memory.data()) % kPageBytes;

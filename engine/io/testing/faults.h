@@ -16,17 +16,17 @@
 
 namespace hearth::io {
 
-/// The fate of an attempt to read.
+/// A fault that hits attempts to read.
 struct DeviceFault {
   enum class Effect {
     kFail,     // The attempt gives `error`.
-    kShorten,  // It reads at most `bytes`: 0 is the end of the file.
-    kHold,     // It waits for Release, then reads as ever.
+    kShorten,  // The attempt reads at most `bytes`: 0 is the end of the file.
+    kHold,     // The attempt waits for Release, then reads as usual.
   };
 
-  /// The attempt that is hit, counted from 1.
+  /// Number of the attempt that is hit, counted from 1.
   int64_t nth = 1;
-  /// All from the nth on, not it alone.
+  /// Whether all from the nth on are hit, instead of the nth alone.
   bool for_good = false;
   Effect effect = Effect::kFail;
   int error = EIO;
@@ -42,7 +42,7 @@ class FaultyDevice final : public BlockDevice {
   /// `base` outlives this.
   explicit FaultyDevice(BlockDevice& base) : base_(base) {}
 
-  /// Replaces the fault there is, and counts from here on.
+  /// Replaces the fault, and counts from here on.
   void Inject(const DeviceFault& fault) ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Lets all held attempts go on, and holds no more.
@@ -51,7 +51,7 @@ class FaultyDevice final : public BlockDevice {
   /// Waits until `count` attempts are held.
   void WaitUntilHeld(int64_t count) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Attempts, and how many of them were hit, since Inject.
+  /// Attempts, and attempts that were hit, since Inject.
   int64_t attempts() const ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t hits() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -63,7 +63,7 @@ class FaultyDevice final : public BlockDevice {
   ssize_t ReadOnce(uint64_t offset, absl::Span<std::byte> out) override;
 
  private:
-  /// Counts an attempt; the fault, if it hits this one.
+  /// Counts an attempt; returns the fault if it hits this attempt.
   std::optional<DeviceFault> Arrive() ABSL_LOCKS_EXCLUDED(mutex_);
   void Hold() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -77,7 +77,7 @@ class FaultyDevice final : public BlockDevice {
   bool released_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-/// The calls of the seam.
+/// Calls of the file system and of its files.
 enum class Operation {
   kOpenForRead,
   kRead,
@@ -109,16 +109,17 @@ enum class Effect {
 };
 
 struct Fault {
-  /// The operation that is hit, counted from 1, of those that match.
+  /// Number of the operation that is hit, counted from 1 over the operations
+  /// that match.
   int64_t nth = 1;
-  /// All from the nth on, not it alone.
+  /// Whether all from the nth on are hit, instead of the nth alone.
   bool for_good = false;
   Effect effect = Effect::kFail;
   /// The status that the caller gets. Unused by kCorruptRead.
   absl::Status status = absl::UnavailableError("injected fault");
-  /// Operations that count; all where absent.
+  /// Kind of operation that counts; all kinds if absent.
   std::optional<Operation> only = std::nullopt;
-  /// Only operations on paths that end so count.
+  /// End of the paths whose operations count.
   std::string path_end = "";
 };
 
@@ -127,7 +128,7 @@ struct Fault {
 /// until no fault is hit. Thread-safe.
 class FaultyFileSystem final : public FileSystem {
  public:
-  /// One call that arrived, whether it was let through or not.
+  /// A call that arrived, hit or not.
   struct Call {
     Operation operation;
     std::string path;
@@ -137,14 +138,15 @@ class FaultyFileSystem final : public FileSystem {
   explicit FaultyFileSystem(FileSystem& base);
   ~FaultyFileSystem() override;
 
-  /// Replaces the fault there is, and counts from here on.
+  /// Replaces the fault, and counts from here on.
   void Inject(Fault fault);
 
-  /// No more faults.
+  /// Removes the fault.
   void Clear();
 
-  /// Writes beyond `bytes` in all, from here on, fail with
-  /// RESOURCE_EXHAUSTED after what still fits; FreeBytes tells the rest.
+  /// Limits the bytes of all writes from here on to `bytes`: a write beyond
+  /// fails with RESOURCE_EXHAUSTED after writing what fits. FreeBytes returns
+  /// the rest.
   void LimitSpace(uint64_t bytes);
 
   /// Number of operations that the fault has hit since Inject.
@@ -187,11 +189,11 @@ class FaultyFileSystem final : public FileSystem {
   class FaultyReadableFile;
   class FaultyWritableFile;
 
-  /// Counts a call; the fault, if it hits this one.
+  /// Counts a call; returns the fault if it hits this call.
   std::optional<Fault> Arrive(Operation operation, const std::string& path)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// How many of `wanted` bytes still fit; they count as used.
+  /// Takes up to `wanted` bytes of the space left; returns how many.
   uint64_t TakeSpace(uint64_t wanted) ABSL_LOCKS_EXCLUDED(mutex_);
 
   FileSystem& base_;
@@ -199,7 +201,8 @@ class FaultyFileSystem final : public FileSystem {
   std::optional<Fault> fault_ ABSL_GUARDED_BY(mutex_);
   int64_t matching_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t hits_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Faults so far, and signalled when there is another, or a hit.
+  // Number of faults so far. `changed_` is signalled at another fault and at a
+  // hit.
   int64_t faults_ ABSL_GUARDED_BY(mutex_) = 0;
   mutable absl::CondVar changed_;
   std::optional<uint64_t> space_left_ ABSL_GUARDED_BY(mutex_);

@@ -14,7 +14,7 @@ class ScratchDirectory {
   ScratchDirectory& operator=(const ScratchDirectory&) = delete;
 
   const std::string& path() const { return path_; }
-  /// The path of `name` within.
+  /// Path of `name` in the folder.
   std::string Path(const std::string& name) const { return path_ + "/" + name; }
 
  private:

@@ -89,7 +89,7 @@ TEST(GradientSumTest, PartsAreIndependent) {
     Arrays arrays = MakeArrays(kMembers, size);
     const std::vector<float> expected = InOrder(arrays);
     const std::vector<absl::Span<float>> spans = Spans(arrays);
-    const absl::Status status = (*team)->RunMembers([&](int member) {
+    const absl::Status status = (*team)->RunWorkers([&](int member) {
       SumPart(spans, member, kMembers);
       return absl::OkStatus();
     });

@@ -354,7 +354,7 @@ class ParallelStep final : public train::TrainStep {
   // A state that does not fit one replica fits none, and changes none.
   absl::Status Load(const store::TensorMap& state) override {
     HEARTH_RETURN_IF_ERROR(MakeTrainers());
-    return team_->RunMembers([&](int rank) {
+    return team_->RunWorkers([&](int rank) {
       return RunTorch(options_.train_threads,
                       [&] { return trainers_[rank]->replica.Load(state); });
     });
@@ -409,7 +409,7 @@ class ParallelStep final : public train::TrainStep {
   }
 
   absl::Status OnTeam(absl::FunctionRef<void(int rank)> part) {
-    return team_->RunMembers([&](int rank) {
+    return team_->RunWorkers([&](int rank) {
       return RunTorch(options_.train_threads, [&] {
         part(rank);
         return absl::OkStatus();
@@ -423,7 +423,7 @@ class ParallelStep final : public train::TrainStep {
   }
 
   absl::Status SumGradients() {
-    return team_->RunMembers([&](int rank) {
+    return team_->RunWorkers([&](int rank) {
       SumPart(flats_, rank, static_cast<int>(flats_.size()));
       return absl::OkStatus();
     });

@@ -32,7 +32,8 @@ absl::StatusOr<FinishedArray> WriteArray(io::FileSystem& files,
 
 ListGraph MakePlantedGraph(const PlantedCommunities& options,
                            RandomStream& random) {
-  // A shuffle; the nodes of community c stand at c, c + communities, ...
+  // A random permutation, in which community c has the nodes at c, c +
+  // communities, ...
   std::vector<NodeId> shuffled(static_cast<size_t>(options.nodes));
   std::iota(shuffled.begin(), shuffled.end(), 0);
   for (size_t i = shuffled.size(); i > 1; --i) {

@@ -38,8 +38,9 @@ struct ListGraph {
   std::vector<NodeId> neighbors;
 };
 
-/// Communities of nodes that follow no order: each neighbor is one of the
-/// node's community, or with the probability `mixing`, in percent, of any.
+/// A random graph of communities whose nodes are numbered in random order: each
+/// neighbor is a node of the same community or, with a probability of `mixing`
+/// percent, any node.
 struct PlantedCommunities {
   int64_t nodes = 1000;
   int64_t communities = 10;
@@ -49,7 +50,7 @@ struct PlantedCommunities {
 ListGraph MakePlantedGraph(const PlantedCommunities& options,
                            RandomStream& random);
 
-/// Writes a dataset of that topology and nothing else, and opens it.
+/// Writes a dataset with this topology alone to `folder`, and opens it.
 absl::StatusOr<std::unique_ptr<Dataset>> StoreGraph(io::FileSystem& files,
                                                     const std::string& folder,
                                                     const ListGraph& graph);

@@ -7,7 +7,7 @@
 
 #include "engine/io/testing/scratch_directory.h"
 
-/// Makes .npy files, good and bad ones, for tests.
+/// Good and bad .npy files, for tests.
 
 namespace hearth::store {
 
@@ -18,7 +18,7 @@ std::string Raw(const std::vector<T>& values) {
                      values.size() * sizeof(T));
 }
 
-/// A .npy file, by its parts; every part can be made wrong.
+/// The parts of a .npy file, each of which can be made wrong.
 struct NpyText {
   std::string descr = "<f4";
   /// The shape as in Python: "(3, 4)".
@@ -55,13 +55,13 @@ class NumpyFolder {
   void Remove(const std::string& name);
   std::string Read(const std::string& name) const;
 
-  /// Replaces edge_index.npy by the same edges as indptr.npy and indices.npy.
+  /// Replaces edge_index.npy by indptr.npy and indices.npy with the same edges.
   void UseCsc();
 
   /// The folder with the source files.
   const std::string& path() const { return path_; }
   std::string Path(const std::string& name) const { return path_ + "/" + name; }
-  /// A place for the dataset; nothing is there.
+  /// Path for the dataset, which does not exist.
   std::string Destination() const { return scratch_.Path("dataset"); }
   const io::ScratchDirectory& scratch() const { return scratch_; }
 

@@ -54,7 +54,7 @@ uint64_t NodeScoresFileBytes(int64_t num_nodes) {
 
 absl::Status WriteNodeScores(io::FileSystem& files, const std::string& path,
                              const NodeScores& scores) {
-  return store::WriteNodeColumns(files, path, kKind, /*facts=*/{}, {scores});
+  return store::WriteNodeColumns(files, path, kKind, /*scalars=*/{}, {scores});
 }
 
 absl::StatusOr<NodeScores> ReadNodeScores(io::FileSystem& files,

@@ -211,7 +211,7 @@ class Striping {
     absl::Status first_error;
     HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ThreadTeam> team,
                             ThreadTeam::Create(static_cast<int>(disks.size())));
-    const absl::Status status = team->RunMembers([&](int member) {
+    const absl::Status status = team->RunWorkers([&](int member) {
       const auto progress = [&](uint64_t bytes) {
         const uint64_t so_far = done += bytes;
         if (member == 0 && context_.listener.progress) {

@@ -1,10 +1,10 @@
 #ifndef HEARTH_KERNELS_CUDA_EMULATION_CUDA_RUNTIME_H_
 #define HEARTH_KERNELS_CUDA_EMULATION_CUDA_RUNTIME_H_
 
-/// Takes the place of CUDA's header in emulation_test, so that a host compiler
-/// can build the kernels of this folder and run them, a thread of the device
-/// after the other. That is right for kernels whose threads do not wait for
-/// each other: others do not compile with it.
+/// Replaces CUDA's header in the emulation, so that a host compiler can build
+/// the kernels of this folder and run them, one device thread after the other.
+/// Valid for kernels whose threads do not wait for each other: other kernels do
+/// not compile with it.
 
 #define __global__
 #define __device__
@@ -21,7 +21,7 @@ inline thread_local dim3 threadIdx;
 enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1 };
 using cudaStream_t = void*;
 
-// Threads run one after another: nothing comes between these.
+// Atomic functions: device threads run one after another.
 template <typename T>
 T atomicMin(T* address, T value) {
   const T old = *address;

@@ -3,7 +3,6 @@
 #include "kernels/cuda/activation.cu"
 #include "kernels/cuda/edges.cu"
 #include "kernels/cuda/sample.cu"
-#include "kernels/cuda/scores.cu"
 
 namespace hearth::kernels {
 

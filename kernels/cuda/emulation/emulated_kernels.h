@@ -3,8 +3,8 @@
 
 #include "kernels/cuda/hearth_cuda.h"
 
-/// Kernels for GPUs, built for the processor and run by the calling thread, on
-/// memory of the host: for tests. Each returns what its Launch function does.
+/// Kernels for GPUs, built for the CPU and run by the calling thread on host
+/// memory, for tests. Each returns the result of its Launch function.
 
 namespace hearth::kernels {
 

@@ -1,30 +1,28 @@
-// The loops of gather.cc and scatter.cc. Included by them once per instruction
-// set, hence the guard that toggles (see Highway's README).
-
-#if defined(HEARTH_KERNELS_COPY_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef HEARTH_KERNELS_COPY_ROWS_INL_H_
-#undef HEARTH_KERNELS_COPY_ROWS_INL_H_
-#else
-#define HEARTH_KERNELS_COPY_ROWS_INL_H_
-#endif
+#include "kernels/copy_rows.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/widen.h"
+
+// Highway compiles what lies between its BEFORE and AFTER macros once per
+// instruction set, by including this file again.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/copy_rows.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.h, as Highway requires.
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
-#include "kernels/feature_rows.h"
-#include "kernels/widen.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hearth::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Rows asked for ahead of their copy, and how much of each; the processor's own
-// prefetcher follows from there.
+// Rows ahead of the copy that are prefetched, and how many bytes of each; the
+// processor's own prefetcher follows from there.
 constexpr int64_t kRowsAhead = 8;
 constexpr int64_t kPrefetchBytes = 512;
 
@@ -32,9 +30,8 @@ struct Float32 {
   static constexpr int64_t kBytes = 4;
 };
 
-// Widening of elements one by one and in vectors, which do what WidenFloat16
-// does. (Highway's own conversion has no infinities on processors without
-// F16C.)
+// Widening of single elements and of vectors, both as WidenFloat16 does.
+// (Highway's own conversion has no infinities on processors without F16C.)
 struct Float16 {
   static constexpr int64_t kBytes = 2;
 
@@ -85,7 +82,7 @@ HWY_INLINE void WidenRow(const std::byte* row, int64_t dim,
   const hn::ScalableTag<float> d;
   const hn::RebindToUnsigned<decltype(d)> words;
   const hn::Rebind<uint16_t, decltype(d)> halves;
-  // As bytes, since the row may be of any alignment.
+  // Loaded as bytes, since the row may be of any alignment.
   const hn::Repartition<uint8_t, decltype(halves)> bytes;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   for (; column + lanes <= dim; column += lanes) {
@@ -116,7 +113,8 @@ HWY_INLINE void PrefetchRow(const std::byte* row, int64_t row_bytes) {
   }
 }
 
-// Rows one after the other, which the processor foresees, or those of a list.
+// Orders of rows: one after the other, which the processor foresees, or as in a
+// list (At).
 struct InOrder {
   static constexpr bool kForeseen = true;
   int64_t operator()(int64_t i) const { return i; }
@@ -153,7 +151,7 @@ HWY_INLINE void CopyRows(const FeatureRows& source, From from, To to,
   }
 }
 
-// The same for the element type of `source`.
+// CopyRows for the element type of `source`.
 template <class From, class To>
 HWY_INLINE void CopyRowsOfAnyType(const FeatureRows& source, From from, To to,
                                   int64_t count, float* out) {
@@ -167,8 +165,43 @@ HWY_INLINE void CopyRowsOfAnyType(const FeatureRows& source, From from, To to,
   }
 }
 
+void Gather(const FeatureRows& source, const int64_t* indices, int64_t count,
+            float* out) {
+  CopyRowsOfAnyType(source, At<int64_t>{indices}, InOrder(), count, out);
+}
+
+void Scatter(const FeatureRows& source, const int64_t* slots,
+             const int32_t* positions, int64_t count, float* out) {
+  const At<int32_t> to{positions};
+  if (slots == nullptr) {
+    CopyRowsOfAnyType(source, InOrder(), to, count, out);
+  } else {
+    CopyRowsOfAnyType(source, At<int64_t>{slots}, to, count, out);
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace hearth::kernels
 HWY_AFTER_NAMESPACE();
 
-#endif  // HEARTH_KERNELS_COPY_ROWS_INL_H_
+#if HWY_ONCE
+namespace hearth::kernels {
+
+HWY_EXPORT(Gather);
+HWY_EXPORT(Scatter);
+
+void GatherRows(const FeatureRows& source, const int64_t* indices,
+                int64_t count, float* out) {
+  // Also keeps null pointers of empty matrices from memcpy.
+  if (source.dim == 0) return;
+  HWY_DYNAMIC_DISPATCH(Gather)(source, indices, count, out);
+}
+
+void ScatterRows(const FeatureRows& source, const int64_t* slots,
+                 const int32_t* positions, int64_t count, float* out) {
+  if (source.dim == 0) return;
+  HWY_DYNAMIC_DISPATCH(Scatter)(source, slots, positions, count, out);
+}
+
+}  // namespace hearth::kernels
+#endif  // HWY_ONCE

@@ -1,4 +1,4 @@
-#include "engine/cuda/plugin.h"
+#include "engine/cuda/device.h"
 
 #include <unistd.h>
 

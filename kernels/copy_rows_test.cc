@@ -1,7 +1,9 @@
-#include "kernels/gather.h"
+#include "kernels/copy_rows.h"
 
 #include <bit>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <numeric>
@@ -48,8 +50,8 @@ int64_t ElementBytes(ElementType type) {
 
 class GatherPatternsTest : public EveryTargetTest<ElementType> {};
 
-// All 65,536 patterns, as one long row, which takes the vectors, and as one row
-// each, which does not.
+// All 65,536 patterns, as one long row, which is widened in vectors, and as one
+// row each, which is not.
 TEST_P(GatherPatternsTest, WidensEveryPatternExactly) {
   std::vector<uint16_t> patterns(65536);
   std::iota(patterns.begin(), patterns.end(), uint16_t{0});
@@ -89,14 +91,14 @@ TEST(WidenTest, KeepsThePayloadOfNaNs) {
   EXPECT_EQ(std::bit_cast<uint32_t>(WidenFloat16(0xFD01)), 0xFFA02000u);
 }
 
-struct Case {
+struct GatherCase {
   ElementType type;
   const char* name;
   // Bytes from a 64-byte boundary to the first row.
   int64_t offset;
 };
 
-class GatherSizesTest : public EveryTargetTest<Case> {};
+class GatherSizesTest : public EveryTargetTest<GatherCase> {};
 
 // Rows of every size about the widths of vectors, in numbers about how many are
 // asked for ahead, with repeats, from rows that begin anywhere.
@@ -130,14 +132,87 @@ INSTANTIATE_TEST_SUITE_P(
     Types, GatherSizesTest,
     ::testing::Combine(
         EveryTarget(),
-        ::testing::Values(Case{ElementType::kFloat32, "float32", 0},
-                          Case{ElementType::kFloat32, "float32_unaligned", 3},
-                          Case{ElementType::kFloat16, "float16", 0},
-                          Case{ElementType::kFloat16, "float16_unaligned", 1},
-                          Case{ElementType::kBFloat16, "bfloat16", 0},
-                          Case{ElementType::kBFloat16, "bfloat16_unaligned",
-                               1})),
-    TargetAnd([](const Case& c) { return std::string(c.name); }));
+        ::testing::Values(
+            GatherCase{ElementType::kFloat32, "float32", 0},
+            GatherCase{ElementType::kFloat32, "float32_unaligned", 3},
+            GatherCase{ElementType::kFloat16, "float16", 0},
+            GatherCase{ElementType::kFloat16, "float16_unaligned", 1},
+            GatherCase{ElementType::kBFloat16, "bfloat16", 0},
+            GatherCase{ElementType::kBFloat16, "bfloat16_unaligned", 1})),
+    TargetAnd([](const GatherCase& c) { return std::string(c.name); }));
+
+constexpr float kUntouched = -1;
+
+struct ScatterCase {
+  ElementType type;
+  const char* name;
+  // Bytes from a 64-byte boundary to the first row.
+  int64_t offset;
+  // Whether rows are named by slots, instead of taken in order.
+  bool slots;
+};
+
+class ScatterTest : public EveryTargetTest<ScatterCase> {
+ protected:
+  // Scatters `count` of 200 rows to every third position of the output, from
+  // the last one to the first.
+  void ExpectEachRowAtItsPosition(int64_t dim, int64_t count) {
+    const auto [type, name, offset, with_slots] = parameter();
+    const int64_t row_bytes = dim * ElementBytes(type);
+    std::vector<std::byte> memory(offset + 200 * row_bytes);
+    for (size_t i = 0; i < memory.size(); ++i) {
+      // Below 0x78, so that no pattern is an infinity or a NaN.
+      memory[i] = static_cast<std::byte>((i * 37 + i / 256) % 0x78);
+    }
+    const std::byte* rows = memory.data() + offset;
+    std::vector<int64_t> slots(count);
+    std::vector<int32_t> positions(count);
+    for (int64_t i = 0; i < count; ++i) {
+      slots[i] = i * i * 7 % 200;
+      positions[i] = static_cast<int32_t>(3 * (count - 1 - i));
+    }
+    std::vector<float> out(3 * count * dim + 1, kUntouched);
+    ScatterRows({rows, type, dim}, with_slots ? slots.data() : nullptr,
+                positions.data(), count, out.data());
+    std::vector<float> expected(out.size(), kUntouched);
+    for (int64_t i = 0; i < count * dim; ++i) {
+      const int64_t row = with_slots ? slots[i / dim] : i / dim;
+      expected[positions[i / dim] * dim + i % dim] = Reference(
+          type, rows + row * row_bytes + i % dim * ElementBytes(type));
+    }
+    EXPECT_EQ(out, expected) << "dim " << dim << " count " << count;
+  }
+};
+
+TEST_P(ScatterTest, EachRowIsAtItsPositionAndNothingElseIsTouched) {
+  for (const int64_t dim : {0, 1, 7, 15, 16, 17, 31, 32, 33, 130}) {
+    for (const int64_t count : {0, 1, 7, 8, 9, 31, 32, 33, 200}) {
+      ExpectEachRowAtItsPosition(dim, count);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Types, ScatterTest,
+    ::testing::Combine(
+        EveryTarget(),
+        ::testing::Values(
+            ScatterCase{ElementType::kFloat32, "float32", 0, false},
+            ScatterCase{ElementType::kFloat32, "float32_slots", 0, true},
+            ScatterCase{ElementType::kFloat32, "float32_slots_unaligned", 3,
+                        true},
+            ScatterCase{ElementType::kFloat16, "float16", 0, false},
+            ScatterCase{ElementType::kFloat16, "float16_slots_unaligned", 1,
+                        true},
+            ScatterCase{ElementType::kBFloat16, "bfloat16", 0, false},
+            ScatterCase{ElementType::kBFloat16, "bfloat16_slots_unaligned", 1,
+                        true})),
+    TargetAnd([](const ScatterCase& c) { return std::string(c.name); }));
+
+TEST(ScatterRowsTest, NoRowsTouchNothing) {
+  ScatterRows({nullptr, ElementType::kFloat32, 2}, nullptr, nullptr, 0,
+              nullptr);
+}
 
 }  // namespace
 }  // namespace hearth::kernels

@@ -1,6 +1,6 @@
-// Speeds of the plug-in's kernels, beside those of copies by the same GPU: a
-// part of gpu_checks. Prints them and judges none. HEARTH_GPU_FIGURES_MIB is
-// how many MiB are moved at a time, 256 without it.
+// Prints the speeds of the plug-in's kernels and of copies by the same GPU: a
+// part of gpu_checks. HEARTH_GPU_FIGURES_MIB is how many MiB are moved at a
+// time, by default 256.
 
 #include <algorithm>
 #include <array>
@@ -19,7 +19,7 @@ namespace hearth::kernels {
 namespace {
 
 constexpr double kGiB = double{1 << 30};
-// Rows are drawn from so many times the memory that is moved.
+// Rows are drawn from kSpread times the memory that is moved.
 constexpr int64_t kSpread = 4;
 
 int64_t MovedBytes() {
@@ -27,7 +27,7 @@ int64_t MovedBytes() {
   return (mib != nullptr ? std::atoll(mib) : 256) << 20;
 }
 
-// `count` numbers below `limit`, in no order.
+// `count` numbers below `limit`, in random order.
 template <typename Number>
 std::vector<Number> Scattered(int64_t count, int64_t limit) {
   std::vector<Number> numbers;
@@ -40,7 +40,7 @@ std::vector<Number> Scattered(int64_t count, int64_t limit) {
   return numbers;
 }
 
-class GpuFiguresTest : public PluginOnGpuTest {
+class GpuSpeedsTest : public PluginOnGpuTest {
  protected:
   void SetUp() override {
     PluginOnGpuTest::SetUp();
@@ -50,8 +50,8 @@ class GpuFiguresTest : public PluginOnGpuTest {
     std::printf("%s\n", name);
   }
 
-  // Seconds that the GPU takes for what `queue` queues: the median of five
-  // measurements of ten each, once it has been done before.
+  // Seconds that the GPU takes for the work that `queue` queues: the median of
+  // five measurements of ten calls each, after a first call.
   double SecondsOf(const std::function<void()>& queue) {
     constexpr int kTimes = 10;
     queue();
@@ -77,9 +77,9 @@ class GpuFiguresTest : public PluginOnGpuTest {
   }
 };
 
-// Rows by index from the memory of the device and of the host, against copies
-// of as many bytes.
-TEST_F(GpuFiguresTest, GatherAgainstCopies) {
+// Gathers from device memory and from host memory, against copies of as many
+// bytes.
+TEST_F(GpuSpeedsTest, GatherAgainstCopies) {
   const int64_t moved = MovedBytes();
   const std::byte* on_device = Allocate(kSpread * moved);
   const std::byte* pinned = AllocatePinned(kSpread * moved);
@@ -112,9 +112,10 @@ TEST_F(GpuFiguresTest, GatherAgainstCopies) {
   }
 }
 
-// A batch that comes in equal parts from slots in pinned memory, from rows that
-// were read into it, and from slots on the device, against copies of these.
-TEST_F(GpuFiguresTest, ScatterAgainstCopies) {
+// A batch in equal parts from slots in pinned memory, from rows that were read
+// into pinned memory, and from slots on the device, against copies of these
+// parts.
+TEST_F(GpuSpeedsTest, ScatterAgainstCopies) {
   constexpr int64_t kRowBytes = 512;
   const int64_t part_rows = MovedBytes() / kRowBytes / 3;
   const int64_t part_bytes = part_rows * kRowBytes;
@@ -150,8 +151,8 @@ TEST_F(GpuFiguresTest, ScatterAgainstCopies) {
       3 * part_bytes / kGiB / seconds, copies / seconds);
 }
 
-// What a layer of GraphSAGE adds up: rows of 256 columns along 10 edges each.
-TEST_F(GpuFiguresTest, SumsAlongEdgesAgainstCopies) {
+// Sums of a layer of GraphSAGE: rows of 256 columns along 10 edges each.
+TEST_F(GpuSpeedsTest, SumsAlongEdgesAgainstCopies) {
   constexpr int64_t kChannels = 256;
   constexpr int64_t kFanout = 10;
   constexpr int64_t kRowBytes = kChannels * int64_t{sizeof(float)};
@@ -183,10 +184,10 @@ TEST_F(GpuFiguresTest, SumsAlongEdgesAgainstCopies) {
 }
 
 // A layer with fan-out 10, drawn from neighbors in pinned memory.
-TEST_F(GpuFiguresTest, SampledEdges) {
+TEST_F(GpuSpeedsTest, SampledEdges) {
   constexpr int64_t kDegree = 20;
   constexpr int32_t kFanout = 10;
-  // 4 million nodes, 80,000 of which draw, where 256 MiB are moved.
+  // For 256 MiB: 4 million nodes, of which 80,000 draw.
   const int64_t num_nodes = MovedBytes() / 64;
   const int64_t count = num_nodes / 50;
   const int64_t num_edges = count * kFanout;
@@ -252,7 +253,7 @@ TEST_F(GpuFiguresTest, SampledEdges) {
       .indptr = drawn,
       .node_indptr = nullptr,
       .scratch = reinterpret_cast<int64_t*>(
-          room(HEARTH_CUDA_SCAN_ROOM(count + 1), 8))};
+          room(HEARTH_CUDA_SCAN_SCRATCH(count + 1), 8))};
   const HearthCudaSampleLayer layer = {
       .graph = graph,
       .starts = starts,
@@ -268,7 +269,7 @@ TEST_F(GpuFiguresTest, SampledEdges) {
       .sources = reinterpret_cast<int64_t*>(room(num_edges, 8)),
       .edge_relations = nullptr,
       .ranks = reinterpret_cast<uint32_t*>(
-          room(num_edges + 1 + HEARTH_CUDA_SCAN_ROOM(num_edges + 1), 4)),
+          room(num_edges + 1 + HEARTH_CUDA_SCAN_SCRATCH(num_edges + 1), 4)),
       .damage = damage};
   const double seconds = SecondsOf([&] {
     Check(table_->fill_table(&fill, stream_));

@@ -1,0 +1,40 @@
+#ifndef HEARTH_KERNELS_COPY_ROWS_H_
+#define HEARTH_KERNELS_COPY_ROWS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+/// Gathering and scattering feature rows on the CPU: SIMD, no allocation, no
+/// threads of its own. Thread-safe. Rows are widened to float32, exactly and
+/// the same on every processor: infinities, subnormals and the payload of NaNs
+/// stay. Indices are not checked.
+
+namespace hearth::kernels {
+
+/// Element type of a feature matrix.
+enum class ElementType { kFloat32, kFloat16, kBFloat16 };
+
+/// A feature matrix: dense, row-major, of any alignment (a user's file may be
+/// mapped in place).
+struct FeatureRows {
+  const std::byte* data = nullptr;
+  ElementType type = ElementType::kFloat32;
+  /// Elements of a row.
+  int64_t dim = 0;
+};
+
+/// out[i] = row indices[i] of `source`, widened to float32, for i < count.
+/// `out` [count, dim] must not overlap the source. Indices may repeat.
+void GatherRows(const FeatureRows& source, const int64_t* indices,
+                int64_t count, float* out);
+
+/// Row positions[i] of `out` = row slots[i] of `source`, or row i where `slots`
+/// is null, widened to float32, for i < count. `out` [.., dim] must not overlap
+/// the source; its other rows stay as they are. Slots may repeat; of equal
+/// positions the last one counts.
+void ScatterRows(const FeatureRows& source, const int64_t* slots,
+                 const int32_t* positions, int64_t count, float* out);
+
+}  // namespace hearth::kernels
+
+#endif  // HEARTH_KERNELS_COPY_ROWS_H_
