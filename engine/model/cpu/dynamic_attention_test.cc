@@ -25,7 +25,7 @@ std::vector<float> Values(int64_t size, uint32_t seed) {
   return values;
 }
 
-// Edges with random scores' gradients, and rows for scores. Destination i has
+// Edges with random gradients by scores, and rows for scores. Destination i has
 // i edges.
 class World {
  public:
@@ -67,7 +67,7 @@ class World {
             .by_attention = std::vector<float>(kDestinations * width(), 7)};
   }
 
-  // The results, with rows split into ranges at `split`.
+  // Results of the functions, with rows split into two ranges at `split`.
   Results Compute(int64_t split) const {
     Results results = Make();
     for (const kernels::RowRange range :
@@ -85,7 +85,7 @@ class World {
     return results;
   }
 
-  // The same by the definition, edge by edge and column by column.
+  // Results by the definition, edge by edge and column by column.
   Results Expected() const {
     Results results = Make();
     results.by_destination.assign(kDestinations * width(), 0);

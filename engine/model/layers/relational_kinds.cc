@@ -245,7 +245,7 @@ class RgcnConvolution final : public Convolution {
   }
 
  private:
-  // Those of destinations: a view needs a gradient of its own as large as x.
+  // Rows of destinations. A copy: a view would need a gradient as large as x.
   static at::Tensor FirstRows(const at::Tensor& x, const sample::Block& block,
                               size_t set, RelationInputs& inputs) {
     return x.requires_grad() ? inputs.Take(set)
@@ -265,7 +265,7 @@ class RgcnConvolution final : public Convolution {
   at::Tensor weight_;
   at::Tensor root_;
   at::Tensor bias_;
-  // Undefined without bases.
+  // Undefined if there are no bases.
   at::Tensor combination_;
 };
 

@@ -26,19 +26,19 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-// One score's part of the loss, and its derivative.
+// Loss of one score, and its derivative.
 struct Term {
   double loss;
   float slope;
 };
 
-// Labels, and a factor for each that a row has; empty = all are 1.
+// Labels, and factors of the loss of labels that rows have; empty = all are 1.
 struct WeightedLabels {
   store::LabelsView labels;
   absl::Span<const float> weights;
 };
 
-// log(1 + exp(x)) - x y, in a form that overflows for no x.
+// log(1 + exp(x)) - x y, in a form that never overflows.
 struct LogisticLoss {
   static Term Of(float score, const WeightedLabels& of, int64_t row,
                  int64_t column) {
@@ -64,9 +64,9 @@ struct SquaredError {
   }
 };
 
-// The mean of a loss that is a sum over all scores. Its gradient costs little
-// beside it, so that both are computed in the forward pass. Unlike LibTorch's,
-// adds up in an order that threads do not change.
+// Mean of a loss that is a sum over all scores. Its gradient costs little more,
+// so forward computes both. Unlike LibTorch's, it adds in an order that does
+// not depend on threads.
 template <typename Terms>
 class MeanLossFunction : public Function<MeanLossFunction<Terms>> {
  public:
@@ -109,7 +109,8 @@ at::Tensor Classes(absl::Span<const int32_t> labels) {
   return classes;
 }
 
-// The tensor that LibTorch takes; undefined where all classes are alike.
+// Class weights as LibTorch takes them; undefined where all classes weigh the
+// same.
 at::Tensor Weights(absl::Span<const float> weights) {
   if (weights.empty()) return {};
   at::Tensor tensor =
@@ -142,7 +143,7 @@ at::Tensor KnownMatrix(const store::LabelsView& labels, int64_t width) {
   return matrix;
 }
 
-// The losses by LibTorch's operators, on the device of the scores.
+// Loss by LibTorch's operators, on the device of the scores.
 at::Tensor LossOnDevice(const at::Tensor& scores,
                         const store::LabelsView& labels,
                         absl::Span<const float> weights) {

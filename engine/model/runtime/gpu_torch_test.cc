@@ -36,7 +36,7 @@ TEST(GpuTorchTest, NeedsADriver) {
 }
 
 TEST(GpuTorchTest, SaysWhyAFileIsNone) {
-  // Loaded once, it is found by the name that it has inside.
+  // Once loaded, the library is found by the name inside it.
   ASSERT_NE(::dlopen("engine/model/libtest_driver.so", RTLD_NOW), nullptr)
       << ::dlerror();
   ASSERT_TRUE(HasDriver());
