@@ -62,14 +62,6 @@ class SageKind final : public ModelKind {
   const train::SageOptions options_;
 };
 
-}  // namespace
-
-std::unique_ptr<ModelKind> NewSage(const train::SageOptions& options) {
-  return std::make_unique<SageKind>(options);
-}
-
-namespace {
-
 class GcnConvolution final : public Convolution {
  public:
   GcnConvolution(const LayerPlace& place, Initializer initializer)
@@ -114,14 +106,6 @@ class GcnKind final : public ModelKind {
  private:
   const train::GcnOptions options_;
 };
-
-}  // namespace
-
-std::unique_ptr<ModelKind> NewGcn(const train::GcnOptions& options) {
-  return std::make_unique<GcnKind>(options);
-}
-
-namespace {
 
 class GinConvolution final : public Convolution {
  public:
@@ -190,14 +174,6 @@ class GinKind final : public ModelKind {
  private:
   const train::GinOptions options_;
 };
-
-}  // namespace
-
-std::unique_ptr<ModelKind> NewGin(const train::GinOptions& options) {
-  return std::make_unique<GinKind>(options);
-}
-
-namespace {
 
 class GatConvolution final : public Convolution {
  public:
@@ -287,14 +263,6 @@ class GatKind final : public ModelKind {
   const train::GatOptions options_;
 };
 
-}  // namespace
-
-std::unique_ptr<ModelKind> NewGat(const train::GatOptions& options) {
-  return std::make_unique<GatKind>(options);
-}
-
-namespace {
-
 class Gatv2Convolution final : public Convolution {
  public:
   Gatv2Convolution(const LayerPlace& place, const AttentionHeads& heads,
@@ -383,6 +351,22 @@ class Gatv2Kind final : public ModelKind {
 };
 
 }  // namespace
+
+std::unique_ptr<ModelKind> NewSage(const train::SageOptions& options) {
+  return std::make_unique<SageKind>(options);
+}
+
+std::unique_ptr<ModelKind> NewGcn(const train::GcnOptions& options) {
+  return std::make_unique<GcnKind>(options);
+}
+
+std::unique_ptr<ModelKind> NewGin(const train::GinOptions& options) {
+  return std::make_unique<GinKind>(options);
+}
+
+std::unique_ptr<ModelKind> NewGat(const train::GatOptions& options) {
+  return std::make_unique<GatKind>(options);
+}
 
 std::unique_ptr<ModelKind> NewGatv2(const train::Gatv2Options& options) {
   return std::make_unique<Gatv2Kind>(options);

@@ -176,19 +176,19 @@ at::Tensor LossOnDevice(const at::Tensor& scores,
       scores, ToDevice(Classes(labels.classes), device), weight);
 }
 
-// Calls `judge(score, row, column)` for each score, row by row.
+// Calls `visit(score, row, column)` for each score, row by row.
 template <typename F>
-void ForScores(const at::Tensor& scores, const F& judge) {
+void ForScores(const at::Tensor& scores, const F& visit) {
   const auto* score = scores.const_data_ptr<float>();
   for (int64_t row = 0; row < scores.size(0); ++row) {
     for (int64_t column = 0; column < scores.size(1); ++column) {
-      judge(*score++, row, column);
+      visit(*score++, row, column);
     }
   }
 }
 
-train::Tally JudgeClasses(const at::Tensor& scores,
-                          const store::LabelsView& labels) {
+train::Tally TallyOfClasses(const at::Tensor& scores,
+                            const store::LabelsView& labels) {
   const auto* row = scores.const_data_ptr<float>();
   train::Tally tally{.num_predictions = labels.num_rows};
   for (const int32_t label : labels.classes) {
@@ -199,8 +199,8 @@ train::Tally JudgeClasses(const at::Tensor& scores,
   return tally;
 }
 
-train::Tally JudgeLabels(const at::Tensor& scores,
-                         const store::LabelsView& labels) {
+train::Tally TallyOfLabels(const at::Tensor& scores,
+                           const store::LabelsView& labels) {
   train::Tally tally{.num_predictions = labels.num_rows};
   ForScores(scores, [&](float score, int64_t row, int64_t column) {
     if (!labels.IsKnown(row, column)) return;
@@ -213,8 +213,8 @@ train::Tally JudgeLabels(const at::Tensor& scores,
   return tally;
 }
 
-train::Tally JudgeTargets(const at::Tensor& scores,
-                          const store::LabelsView& labels) {
+train::Tally TallyOfTargets(const at::Tensor& scores,
+                            const store::LabelsView& labels) {
   train::Tally tally{.num_predictions = scores.numel()};
   ForScores(scores, [&](float score, int64_t row, int64_t column) {
     const double error = double{score} - labels.TargetRow(row)[column];
@@ -279,14 +279,15 @@ double LossWeight(const store::LabelsView& labels,
   return sum;
 }
 
-train::Tally Judge(const at::Tensor& scores, const store::LabelsView& labels) {
+train::Tally TallyOf(const at::Tensor& scores,
+                     const store::LabelsView& labels) {
   switch (labels.kind) {
     case store::LabelKind::kClasses:
-      return JudgeClasses(scores, labels);
+      return TallyOfClasses(scores, labels);
     case store::LabelKind::kMultiLabel:
-      return JudgeLabels(scores, labels);
+      return TallyOfLabels(scores, labels);
     case store::LabelKind::kTargets:
-      return JudgeTargets(scores, labels);
+      return TallyOfTargets(scores, labels);
   }
   return {};
 }

@@ -36,7 +36,7 @@ double LossWeight(const store::LabelsView& labels,
 
 /// Counts from which the metric for labels of this kind is computed. The class
 /// of a row is the column with the highest score, the first of equals.
-train::Tally Judge(const at::Tensor& scores, const store::LabelsView& labels);
+train::Tally TallyOf(const at::Tensor& scores, const store::LabelsView& labels);
 
 /// Scores by which metrics rank rows: for two classes the log-odds of class 1,
 /// for more the logarithm of each class's probability, for kMultiLabel the

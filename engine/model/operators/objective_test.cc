@@ -213,14 +213,14 @@ TEST(LossTest, UnknownLabelsCountNowhere) {
   }
 }
 
-TEST(JudgeTest, UnknownLabelsCountNowhere) {
+TEST(TallyOfTest, UnknownLabelsCountNowhere) {
   const at::Tensor scores =
       at::tensor({1.0f, -1.0f, 0.0f, 2.0f, 5.0f, -3.0f}).view({2, 3});
   // Node 0 has label 0, and its label 2 is unknown; node 1 has label 0, and its
   // label 1 is unknown.
   const Labels labels =
       Labels::MultiLabel({0b1001, 0b011, 0b1001, 0b101}, 2, 3, true);
-  const train::Tally tally = Judge(scores, labels.view());
+  const train::Tally tally = TallyOf(scores, labels.view());
   EXPECT_EQ(tally.true_positives, 2);
   EXPECT_EQ(tally.false_positives, 0);
   EXPECT_EQ(tally.false_negatives, 0);
@@ -330,32 +330,32 @@ TEST(RankTest, NaNComesThrough) {
   }
 }
 
-TEST(JudgeTest, CountsClassesByTheirFirstHighestScore) {
+TEST(TallyOfTest, CountsClassesByTheirFirstHighestScore) {
   const at::Tensor scores =
       at::tensor({1.0f, 2.0f, 3.0f, 3.0f, 0.0f, -1.0f}).view({3, 2});
   const train::Tally tally =
-      Judge(scores, Labels::Classes({1, 0, 1}, 2).view());
+      TallyOf(scores, Labels::Classes({1, 0, 1}, 2).view());
   EXPECT_EQ(tally.num_predictions, 3);
   EXPECT_EQ(tally.num_correct, 2);
 }
 
-TEST(JudgeTest, CountsPairsOfNodeAndLabel) {
+TEST(TallyOfTest, CountsPairsOfNodeAndLabel) {
   const at::Tensor scores =
       at::tensor({1.0f, -1.0f, 0.0f, 2.0f, 5.0f, -3.0f}).view({2, 3});
   // Node 0 has labels 0 and 2, node 1 has label 0; a score of 0 predicts
   // nothing.
   const train::Tally tally =
-      Judge(scores, Labels::MultiLabel({0b1101, 0b1001}, 2, 3).view());
+      TallyOf(scores, Labels::MultiLabel({0b1101, 0b1001}, 2, 3).view());
   EXPECT_EQ(tally.true_positives, 2);
   EXPECT_EQ(tally.false_positives, 1);
   EXPECT_EQ(tally.false_negatives, 1);
   EXPECT_EQ(tally.Value(train::Metric::kMicroF1), 4.0 / 6);
 }
 
-TEST(JudgeTest, SumsSquaredErrors) {
+TEST(TallyOfTest, SumsSquaredErrors) {
   const at::Tensor scores = at::tensor({1.0f, 2.0f, 3.0f, 4.0f}).view({2, 2});
   const train::Tally tally =
-      Judge(scores, Labels::Targets({0, 2, 5, 4.5}, 2, 2).view());
+      TallyOf(scores, Labels::Targets({0, 2, 5, 4.5}, 2, 2).view());
   EXPECT_EQ(tally.num_predictions, 4);
   EXPECT_EQ(tally.squared_error, 1 + 4 + 0.25);
 }

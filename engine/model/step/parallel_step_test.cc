@@ -223,7 +223,7 @@ TEST(ParallelStepTest, EveryOptimizerTakesTheStepsOfOneTrainer) {
   }
 }
 
-// The norm is that of the sum of the shards' gradients.
+// The clipped norm is of the sum of the shards' gradients.
 TEST(ParallelStepTest, ClippingIsThatOfOneTrainer) {
   train::TrainOptions options = Options(kSage);
   options.optimizer = train::SgdOptions{.learning_rate = 0.5};

@@ -178,13 +178,13 @@ absl::Status ListScatter::Append(int part, NodeId node,
   const auto index = static_cast<size_t>(part);
   std::byte* const chunk = memory_.bytes().data() + index * kScatterChunkBytes;
   while (true) {
-    const uint64_t room = (kScatterChunkBytes - filled_[index]) / id_bytes_;
-    if (room <= kHeaderIds) {
+    const uint64_t space = (kScatterChunkBytes - filled_[index]) / id_bytes_;
+    if (space <= kHeaderIds) {
       HEARTH_RETURN_IF_ERROR(Flush(index));
       continue;
     }
     const size_t count =
-        std::min<uint64_t>(neighbors.size(), room - kHeaderIds);
+        std::min<uint64_t>(neighbors.size(), space - kHeaderIds);
     const bool goes_on = count < neighbors.size() || !ends;
     const std::array<NodeId, kHeaderIds> header = {
         node, static_cast<NodeId>(2 * count + (goes_on ? 1 : 0))};
