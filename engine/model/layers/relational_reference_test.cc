@@ -24,7 +24,7 @@ namespace {
 using nlohmann::json;
 
 json Examples() {
-  std::ifstream file("engine/model/relational_reference.json");
+  std::ifstream file("engine/model/layers/relational_reference.json");
   return json::parse(file);
 }
 

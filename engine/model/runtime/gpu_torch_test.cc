@@ -37,7 +37,8 @@ TEST(GpuTorchTest, NeedsADriver) {
 
 TEST(GpuTorchTest, SaysWhyAFileIsNone) {
   // Once loaded, the library is found by the name inside it.
-  ASSERT_NE(::dlopen("engine/model/libtest_driver.so", RTLD_NOW), nullptr)
+  ASSERT_NE(::dlopen("engine/model/runtime/libtest_driver.so", RTLD_NOW),
+            nullptr)
       << ::dlerror();
   ASSERT_TRUE(HasDriver());
   EXPECT_THAT(
