@@ -5,7 +5,7 @@
 // Highway compiles the code between its BEFORE and AFTER macros once per
 // instruction set, by including this file again.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "engine/model/dynamic_attention.cc"
+#define HWY_TARGET_INCLUDE "engine/model/cpu/dynamic_attention.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 

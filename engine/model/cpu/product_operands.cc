@@ -6,7 +6,7 @@
 // Highway compiles the code between its BEFORE and AFTER macros once per
 // instruction set, by including this file again.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "engine/model/product_operands.cc"
+#define HWY_TARGET_INCLUDE "engine/model/cpu/product_operands.cc"
 #include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"

@@ -8,7 +8,7 @@
 // Highway compiles the code between its BEFORE and AFTER macros once per
 // instruction set, by including this file again.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "engine/model/relu_dropout.cc"
+#define HWY_TARGET_INCLUDE "engine/model/cpu/relu_dropout.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
