@@ -157,9 +157,8 @@ size_t BufferPool::resident_bytes() const {
   return resident_bytes_;
 }
 
-// Gives up the pages that were idle longest, as far as needed; of equally idle
-// pages the last, because buffers are placed at the region's start where they
-// can be.
+// Gives up what was idle longest, as far as needed; of pages idle as long, the
+// last: buffers are placed at the region's start where they can be.
 void BufferPool::LimitResident() {
   const size_t limit = most_used_bytes_ + most_used_bytes_ / 4;
   while (resident_bytes_ > limit) {
@@ -177,7 +176,7 @@ void BufferPool::LimitResident() {
   }
 }
 
-// Gives up the pages that have been idle since before trim `before`.
+// Gives up the pages that have been idle since before that trim.
 void BufferPool::ReleaseIdle(uint64_t before) {
   for (size_t i = 0; i < pages_.size(); ++i) {
     const Page& page = pages_[i];
