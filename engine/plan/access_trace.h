@@ -10,6 +10,8 @@
 #include "engine/io/aligned_memory.h"
 #include "engine/store/topology.h"
 
+/// A known sequence of batches, and how often it needs each node.
+
 namespace hearth::plan {
 
 /// Rows that a sequence of batches will need, from which a plan is made. It is

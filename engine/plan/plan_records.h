@@ -13,6 +13,9 @@
 #include "absl/types/span.h"
 #include "engine/io/file_system.h"
 
+/// Files of a finished plan: checks of their sizes, and the store's own
+/// records.
+
 namespace hearth::plan {
 
 /// Checks the files of a finished plan, given by their names in `folder` and

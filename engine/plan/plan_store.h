@@ -22,6 +22,10 @@
 #include "engine/io/file_system.h"
 #include "engine/plan/plan_records.h"
 
+/// Plans on disk: who uses them, how much space they take, and when they are
+/// removed. Format of a plan: a folder with the files of its strategy, and
+/// PlanRecords.
+
 namespace hearth::plan {
 
 /// Description of a plan on disk.

@@ -8,6 +8,9 @@
 #include "engine/sample/mini_batch.h"
 #include "engine/sample/neighbor_sampler.h"
 
+/// Sizes of mini-batches, measured or bounded before they are sampled, and the
+/// memory that follows from them.
+
 namespace hearth::sample {
 
 /// Numbers of nodes at the ends of a block's edges, where edges are of several

@@ -17,6 +17,9 @@
 #include "engine/store/topology.h"
 #include "kernels/cuda/hearth_cuda.h"
 
+/// What one sampler keeps for a GPU: the graph's tables, and a stream with
+/// memory for nodes and edges.
+
 namespace hearth::sample {
 
 /// Size of a graph, as far as a GPU's memory for sampling from it depends on

@@ -14,6 +14,10 @@
 #include "engine/sample/mini_batch.h"
 #include "engine/store/topology.h"
 
+/// Reads that caching a node's row or embedding would save in an epoch (OUTRE,
+/// sections 4.4 and 5.3): counted from batches, kept in a file, and used to
+/// split a cache.
+
 namespace hearth::sample {
 
 /// Reads of an epoch that is sampled without a history, and the reads that

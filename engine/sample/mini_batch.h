@@ -11,6 +11,8 @@
 #include "engine/io/file_system.h"
 #include "engine/store/topology.h"
 
+/// A sampled mini-batch, and its scratch file.
+
 namespace hearth::sample {
 
 /// Sampled edges of one layer, in CSC over positions: a bipartite graph from

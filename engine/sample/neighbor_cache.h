@@ -15,6 +15,9 @@
 #include "engine/store/graph.h"
 #include "engine/store/topology.h"
 
+/// In-neighbor lists that are kept in memory for samplers of a topology on
+/// disk.
+
 namespace hearth::sample {
 
 /// Which lists a neighbor cache holds.

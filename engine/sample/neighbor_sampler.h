@@ -11,6 +11,9 @@
 #include "engine/store/graph.h"
 #include "engine/store/topology.h"
 
+/// Neighbor sampling from topologies in memory, or mapped. Sampling from disk
+/// is in stored_sampler.h, on a GPU in device_sampler.h.
+
 namespace hearth::sample {
 
 /// How neighbors are drawn.

@@ -9,6 +9,8 @@
 #include "absl/types/span.h"
 #include "engine/store/topology.h"
 
+/// Orders in which an epoch visits its seeds.
+
 namespace hearth::sample {
 
 /// Consecutive seeds of an epoch that come from the same few parts of a

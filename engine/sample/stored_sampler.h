@@ -13,6 +13,9 @@
 #include "engine/store/graph.h"
 #include "engine/store/topology.h"
 
+/// Neighbor sampling from a topology on disk, of which some lists are in
+/// memory.
+
 namespace hearth::sample {
 
 /// View of a node's in-neighbors, in the topology's order.

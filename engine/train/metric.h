@@ -10,6 +10,8 @@
 #include "absl/strings/string_view.h"
 #include "engine/store/labels.h"
 
+/// How predictions are judged. Counts and scores add up over batches.
+
 namespace hearth::train {
 
 /// Score of one node for one column, with its true label.

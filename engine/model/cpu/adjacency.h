@@ -9,6 +9,8 @@
 #include "engine/store/graph.h"
 #include "engine/store/topology.h"
 
+/// Edges of a sampled block, with the weights and self loops of each model.
+
 namespace hearth::model {
 
 /// Edges along which a layer passes messages, in CSC over positions, made from

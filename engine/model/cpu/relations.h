@@ -14,6 +14,9 @@
 #include "engine/store/topology.h"
 #include "engine/train/model_options.h"
 
+/// Types of a graph under PyG's names, and a block split by edge type. Knows no
+/// torch.
+
 namespace hearth::model {
 
 /// An edge type as a relational model sees it.

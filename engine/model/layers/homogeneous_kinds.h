@@ -11,6 +11,9 @@
 #include "engine/model/layers/step_memory.h"
 #include "engine/train/model_options.h"
 
+/// Models of graphs of one node type and one edge type, and the heads of
+/// attention, which relational models share.
+
 namespace hearth::model {
 
 /// GraphSAGE with mean aggregation: layers are PyG's SAGEConv.

@@ -17,6 +17,8 @@
 #include "engine/store/topology.h"
 #include "engine/train/model_options.h"
 
+/// Interfaces of a layer and of a kind of model, and the table of all kinds.
+
 namespace hearth::model {
 
 /// Properties in the whole graph of the nodes that a layer reads.

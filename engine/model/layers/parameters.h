@@ -10,6 +10,8 @@
 #include "absl/status/status.h"
 #include "engine/store/safetensors.h"
 
+/// Parameters of layers: drawing, naming, copying and checking.
+
 namespace hearth::model {
 
 /// A tensor with the name under which it is saved.

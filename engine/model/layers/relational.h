@@ -14,6 +14,9 @@
 #include "engine/model/layers/step_memory.h"
 #include "engine/model/operators/graph_functions.h"
 
+/// Layers of PyG's HeteroConv: one convolution for each relation, over rows
+/// gathered by type.
+
 namespace hearth::model {
 
 /// Rows that the relations of a layer read: sets of rows of one matrix, first

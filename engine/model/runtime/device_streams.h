@@ -15,6 +15,9 @@
 #include "engine/cuda/device.h"
 #include "engine/cuda/stream.h"
 
+/// Work on a device in LibTorch's streams: the plug-in's kernels, copies to the
+/// device, and scalars that come back later.
+
 namespace hearth::model {
 
 /// The plug-in's kernels on tensors of one device that both LibTorch and the

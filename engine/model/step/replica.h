@@ -14,6 +14,8 @@
 #include "engine/train/model_options.h"
 #include "engine/train/train_step.h"
 
+/// A model with its optimizer, and clipping of its gradients.
+
 namespace hearth::model {
 
 /// L2 norm of all elements of float32 tensors together. Equal in every bit for

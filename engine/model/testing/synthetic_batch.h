@@ -13,6 +13,9 @@
 #include "engine/train/model_options.h"
 #include "engine/train/train_step.h"
 
+/// Random batches for tests and benchmarks: plain, with a top layer, and of
+/// heterographs.
+
 namespace hearth::model {
 
 /// Sizes of a batch to make.

@@ -16,6 +16,8 @@
 #include "engine/io/aligned_memory.h"
 #include "engine/store/topology.h"
 
+/// Decides to which part a node goes. No I/O, no threads.
+
 namespace hearth::plan {
 
 /// Upper bound of the parts that one level makes: the square root of kMaxParts.

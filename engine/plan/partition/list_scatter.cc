@@ -28,7 +28,7 @@ constexpr uint64_t kPageBytes = 4096;
 constexpr size_t kHeaderIds = 2;
 
 uint64_t InPages(uint64_t bytes) {
-  return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+  return RoundUp(bytes, kPageBytes);
 }
 
 /// Reads the chunks of one part.

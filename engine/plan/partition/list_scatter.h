@@ -23,6 +23,10 @@
 #include "engine/plan/partition/topology_scan.h"
 #include "engine/store/topology.h"
 
+/// Brings neighbor lists to the place of their part on disk: first to
+/// first-level parts in a scratch file, then, by a counting sort, into the file
+/// of lists.
+
 namespace hearth::plan {
 
 /// Bytes in which the scatter file is written and read.

@@ -11,6 +11,9 @@
 #include "engine/base/clock.h"
 #include "engine/store/manifest.h"
 
+/// What partition to make, in which circumstances, and upper bounds of the disk
+/// and memory that it takes.
+
 namespace hearth::plan {
 
 /// How the parts of neighbors are looked up.

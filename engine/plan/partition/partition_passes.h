@@ -15,6 +15,9 @@
 #include "engine/plan/partition/partition_context.h"
 #include "engine/plan/partition/topology_scan.h"
 
+/// Passes over the topology or the scattered lists, of which WritePartition
+/// consists.
+
 namespace hearth::plan {
 
 /// Numbers of edges of each part.

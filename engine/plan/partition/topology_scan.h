@@ -20,6 +20,9 @@
 #include "engine/store/manifest.h"
 #include "engine/store/topology.h"
 
+/// Reads all neighbor lists of a graph in windows of bounded size, which
+/// several threads work on.
+
 namespace hearth::plan {
 
 /// Consecutive lists of in-neighbors: at most 4,096 lists with 65,536
