@@ -191,7 +191,7 @@ class BloomFilters {
 
  private:
   static constexpr int kHashes = 3;
-  // Words that the bits of all parts may touch, less one.
+  // The bits of all parts may touch this many words and one more.
   static constexpr int kMaxWords = kMaxLevelParts / 64;
 
   BloomFilters(int64_t rows, int parts, io::AlignedMemory memory)
