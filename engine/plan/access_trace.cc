@@ -14,7 +14,7 @@ namespace {
 
 using store::NodeId;
 
-// Counts are far larger than the processor's caches: ask for them ahead.
+// Prefetch distance: counts are far larger than the processor's caches.
 constexpr size_t kAhead = 16;
 
 absl::Status CheckNodes(absl::Span<const NodeId> nodes, int64_t num_nodes) {
@@ -68,8 +68,8 @@ absl::StatusOr<AccessCounts> AccessCounts::Count(AccessTrace& trace,
 std::vector<NodeId> AccessCounts::MostAccessed(int64_t limit) const {
   uint32_t largest = 0;
   for (const uint32_t count : counts_) largest = std::max(largest, count);
-  // Where the nodes of each count begin in the order; then, where the next one
-  // of them goes.
+  // Index in the order where the nodes of each count begin; then, where the
+  // next node of that count goes.
   std::vector<int64_t> next(size_t{largest} + 1, 0);
   for (const uint32_t count : counts_) ++next[count];
   int64_t accessed = 0;

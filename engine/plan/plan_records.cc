@@ -36,7 +36,7 @@ constexpr char kAboutFile[] = "about.json";
 constexpr char kUseFile[] = "last_use";
 constexpr char kDamageFile[] = "damaged";
 constexpr int kFormat = 1;
-// Each of the three is no larger.
+// Upper bound of the size of each record.
 constexpr uint64_t kMaxBytes = 4 << 10;
 
 std::string TimeText(absl::Time time) {
@@ -80,7 +80,7 @@ absl::StatusOr<PlanRecords::About> PlanRecords::ReadAbout() const {
   if (json->value("format", 0) != kFormat) {
     return absl::DataLossError(absl::StrCat(path, ": of another version"));
   }
-  // Sealed, so as it was written.
+  // The text is sealed, so its fields are as they were written.
   return About{.created = ParseTimeText(json->value("created", std::string())),
                .properties = json->value("properties", PlanProperties())};
 }

@@ -13,29 +13,30 @@
 #include "absl/types/span.h"
 #include "engine/io/file_system.h"
 
+/// Files of a finished plan: checks of their sizes, and the store's own
+/// records.
+
 namespace hearth::plan {
 
-/// Checks the files of a finished plan, each given by its name in `folder` and
-/// its size in bytes. DATA_LOSS naming the file if one is missing or has
+/// Checks the files of a finished plan, given by their names in `folder` and
+/// their sizes in bytes. DATA_LOSS naming the file that is missing or has
 /// another size.
 absl::Status CheckFileSizes(
     io::FileSystem& files, const std::string& folder,
     absl::Span<const std::pair<const char*, uint64_t>> expected);
 
-/// Facts about a plan, as (name, value), for people.
+/// Properties of a plan, as (name, value), for people to read.
 using PlanProperties = std::vector<std::pair<std::string, std::string>>;
 
-/// The value of a property; empty if there is none of the name.
+/// Value of the property `name`; empty if there is none.
 std::string ValueOf(const PlanProperties& properties, absl::string_view name);
 
-/// The records that a PlanStore keeps in a plan's folder beside the strategy's
-/// files:
+/// Records that a PlanStore keeps in a plan's folder next to the strategy's
+/// files, each written atomically:
 ///
-///   about.json  written last: when it was made, and facts about it
-///   last_use    when a job took it last
-///   damaged     what somebody said who read damage
-///
-/// Written atomically.
+///   about.json  written last: when the plan was made, and its properties
+///   last_use    when a job took the plan last
+///   damaged     the message of a reader that found damage
 class PlanRecords {
  public:
   struct About {
@@ -47,16 +48,16 @@ class PlanRecords {
       : files_(files), folder_(std::move(folder)) {}
 
   absl::Status WriteAbout(const About& about) const;
-  /// NOT_FOUND if there is none; DATA_LOSS or INVALID_ARGUMENT, naming the
+  /// NOT_FOUND if there is no record; DATA_LOSS or INVALID_ARGUMENT, naming the
   /// file, if it is damaged.
   absl::StatusOr<About> ReadAbout() const;
 
   absl::Status WriteUse(absl::Time time) const;
-  /// InfinitePast if that is not known.
+  /// Time of the last use; InfinitePast if it is not known.
   absl::Time ReadUse() const;
 
   absl::Status WriteDamage(absl::string_view message) const;
-  /// NOT_FOUND if there is none.
+  /// Message of WriteDamage; NOT_FOUND if there is none.
   absl::StatusOr<std::string> ReadDamage() const;
 
  private:

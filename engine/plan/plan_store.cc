@@ -15,18 +15,18 @@
 #include "engine/io/whole_file.h"
 #include "engine/plan/plan_records.h"
 
-// Files are touched without the lock held: who does that has an exclusive
-// lease, or has marked the plan as being removed.
+// Files are touched without mutex_ held: the thread that does so holds an
+// exclusive lease, or has marked the plan as being removed.
 //
-// A plan's size is looked at when it is asked for the first time, when room is
-// made for it, and by each lease that lets it go, which has seen its last
-// change. Where that fails, it is looked at again when it is asked for.
+// A plan is measured when its size is first asked for, when space is made for
+// it, and when a lease that may have changed it ends. If measuring fails, the
+// next question measures again.
 
 namespace hearth::plan {
 
 namespace {
 
-// Bytes of which nobody needs as many.
+// More bytes than anybody needs.
 constexpr uint64_t kNoLimit = uint64_t{1} << 62;
 
 std::string PartOfName(const std::string& name, size_t part) {
@@ -34,7 +34,7 @@ std::string PartOfName(const std::string& name, size_t part) {
   return part < parts.size() ? parts[part] : "";
 }
 
-// Where `path` is or, as long as it is not there, will be.
+// Free bytes on the file system where `path` is or will be.
 absl::StatusOr<uint64_t> FreeBytesAt(io::FileSystem& files, std::string path) {
   while (true) {
     absl::StatusOr<uint64_t> free = files.FreeBytes(path);
@@ -85,8 +85,8 @@ absl::StatusOr<std::vector<std::string>> PlanStore::Names() {
   return names;
 }
 
-// All that make or remove plans come here first, so that none goes between the
-// look at the folder and the entry that it leads to.
+// Every call that makes or removes plans comes here first, so that no plan
+// vanishes between reading the folder and entering it into sizes_.
 absl::Status PlanStore::FindPlans() {
   absl::MutexLock looking(&looking_mutex_);
   if (listed_) return absl::OkStatus();
@@ -97,7 +97,7 @@ absl::Status PlanStore::FindPlans() {
     for (const std::string& name : *names) {
       if (absl::EndsWith(name, io::kTemporarySuffix)) continue;
       const absl::StatusOr<io::FileInfo> info = files_.Stat(Path(name));
-      // Files that lie there, too, come and go.
+      // Files in the folder may come and go.
       if (absl::IsNotFound(info.status())) continue;
       HEARTH_RETURN_IF_ERROR(info.status());
       absl::MutexLock lock(&mutex_);
@@ -121,7 +121,7 @@ absl::StatusOr<uint64_t> PlanStore::SizeOf(const std::string& name) {
 }
 
 absl::StatusOr<uint64_t> PlanStore::Measure(const std::string& name) {
-  // The last one to look has the last word.
+  // Measurements are serialized, so that the last one is kept.
   absl::MutexLock looking(&looking_mutex_);
   const absl::StatusOr<uint64_t> size = AddUp(name);
   absl::MutexLock lock(&mutex_);
@@ -142,7 +142,7 @@ absl::StatusOr<uint64_t> PlanStore::AddUp(const std::string& name) const {
   for (const std::string& file : files) {
     const absl::StatusOr<io::FileInfo> info =
         files_.Stat(io::JoinPath(Path(name), file));
-    // It may just have been renamed or removed.
+    // The file may just have been renamed or removed.
     if (info.ok()) bytes += info->size_bytes;
   }
   return bytes;
@@ -183,7 +183,7 @@ absl::StatusOr<PlanLease> PlanStore::Take(const std::string& name,
 }
 
 bool PlanStore::EndRest(uint64_t lease) {
-  // Goes after the lock: closing takes time.
+  // Destroyed after the lock is released, because closing takes time.
   std::shared_ptr<void> open;
   absl::MutexLock lock(&mutex_);
   const auto resting = resting_.find(lease);
@@ -246,7 +246,7 @@ absl::StatusOr<std::vector<PlanInfo>> PlanStore::List() {
   std::vector<PlanInfo> plans;
   for (const std::string& name : names) {
     absl::StatusOr<PlanInfo> info = Describe(name);
-    // Removed meanwhile.
+    // The plan was removed meanwhile.
     if (absl::IsNotFound(info.status())) continue;
     HEARTH_RETURN_IF_ERROR(info.status());
     plans.push_back(*std::move(info));
@@ -287,11 +287,11 @@ absl::Status PlanStore::BeginRemoval(const std::string& name) {
 }
 
 absl::Status PlanStore::FinishRemoval(const std::string& name) {
-  // A plan is there or not, also after a kill.
+  // A plan exists whole or not at all, also after a kill.
   const std::string leftover = absl::StrCat(Path(name), io::kTemporarySuffix);
   absl::Status status = files_.RemoveTree(leftover);
   if (status.ok()) status = files_.Rename(Path(name), leftover);
-  // Goes after the lock: closing takes time.
+  // Destroyed after the lock is released, because closing takes time.
   std::vector<Resting> rested;
   absl::MutexLock lock(&mutex_);
   if (status.ok()) {
@@ -400,7 +400,7 @@ absl::Status PlanStore::MakeRoom(const std::string& name, uint64_t bytes) {
     absl::MutexLock lock(&mutex_);
     before = std::exchange(holders_[name].reserved_bytes, bytes);
   }
-  // Described only where one of them has to go.
+  // Described only if one of them must be removed.
   std::optional<std::vector<PlanInfo>> plans;
   while (true) {
     HEARTH_ASSIGN_OR_RETURN(const OtherBytes others, BytesOfOthers(name));
@@ -428,7 +428,7 @@ absl::Status PlanStore::MakeRoom(const std::string& name, uint64_t bytes) {
                                            : refusal;
     }
     const absl::Status removed = Remove(oldest->name);
-    // Somebody has just taken or removed it.
+    // Somebody has just taken or removed the plan.
     if (!absl::IsFailedPrecondition(removed) && !absl::IsNotFound(removed)) {
       HEARTH_RETURN_IF_ERROR(removed);
     }

@@ -22,95 +22,99 @@
 #include "engine/io/file_system.h"
 #include "engine/plan/plan_records.h"
 
+/// Plans on disk: who uses them, how much space they take, and when they are
+/// removed. Format of a plan: a folder with the files of its strategy, and
+/// PlanRecords.
+
 namespace hearth::plan {
 
-/// The facts that are known of a plan.
+/// Description of a plan on disk.
 struct PlanInfo {
   enum class State { kWhole, kUnfinished, kDamaged };
 
   std::string name;
   State state = State::kUnfinished;
-  /// Whether a job uses or makes it.
+  /// Whether a job holds a lease of the plan.
   bool in_use = false;
   uint64_t size_bytes = 0;
-  /// InfinitePast if it is not whole.
+  /// InfinitePast if the plan is not whole.
   absl::Time created = absl::InfinitePast();
-  /// When a job took it last; InfinitePast if that is unknown.
+  /// When a job took the plan last; InfinitePast if that is not known.
   absl::Time used = absl::InfinitePast();
   PlanProperties properties = {};
 
-  /// Both are parts of the name.
+  /// Parts of the name, see PlanName.
   std::string strategy() const;
   std::string fingerprint() const;
 };
 
-/// "<strategy>-<fingerprint of the dataset>-<digest>": what PlanInfo tells of a
-/// plan follows from its name. REQUIRES: no '-' in the first two.
+/// Name of a plan: "<strategy>-<fingerprint of the dataset>-<digest>".
+/// REQUIRES: no '-' in the first two.
 std::string PlanName(absl::string_view strategy, absl::string_view fingerprint,
                      absl::string_view digest);
 
-/// The "strategy" in the names of plans that are partitions (partition/), which
-/// every strategy can use.
+/// "strategy" in the names of partitions (partition/), which every strategy can
+/// use.
 inline constexpr char kPartitionPlans[] = "partition";
 
-/// Likewise of features in stripes (store/feature_stripes.h), of each disk the
-/// plan in its own store.
+/// "strategy" in the names of features in stripes (store/feature_stripes.h),
+/// one plan in the store of each disk.
 inline constexpr char kStripePlans[] = "stripe";
 
-/// Likewise of profiles of an epoch (sample/epoch_profile.h).
+/// "strategy" in the names of profiles of an epoch (sample/epoch_profile.h).
 inline constexpr char kProfilePlans[] = "profile";
 
-/// The bytes that may be added to a plan.
+/// Bytes by which a plan may grow.
 struct PlanRoom {
-  /// Now: those that the disk and the store's limit leave when all plans go
-  /// that nobody uses.
+  /// Bytes available now, if all plans go that nobody uses: what the disk and
+  /// the store's limit leave.
   uint64_t bytes = 0;
-  /// Once nobody uses other plans, as far as the store's limit tells.
+  /// Bytes available under the store's limit if all other plans went.
   uint64_t alone_bytes = 0;
-  /// Whether plans in use leave no more, rather than the disk: then the bytes
-  /// that the whole plan would have with one more.
+  /// Present if plans in use, not the disk, limit `bytes`: size of the whole
+  /// plan with one byte more than it may have now.
   std::optional<uint64_t> more_needs_bytes;
 };
 
 class PlanLease;
 
-/// The plans that strategies have prepared and keep for later jobs, each a
-/// folder in one folder. Knows who uses which, so that a plan is made once, is
-/// not removed while it is needed, and all of them take no more space than they
-/// may: those that nobody uses go then, the least recently used first. It knows
-/// which plans there are, and their sizes, from one look at the folder: nobody
-/// else changes it meanwhile. Thread-safe.
+/// Plans that strategies have prepared and keep for later jobs, each a
+/// sub-folder of one folder. Leases make sure that a plan is made once, is not
+/// removed while it is used, and that all plans stay within a limit of space:
+/// plans that nobody uses are removed then, the least recently used first.
+/// Plans and their sizes are read from the folder once: no other process may
+/// change it. Thread-safe.
 class PlanStore {
  public:
   struct Options {
-    /// The folder of all plans; made when needed.
+    /// Folder of all plans; created when needed.
     std::string folder;
-    /// Bytes that all plans may take on disk; 0 = no limit.
+    /// Upper bound of the bytes of all plans on disk; 0 = no limit.
     uint64_t space_bytes = 0;
   };
 
-  /// Bytes of the records of the store, which a plan has beside what its
-  /// strategy writes.
+  /// Bytes of the store's records in a plan's folder (PlanRecords), at most.
   static constexpr uint64_t kRecordBytes = 16 << 10;
 
-  /// `files` and `clock` outlive it, it outlives all leases.
+  /// `files` and `clock` must outlive the store, which must outlive all leases.
   PlanStore(io::FileSystem& files, const Clock& clock, Options options);
   PlanStore(const PlanStore&) = delete;
   PlanStore& operator=(const PlanStore&) = delete;
 
-  /// Sets the function that is called after a job has let go of a plan, or
-  /// reserved bytes became free, on the thread that did so, without locks held.
-  /// Null = none.
+  /// Sets the function that is called after a lease has let go of a plan, or
+  /// reserved bytes became free, on the thread that caused it, without locks
+  /// held. Null = none.
   void SetOnRelease(std::function<void()> on_release)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Takes a plan, there or not, to look at, make or repair, once nobody else
-  /// does that. Makes its folder. CANCELLED when `stop` is requested.
+  /// Takes a plan exclusively, to look at, make or repair; waits while others
+  /// hold it exclusively. Creates its folder if need be. CANCELLED when `stop`
+  /// is requested.
   absl::StatusOr<PlanLease> Take(const std::string& name,
                                  const std::stop_token& stop)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// The last used first.
+  /// All plans, the last used first.
   absl::StatusOr<std::vector<PlanInfo>> List() ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// NOT_FOUND for an unknown name.
@@ -125,16 +129,17 @@ class PlanStore {
   absl::Status RemoveOf(absl::string_view fingerprint)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// The room for a plan that is there or not; makes no folder.
+  /// Bytes by which the plan `name` may grow, whether it exists or not; creates
+  /// no folder.
   absl::StatusOr<PlanRoom> Room(const std::string& name)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Whether a plan of `bytes` in all has room beside those in use now. Looks
-  /// at no file.
+  /// Whether a plan of `bytes` in all fits next to the plans in use now. Reads
+  /// no file.
   bool HasRoomFor(uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Bytes of all plans. One that is being made counts with what it had when
-  /// room was last made for it.
+  /// Bytes of all plans. A plan that is being made counts with its size when
+  /// space was last made for it.
   absl::StatusOr<uint64_t> TotalBytes() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options& options() const { return options_; }
@@ -142,69 +147,69 @@ class PlanStore {
  private:
   friend class PlanLease;
 
-  // Who has a plan.
+  // Users of a plan.
   struct Holders {
     int leases = 0;
-    // One of the leases is exclusive.
+    // Whether one of the leases is exclusive.
     bool exclusive = false;
-    // There are none: the plan goes.
+    // The plan is being removed; there are no leases.
     bool removing = false;
-    // Bytes that it will take once it is made.
+    // Bytes that the plan will take once it is made.
     uint64_t reserved_bytes = 0;
   };
-  // An object that a resting lease keeps open.
+  // An object of a plan that a resting lease keeps open.
   struct Resting {
     std::string name;
     std::shared_ptr<void> open;
   };
 
   std::string Path(const std::string& name) const;
-  // Looks for the plans of earlier daemons, once.
+  // Finds the plans of earlier processes, once.
   absl::Status FindPlans() ABSL_LOCKS_EXCLUDED(looking_mutex_, mutex_);
-  // Plans that are there.
+  // Names of existing plans.
   absl::StatusOr<std::vector<std::string>> Names() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Bytes of the plan's files, which are looked at.
+  // Sum of the sizes of the plan's files, read from disk.
   absl::StatusOr<uint64_t> AddUp(const std::string& name) const;
-  // The same of a plan that may not be there yet.
+  // AddUp of a plan that may not exist yet.
   absl::StatusOr<uint64_t> BytesSoFar(const std::string& name) const;
-  // Its bytes, as they were when they were looked at last.
+  // Size of the plan when it was last measured.
   absl::StatusOr<uint64_t> SizeOf(const std::string& name)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Its bytes, which are looked at for SizeOf to know them.
+  // Measures the plan for later calls of SizeOf.
   absl::StatusOr<uint64_t> Measure(const std::string& name)
       ABSL_LOCKS_EXCLUDED(looking_mutex_, mutex_);
   // Ends the rest of a lease; false if it does not rest.
   bool EndRest(uint64_t lease) ABSL_LOCKS_EXCLUDED(mutex_);
-  // There is one lease less, which may have been the exclusive one.
+  // Counts one lease less, which may have been exclusive.
   void EndLease(const std::string& name, bool exclusive)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Others may share the plan with the exclusive lease from now on.
+  // Lets others share the plan that a lease held exclusively.
   void EndExclusive(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
   void CallOnRelease() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<PlanInfo> Describe(const std::string& name)
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool InUse(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
-  // FAILED_PRECONDITION if somebody has it; otherwise it is the caller's.
+  // Marks the plan as being removed. FAILED_PRECONDITION if somebody holds it.
   absl::Status BeginRemoval(const std::string& name)
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status FinishRemoval(const std::string& name)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The objects that resting leases keep open of the plan.
+  // Removes and returns the objects that resting leases keep open of the plan.
   std::vector<Resting> TakeResting(const std::string& name)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   absl::Status MakeRoom(const std::string& name, uint64_t bytes)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Bytes that plans other than one take or have reserved.
+  // Bytes of all plans but one, reserved bytes included.
   struct OtherBytes {
     uint64_t in_use = 0;
-    // Bytes of plans that could be removed.
+    // Bytes of plans that can be removed.
     uint64_t unused = 0;
   };
   absl::StatusOr<OtherBytes> BytesOfOthers(const std::string& name)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // The bytes that a plan takes or will; 0 if nobody uses it.
+  // Bytes that a plan takes or will take; 0 if nobody uses it.
   uint64_t BytesInUse(const std::string& name, const Holders& holders) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -215,20 +220,21 @@ class PlanStore {
   // Signalled when an exclusive lease or a removal ends, and on a stop.
   absl::CondVar changed_;
   std::map<std::string, Holders> holders_ ABSL_GUARDED_BY(mutex_);
-  // By the lease's number.
+  // Resting leases, by number.
   std::map<uint64_t, Resting> resting_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_lease_ ABSL_GUARDED_BY(mutex_) = 1;
-  // Plans that are there, with their bytes; nullopt: those are not known.
+  // Existing plans with their bytes; nullopt: not measured.
   std::map<std::string, std::optional<uint64_t>> sizes_ ABSL_GUARDED_BY(mutex_);
-  // Held while plans and their sizes are looked for; taken first.
+  // Held while plans and their sizes are looked up; taken before mutex_.
   absl::Mutex looking_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
-  // The plans of earlier daemons are in sizes_.
+  // Whether the plans of earlier processes are in sizes_.
   bool listed_ ABSL_GUARDED_BY(looking_mutex_) = false;
   std::function<void()> on_release_ ABSL_GUARDED_BY(mutex_);
 };
 
-/// A job's right to a plan (PlanStore::Take): exclusive until Share. While it
-/// lives and does not rest, the plan is in use. Move-only, single-owner.
+/// Right of a job to use a plan (PlanStore::Take): exclusive until Share. The
+/// plan is in use while its lease lives and does not rest. Move-only,
+/// single-owner.
 class PlanLease {
  public:
   PlanLease(PlanLease&& other) noexcept
@@ -237,7 +243,7 @@ class PlanLease {
         exclusive_(other.exclusive_),
         name_(std::move(other.name_)) {}
   PlanLease& operator=(PlanLease&& other) noexcept {
-    // The plan that this one had goes with `taken`.
+    // `taken` ends the lease that this object held before.
     PlanLease taken(std::move(other));
     std::swap(store_, taken.store_);
     std::swap(number_, taken.number_);
@@ -248,43 +254,44 @@ class PlanLease {
   ~PlanLease();
 
   const std::string& name() const { return name_; }
-  /// The plan's; it is there.
+  /// Folder of the plan, which exists.
   std::string folder() const { return store_->Path(name_); }
 
-  // For who makes the plan. REQUIRES: exclusive.
+  // For the job that makes the plan. REQUIRES: exclusive.
 
-  /// The bytes that may be added to the plan.
+  /// Bytes by which the plan may grow.
   absl::StatusOr<PlanRoom> Room() const { return store_->Room(name_); }
 
-  /// Makes room for `bytes` more, records included, within the store's limit,
-  /// and keeps it until Share. RESOURCE_EXHAUSTED, with the numbers, if plans
-  /// in use do not leave it: of cause WaitCause::kPlanSpace where it would fit
-  /// without them.
+  /// Reserves `bytes` more, records included, within the store's limit, until
+  /// Share; removes unused plans if need be. RESOURCE_EXHAUSTED, with the
+  /// numbers, if plans in use leave too little: with cause
+  /// WaitCause::kPlanSpace where the plan would fit without them.
   absl::Status MakeRoom(uint64_t bytes) {
     return store_->MakeRoom(name_, bytes);
   }
 
-  /// Removes all that is in the folder.
+  /// Removes everything in the folder.
   absl::Status Clear();
 
-  /// Makes the plan a whole one, with facts for people.
+  /// Publishes the plan as whole, with properties for people to read.
   absl::Status Publish(const PlanProperties& properties);
 
-  /// The records of what was published, and of damage that was read.
+  /// Records of the plan: what was published, and damage that was found.
   PlanRecords records() const;
 
-  // For who uses it.
+  // For the job that uses the plan.
 
-  /// The plan is whole: others may take it, too. Notes when it was used, and
-  /// may be called again to do so.
+  /// Declares the plan whole, so that others may take it, too, and records the
+  /// time of use. May be called again to update that time.
   absl::Status Share();
 
-  /// Nobody uses the plan for a while, so that it may be removed; `open`, what
-  /// is open of it, goes with it then. REQUIRES: shared.
+  /// Pauses the use of the plan, which may now be removed. `open`, an object
+  /// that reads the plan, is destroyed with it. REQUIRES: shared.
   void Rest(std::shared_ptr<void> open);
 
-  /// Ends the rest. What was handed to Rest, if the plan is still there: then
-  /// it is in use again; null otherwise: then the lease is of no more use.
+  /// Ends the pause. Returns the object that was handed to Rest if the plan
+  /// still exists: it is in use again. Null otherwise: the lease is of no more
+  /// use.
   std::shared_ptr<void> Wake();
 
  private:
@@ -293,33 +300,33 @@ class PlanLease {
   PlanLease(PlanStore& store, uint64_t number, std::string name)
       : store_(&store), number_(number), name_(std::move(name)) {}
 
-  // Null: moved from.
+  // Null after a move.
   PlanStore* store_;
   uint64_t number_;
   bool exclusive_ = true;
   std::string name_;
 };
 
-/// The plans of several stores together, for those who show or remove plans of
-/// any kind. A name is in one of them at most. Thread-safe.
+/// Plans of several stores together, to list or remove plans of any kind. Each
+/// name is in at most one store. Thread-safe.
 class PlanStores {
  public:
-  /// `main` has the plans that any job can make, `others` are on disks of their
-  /// own. All outlive it.
+  /// `main` has the plans that any job can make, each of `others` the plans of
+  /// one data disk. All must outlive the object.
   PlanStores(PlanStore& main, absl::Span<PlanStore* const> others);
 
-  /// The last used first.
+  /// All plans, the last used first.
   absl::StatusOr<std::vector<PlanInfo>> List() const;
 
-  /// As those of PlanStore, in the store that has the plan.
+  /// As PlanStore's functions, in the store that has the plan.
   absl::StatusOr<PlanInfo> Get(const std::string& name) const;
   absl::Status Remove(const std::string& name) const;
 
-  /// As that of PlanStore, in all of them: the first error.
+  /// As PlanStore's function, in all stores: the first error.
   absl::Status RemoveOf(absl::string_view fingerprint) const;
 
  private:
-  // The first outcome of a store that knows the name.
+  // Outcome of the first store that knows the name.
   template <typename Outcome>
   Outcome FirstFound(
       const std::function<Outcome(PlanStore& store)>& look) const;

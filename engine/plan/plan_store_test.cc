@@ -29,7 +29,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
-// Every look at it is a second later.
+// A clock that advances by a second at every reading.
 class TickingClock final : public Clock {
  public:
   absl::Time Now() const override {
@@ -50,7 +50,7 @@ class PlanStoreTest : public ::testing::Test {
                            .space_bytes = space_bytes});
   }
 
-  // A plan of `bytes` and its records, by the way that a strategy takes.
+  // Makes a plan of `bytes` and its records, as a strategy does.
   absl::Status Make(PlanStore& store, const std::string& name, uint64_t bytes) {
     auto lease = store.Take(name, {});
     if (!lease.ok()) return lease.status();
@@ -80,7 +80,7 @@ TEST_F(PlanStoreTest, RoomIsToldWithoutMakingAFolder) {
   EXPECT_EQ(store->Room("diskgnn-a-1")->bytes, 1000000u);
   EXPECT_TRUE(absl::IsNotFound(files_.Stat(store->options().folder).status()));
   ASSERT_EQ(Make(*store, "diskgnn-a-2", 100000), absl::OkStatus());
-  // Nobody uses it, so that it may go.
+  // Nobody uses the plan, so it may be removed.
   EXPECT_EQ(store->Room("diskgnn-a-1")->bytes, 1000000u);
   const auto lease = store->Take("diskgnn-a-2", {});
   ASSERT_TRUE(lease.ok()) << lease.status();
@@ -109,7 +109,7 @@ TEST_F(PlanStoreTest, TellsWhatThereIsTheLastUsedFirst) {
   const auto store = Open();
   ASSERT_EQ(Make(*store, "d-f-1", 100), absl::OkStatus());
   ASSERT_EQ(Make(*store, "d-f-2", 50), absl::OkStatus());
-  // Not a plan.
+  // A file is no plan.
   ASSERT_EQ(io::WriteFileAtomically(files_, scratch_.Path("plans/b-f-9"), "x"),
             absl::OkStatus());
   EXPECT_THAT(Names(*store), ElementsAre("d-f-2", "d-f-1"));
@@ -124,7 +124,7 @@ TEST_F(PlanStoreTest, TellsWhatThereIsTheLastUsedFirst) {
   EXPECT_GT(plans[0].used, plans[0].created);
   EXPECT_THAT(plans[0].properties, ElementsAre(Pair("batches", "12")));
   EXPECT_EQ(*store->TotalBytes(), plans[0].size_bytes + plans[1].size_bytes);
-  // Another daemon finds the same.
+  // A second store over the same folder finds the same plans.
   EXPECT_THAT(Names(*Open()), ElementsAre("d-f-1", "d-f-2"));
 }
 
@@ -167,7 +167,7 @@ TEST_F(PlanStoreTest, OneMakesAPlanAndOthersWait) {
     EXPECT_TRUE(second.ok());
     EXPECT_TRUE(shared);
   });
-  // Another plan is not concerned.
+  // A different plan is free.
   EXPECT_TRUE(store->Take("d-f-2", {}).ok());
   shared = true;
   EXPECT_EQ(first->Share(), absl::OkStatus());
@@ -221,7 +221,7 @@ TEST_F(PlanStoreTest, WhatRestsIsWokenOrGoesWithThePlan) {
     EXPECT_TRUE(watch.expired());
     EXPECT_EQ(lease->Wake(), nullptr);
   }
-  // A lease that rests to its end takes along what it keeps.
+  // A lease that ends while it rests destroys the object that it keeps.
   ASSERT_EQ(Make(*store, "d-f-1", 10), absl::OkStatus());
   auto other = std::make_shared<int>(8);
   const std::weak_ptr<int> other_watch = other;
@@ -278,7 +278,7 @@ TEST_F(PlanStoreTest, WhatIsInUseDoesNotMakeRoom) {
   auto other = store->Take("d-f-4", {});
   EXPECT_EQ(other->Room()->bytes, 40'000 - used);
   EXPECT_TRUE(absl::IsResourceExhausted(other->MakeRoom(40'000)));
-  // Nobody uses it any more, and there is room for what the other one needs.
+  // Nobody uses the plan any more, and the other one fits.
   EXPECT_FALSE(store->HasRoomFor(40'000));
   { const PlanLease gone = *std::move(other); }
   { const PlanLease gone = *std::move(maker); }
@@ -314,7 +314,7 @@ TEST_F(PlanStoreTest, TellsWhenSomethingIsLetGo) {
   store->SetOnRelease(nullptr);
 }
 
-// Bytes of the files in the store's folder.
+// Sum of the sizes of the files in the store's folder.
 uint64_t BytesIn(const std::string& folder) {
   uint64_t bytes = 0;
   for (const auto& entry :
@@ -353,7 +353,7 @@ TEST_F(PlanStoreTest, SizesAreKnownWithoutAnotherLook) {
   ASSERT_EQ(store->Remove("d-f-1"), absl::OkStatus());
   expect_known("removed");
   {
-    // Left unfinished.
+    // A plan that is left unfinished.
     auto lease = store->Take("d-f-3", {});
     ASSERT_EQ(io::WriteFileAtomically(files_, lease->folder() + "/samples",
                                       std::string(700, 'x')),
@@ -369,7 +369,7 @@ TEST_F(PlanStoreTest, SizesAreKnownWithoutAnotherLook) {
 TEST_F(PlanStoreTest, ASizeThatCouldNotBeLookedAtIsLookedAtAgain) {
   const auto store = Open();
   for (const bool taken : {true, false}) {
-    // The look at the end of the lease, or a removal, fails.
+    // Measuring at the end of the lease, or removing, fails.
     ASSERT_EQ(Make(*store, "d-f-1", 1000), absl::OkStatus());
     if (taken) {
       auto lease = store->Take("d-f-1", {});
@@ -384,7 +384,7 @@ TEST_F(PlanStoreTest, ASizeThatCouldNotBeLookedAtIsLookedAtAgain) {
     files_.Clear();
     EXPECT_EQ(*store->TotalBytes(), BytesIn(store->options().folder));
   }
-  // Plans are not taken for gone while their folder cannot be read.
+  // Plans are not taken for removed while their folder cannot be read.
   const auto next = Open();
   files_.Inject({.effect = io::Effect::kFail});
   EXPECT_FALSE(next->TotalBytes().ok());
@@ -412,7 +412,7 @@ TEST_F(PlanStoreTest, EveryCallOfARemovalMayFail) {
       EXPECT_EQ(status, absl::OkStatus());
       break;
     }
-    // There is all of it or nothing.
+    // A plan exists whole or not at all.
     const auto info = store->Get("d-f-1");
     if (info.ok()) {
       EXPECT_EQ(info->state, PlanInfo::State::kWhole);

@@ -10,23 +10,22 @@
 namespace hearth::sample {
 namespace {
 
-// Entries that a vector that grows by doubling may hold for each one in use.
+// Capacity of a vector that grows by doubling, per element in use, at most.
 constexpr uint64_t kGrowth = 2;
 
-// Memory of an edge that is listed before nodes are drawn for a layer: its
-// position in the block; its source, and its place among those to be read; and,
-// as if each had a source of its own, that node's id, importance, rank and new
-// position.
+// Memory of an edge that is listed before a layer's nodes are drawn together:
+// its position in the block; its source, and the place of that among the
+// sources to read; and, as if each edge had a source of its own, the source's
+// id, importance, rank and new position.
 constexpr uint64_t kListedEdgeBytes =
     sizeof(int32_t) + 3 * sizeof(int64_t) +
     kGrowth * (sizeof(store::NodeId) + 2 * sizeof(double)) +
     2 * sizeof(double) + sizeof(int32_t);
 
-// Memory of the neighbors of one edge type that a node has: which edge type,
-// where they begin, how many there are.
+// Memory of one neighbor list of a node: its edge type, start and length.
 constexpr uint64_t kListBytes = sizeof(void*) + 2 * sizeof(int64_t);
 
-// The most neighbors of a node that are drawn in layer `hop`, over all edge
+// Upper bound of the neighbors that a node draws in layer `hop`, over all edge
 // types; -1: all.
 int32_t MostDrawn(const NeighborSamplerOptions& sampler, size_t hop,
                   const GraphSize& graph) {
@@ -51,7 +50,7 @@ RelationEnds CountEnds(const Block& block) {
   const size_t num_types =
       types.empty() ? 0
                     : size_t{1} + *std::max_element(types.begin(), types.end());
-  // Sources, by edge type: those of type t begin at `begins[t]`.
+  // Sources, grouped by edge type: type t begins at `begins[t]`.
   std::vector<size_t> begins(num_types + 1);
   for (const store::TypeId type : types) ++begins[type + 1];
   std::partial_sum(begins.begin(), begins.end(), begins.begin());
@@ -108,8 +107,8 @@ uint64_t BatchShape::MemoryBytes() const {
                    (sizeof(store::NodeId) + sizeof(int64_t) + type_bytes);
   for (size_t layer = 0; layer < edges.size(); ++layer) {
     bytes += static_cast<uint64_t>(nodes[layer + 1] + 1) * sizeof(int64_t);
-    // Edges have room for all that are drawn; those that are left of a layer
-    // that is thinned are added one by one.
+    // Capacity for all drawn edges is reserved at once; the remaining edges of
+    // a thinned layer are appended one by one.
     const auto of_layer = static_cast<uint64_t>(edges[layer]);
     bytes += listed_edges > 0
                  ? kGrowth * of_layer * (sizeof(int32_t) + sizeof(float))
@@ -119,7 +118,7 @@ uint64_t BatchShape::MemoryBytes() const {
 }
 
 uint64_t BatchShape::SamplerBytes() const {
-  // The positions of nodes, and where the neighbors of each begin.
+  // Positions of nodes, and the start of each node's neighbors.
   return NodeTable::MemoryBytes(num_inputs() + listed_edges) +
          kGrowth * static_cast<uint64_t>(num_inputs()) *
              (sizeof(int64_t) +
@@ -163,7 +162,7 @@ BatchShape ShapeBound(const NeighborSamplerOptions& sampler, int64_t num_seeds,
     const size_t layer = layers - 1 - hop;
     const int64_t destinations = shape.nodes[layer + 1];
     const int64_t fanout = MostDrawn(sampler, hop, graph);
-    // Divided, not multiplied, so that nothing can overflow.
+    // Division instead of multiplication, so that nothing can overflow.
     const bool all_edges =
         fanout < 0 || (fanout > 0 && destinations > num_edges / fanout);
     shape.edges[layer] = all_edges ? num_edges : destinations * fanout;

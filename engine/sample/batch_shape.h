@@ -8,48 +8,54 @@
 #include "engine/sample/mini_batch.h"
 #include "engine/sample/neighbor_sampler.h"
 
+/// Sizes of mini-batches, measured or bounded before they are sampled, and the
+/// memory that follows from them.
+
 namespace hearth::sample {
 
-/// The nodes at the ends of a block's edges, for edges of several types: a node
-/// counts once for each edge type that it is a source, or a destination, of.
+/// Numbers of nodes at the ends of a block's edges, where edges are of several
+/// types. A node counts once for each edge type of which it is a source or a
+/// destination.
 struct RelationEnds {
   int64_t sources = 0;
   int64_t destinations = 0;
-  /// Sources or destinations of each edge type, whichever are more, added up.
+  /// Sum over edge types of max(sources, destinations).
   int64_t larger_ends = 0;
-  /// Those of the edge type that has most.
+  /// Sources and destinations of the edge type that has most of them.
   int64_t most_sources = 0;
   int64_t most_destinations = 0;
 
   bool operator==(const RelationEnds&) const = default;
 };
 
-/// How large a mini-batch is, layer by layer, or how large several are at most.
+/// Sizes of a mini-batch, layer by layer, or the largest sizes of several
+/// mini-batches.
 struct BatchShape {
   /// [layers + 1]: nodes[l] are the sources of block l, nodes[l + 1] its
   /// destinations. The first are the input nodes, the last the seeds.
   std::vector<int64_t> nodes;
-  /// [layers]: those of each block.
+  /// [layers] edges of each block.
   std::vector<int64_t> edges;
-  /// [layers], or empty: edges are of one type.
+  /// [layers] ends of each block's edges; empty where edges are of one type.
   std::vector<RelationEnds> relations = {};
-  /// Where nodes are drawn layer by layer: the edges of all neighbors of a
-  /// layer's destinations, which the sampler lists first, of the layer that has
-  /// most. 0: nodes draw for themselves, and edges have no weights.
+  /// Edges to all neighbors of a layer's destinations, of the layer with most
+  /// of them, where a layer's nodes are drawn together (LayerDraw): the sampler
+  /// lists them first. 0: each node draws for itself, and edges have no
+  /// weights.
   int64_t listed_edges = 0;
-  /// Edge types that lead to the node type that has most of them; 0: nodes and
+  /// Edge types that lead to the node type with most of them; 0: nodes and
   /// edges are of one type.
   int64_t types_per_node = 0;
 
   int64_t num_inputs() const { return nodes.empty() ? 0 : nodes.front(); }
   int64_t num_edges() const;
 
-  /// Memory of a MiniBatch of this shape, with the room that its arrays may
-  /// have grown beyond their contents.
+  /// Memory of a MiniBatch of this shape, unused capacity of its arrays
+  /// included.
   uint64_t MemoryBytes() const;
 
-  /// Memory that a sampler keeps, beside the batch, once it has sampled one of
-  /// this shape.
+  /// Memory that a sampler keeps, the batch apart, after it has sampled a batch
+  /// of this shape.
   uint64_t SamplerBytes() const;
 
   bool operator==(const BatchShape&) const = default;
@@ -57,22 +63,23 @@ struct BatchShape {
 
 BatchShape ShapeOf(const MiniBatch& batch);
 
-/// The size of a graph, as far as that of its batches depends on it.
+/// Size of a graph, as far as the sizes of its batches depend on it.
 struct GraphSize {
   int64_t num_nodes = 0;
   int64_t num_edges = 0;
-  /// By node type: the edge types that lead to it. Empty: there is one of each.
+  /// Edge types that lead to each node type; empty: one node type, one edge
+  /// type.
   std::vector<std::vector<size_t>> edge_types_into = {};
 };
 
-/// No batch of so many seeds that is sampled like this is larger, in a graph of
-/// this size.
+/// Upper bound of the shapes of all batches of `num_seeds` seeds that are
+/// sampled with `sampler` in a graph of this size.
 BatchShape ShapeBound(const NeighborSamplerOptions& sampler, int64_t num_seeds,
                       const GraphSize& graph);
 
 /// Calls `function` with each number of a shape that differs from batch to
-/// batch: always in the same order for equal numbers of layers, those of
-/// `relations`, which a batch without edges lacks, last.
+/// batch, in an order that depends on the number of layers alone. Numbers of
+/// `relations`, which a batch without edge types lacks, come last.
 template <typename Shape, typename F>
 void ForEachNumber(Shape& shape, const F& function) {
   for (auto& nodes : shape.nodes) function(nodes);
@@ -87,8 +94,9 @@ void ForEachNumber(Shape& shape, const F& function) {
   }
 }
 
-/// Makes `shape` at least as large as `other` in every layer. An empty one is
-/// smaller than any other. REQUIRES: as many layers, or none.
+/// Makes `shape` at least as large as `other` in every layer. An empty shape is
+/// smaller than any other. REQUIRES: equal numbers of layers, or an empty
+/// shape.
 void Enlarge(const BatchShape& other, BatchShape& shape);
 
 }  // namespace hearth::sample

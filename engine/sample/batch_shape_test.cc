@@ -30,13 +30,13 @@ TEST(BatchShapeTest, IsReadOffABatch) {
   EXPECT_EQ(shape.edges, (Numbers{4, 1}));
   EXPECT_EQ(shape.num_inputs(), 5);
   EXPECT_EQ(shape.num_edges(), 5);
-  // 5 ids and degrees, with room to grow; indptr of 4 and 3, 5 indices.
+  // 5 ids and degrees, with doubled capacity; indptr of 4 and 3, 5 indices.
   EXPECT_EQ(shape.MemoryBytes(), 2 * 5 * 16 + 7 * 8 + 5 * 4);
   EXPECT_GT(shape.SamplerBytes(), 0);
 }
 
-// A batch whose edges have weights, drawn from all three of its destinations'
-// neighbors.
+// A batch whose edges have weights, drawn from the neighbors of all three
+// destinations.
 TEST(BatchShapeTest, OfOneDrawnByLayersHasTheEdgesThatWereListed) {
   MiniBatch batch;
   batch.num_seeds = 2;
@@ -65,7 +65,7 @@ TEST(BatchShapeTest, CountsTheEndsOfEachEdgeType) {
                    .indptr = {0, 4, 6},
                    .indices = {2, 3, 3, 2, 2, 3},
                    .edge_types = {0, 0, 2, 2, 0, 2}}};
-  // Type 0: sources 2 and 3; type 2 likewise; both lead to both nodes.
+  // Type 0: sources 2 and 3; type 2: the same sources; both lead to both nodes.
   EXPECT_EQ(ShapeOf(batch).relations,
             (std::vector<RelationEnds>{{.sources = 4,
                                         .destinations = 4,

@@ -1,20 +1,19 @@
-// A batch is sampled in these steps. What the device does is queued in its
-// order; the host waits twice a layer, as it has to know how large what follows
-// is.
+// Steps of sampling a batch. Work of the device is queued in its order; the
+// host waits twice per layer, because sizes of later work depend on results.
 //
-//  1. The first nodes go to the device, into its table, and are looked up in
-//     the topology: where the edges of their lists start and how many they are.
-//     Before them go the tables by which kernels find lists (device_graph.h).
-//  2. The edges that a layer's destinations keep are counted. The host waits
-//     for their number, and makes room.
+//  1. The first nodes are copied to the device, into its table, and looked up
+//     in the topology: start and length of each of their lists. The tables by
+//     which kernels find lists (DeviceGraph) are copied before them.
+//  2. The edges of a layer's destinations are counted. The host waits for
+//     their number, and reserves memory.
 //  3. Edges are drawn and their sources numbered (kernels/cuda/sample.cu). The
-//     host takes the block over, and waits for the number of new nodes.
-//  4. These are looked up; so on with 2, for the next layer.
-//  5. The host takes over all nodes, and their in-degrees.
+//     host copies the block, and waits for the number of new nodes.
+//  4. The new nodes are looked up; the next layer continues with step 2.
+//  5. The host copies all nodes and their in-degrees.
 //
-// Damage that a kernel notices, it writes down, and the host looks for it
-// whenever it waits. Where anything fails, the workspace is given up, whose
-// stream waits until nothing refers to the batch any more.
+// A kernel that finds damage records it, and the host checks the record
+// whenever it waits. If a step fails, the workspace is discarded; its stream
+// waits until no work refers to the batch any more.
 
 #include "engine/sample/device_sampler.h"
 
@@ -41,25 +40,26 @@ using store::NodeId;
 
 constexpr unsigned long long kNoDamage = ~0ull;
 
-// Nodes that may be met by the end of a layer.
+// Upper bound of the nodes met by the end of a layer.
 int64_t MostNodes(int64_t destinations, int64_t edges, int64_t num_nodes) {
   return destinations + std::min(edges, num_nodes - destinations);
 }
 
-DeviceRoom RoomFor(const BatchShape& largest, const DeviceGraphSize& graph) {
-  DeviceRoom room = {
+DeviceCapacity CapacityFor(const BatchShape& largest,
+                           const DeviceGraphSize& graph) {
+  DeviceCapacity capacity = {
       .lists_per_node = graph.lists_per_node,
       .has_relations = graph.num_relations > 1,
       .graph_bytes = DeviceGraph::Bytes(graph, largest.edges.size())};
   for (size_t layer = 0; layer < largest.edges.size(); ++layer) {
     const int64_t destinations =
         std::min(largest.nodes[layer + 1], graph.num_nodes);
-    room.edges = std::max(room.edges, largest.edges[layer]);
-    room.nodes = std::max(
-        room.nodes,
+    capacity.edges = std::max(capacity.edges, largest.edges[layer]);
+    capacity.nodes = std::max(
+        capacity.nodes,
         MostNodes(destinations, largest.edges[layer], graph.num_nodes));
   }
-  return room;
+  return capacity;
 }
 
 template <typename T>
@@ -77,7 +77,7 @@ class DeviceSampler final : public NeighborSampler {
       : topology_(topology),
         options_(std::move(options)),
         graph_(topology.relations_, topology.nodes_, options_),
-        room_(RoomFor(largest, graph_.size())) {}
+        capacity_(CapacityFor(largest, graph_.size())) {}
 
   ~DeviceSampler() override {
     if (workspace_ != nullptr) topology_.ReturnWorkspace(std::move(workspace_));
@@ -107,7 +107,7 @@ class DeviceSampler final : public NeighborSampler {
   }
 
   absl::Status SampleRest(MiniBatch& batch) override {
-    // Stays until the host has waited.
+    // Must live until the host has waited.
     const std::vector<NodeId> computed = ComputedNodes(*batch.top);
     return OrGiveUp([&]() -> absl::Status {
       HEARTH_RETURN_IF_ERROR(Start(batch.key, computed));
@@ -117,11 +117,11 @@ class DeviceSampler final : public NeighborSampler {
   }
 
  private:
-  // Calls `sample`; without success, nothing that it queued is left.
+  // Calls `sample`. If it fails, discards the workspace and all work it queued.
   template <typename F>
   absl::Status OrGiveUp(const F& sample) {
     if (workspace_ == nullptr) {
-      HEARTH_ASSIGN_OR_RETURN(workspace_, topology_.TakeWorkspace(room_));
+      HEARTH_ASSIGN_OR_RETURN(workspace_, topology_.TakeWorkspace(capacity_));
     }
     const absl::Status status = sample();
     if (!status.ok()) workspace_ = nullptr;
@@ -130,12 +130,12 @@ class DeviceSampler final : public NeighborSampler {
 
   cuda::Stream& stream() { return workspace_->stream(); }
 
-  // A layer's graph, as kernels take it.
+  // Graph of a layer, as kernels take it.
   HearthCudaGraph Graph(size_t layer) const {
     return graph_.At(workspace_->graph(), layer);
   }
 
-  // Step 1. `first` stays as it is until the host waits.
+  // Step 1. `first` must not change until the host waits.
   absl::Status Start(const BatchKey& key, absl::Span<const NodeId> first) {
     num_nodes_ = std::ssize(first);
     const absl::Span<const std::byte> tables = graph_.TablesFor(key);
@@ -143,9 +143,9 @@ class DeviceSampler final : public NeighborSampler {
     HEARTH_RETURN_IF_ERROR(
         stream().Copy(workspace_->graph(), tables.data(), tables.size()));
     HEARTH_RETURN_IF_ERROR(
-        workspace_->ReserveNodes(std::max(room_.nodes, num_nodes_), 0)
+        workspace_->ReserveNodes(std::max(capacity_.nodes, num_nodes_), 0)
             .status());
-    HEARTH_RETURN_IF_ERROR(workspace_->ReserveEdges(room_.edges));
+    HEARTH_RETURN_IF_ERROR(workspace_->ReserveEdges(capacity_.edges));
     HEARTH_RETURN_IF_ERROR(stream().Copy(workspace_->nodes().nodes,
                                          first.data(),
                                          first.size() * sizeof(NodeId)));
@@ -173,8 +173,8 @@ class DeviceSampler final : public NeighborSampler {
                                  .damage = workspace_->damage()});
   }
 
-  // The layers `begin` to `end`, in the order of the model behind the blocks
-  // that the batch has.
+  // Samples layers `begin` .. `end` - 1 and puts all blocks into the model's
+  // order.
   absl::Status SampleLayers(size_t begin, size_t end, MiniBatch& batch) {
     for (size_t layer = begin; layer < end; ++layer) {
       HEARTH_RETURN_IF_ERROR(SampleLayer(layer, batch));
@@ -231,7 +231,7 @@ class DeviceSampler final : public NeighborSampler {
     const DeviceWorkspace::EdgeArrays& edges = workspace_->edges();
     DeviceWorkspace::Answer& answer = workspace_->answer();
     const int64_t num_edges = answer.num_edges;
-    // The key is that of all edge types.
+    // One key serves all edge types.
     const RandomPrefix random(options_.data_seed,
                               RandomPurpose::kNeighborSampling, key.epoch_key,
                               key.batch);
@@ -294,7 +294,7 @@ class DeviceSampler final : public NeighborSampler {
     return absl::OkStatus();
   }
 
-  // Waits. DATA_LOSS where damage was noticed.
+  // Waits for the stream. DATA_LOSS if a kernel found damage.
   absl::Status AwaitAnswer() {
     HearthCudaDamage& damage = workspace_->answer().damage;
     HEARTH_RETURN_IF_ERROR(
@@ -329,7 +329,7 @@ class DeviceSampler final : public NeighborSampler {
   template <typename T>
   absl::Status Fetch(const T* from, T& value) {
     absl::Status status = stream().Copy(&value, from, sizeof(value));
-    // The copy refers to `value` until then.
+    // The copy refers to `value` until the stream is done.
     status.Update(stream().Wait());
     return status;
   }
@@ -337,10 +337,10 @@ class DeviceSampler final : public NeighborSampler {
   DeviceTopology& topology_;
   const NeighborSamplerOptions options_;
   DeviceGraph graph_;
-  const DeviceRoom room_;
+  const DeviceCapacity capacity_;
   // Null before the first batch, and after one that failed.
   std::unique_ptr<DeviceWorkspace> workspace_;
-  // Those met in the batch so far.
+  // Nodes met in the batch so far.
   int64_t num_nodes_ = 0;
 };
 
@@ -383,11 +383,11 @@ void DeviceTopology::Rest() {
 
 uint64_t DeviceTopology::DeviceBytes(const BatchShape& largest,
                                      const DeviceGraphSize& graph) {
-  return RoomFor(largest, graph).DeviceBytes();
+  return CapacityFor(largest, graph).DeviceBytes();
 }
 
 absl::StatusOr<std::unique_ptr<DeviceWorkspace>> DeviceTopology::TakeWorkspace(
-    const DeviceRoom& graph) {
+    const DeviceCapacity& graph) {
   {
     absl::MutexLock lock(&mutex_);
     if (!idle_.empty()) {

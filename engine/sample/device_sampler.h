@@ -18,15 +18,15 @@
 
 namespace hearth::sample {
 
-/// A topology, of one edge type or several, that a GPU samples from (GIDS,
-/// section 3.5): its arrays stay in the host's memory, pinned, and kernels read
-/// of them what they draw, over the bus. Batches are those of
-/// NewNeighborSampler and of NewTypedSampler, bit for bit. Keeps the memory of
-/// its samplers for the next ones. Thread-safe.
+/// A topology, of one edge type or several, from which a GPU samples (GIDS,
+/// section 3.5): its arrays stay pinned in the host's memory, and kernels read
+/// the drawn entries over the bus. Batches equal those of NewNeighborSampler
+/// and NewTypedSampler in every bit. Keeps the memory of finished samplers for
+/// the next ones. Thread-safe.
 class DeviceTopology {
  public:
-  /// Pins the arrays of `relations`, those of store::LoadedTopology, which lie
-  /// in memory, not mapped, and outlive this as the relations do. Errors of
+  /// Pins the arrays of `relations` (of a store::LoadedTopology: in memory, not
+  /// mapped). `relations` and their arrays must outlive the topology. Errors of
   /// cuda::Registration.
   static absl::StatusOr<std::unique_ptr<DeviceTopology>> Register(
       const cuda::Device& device, absl::Span<const store::Relation> relations,
@@ -34,19 +34,20 @@ class DeviceTopology {
   DeviceTopology(const DeviceTopology&) = delete;
   DeviceTopology& operator=(const DeviceTopology&) = delete;
 
-  /// A sampler, which does not outlive this. It has memory for batches of the
-  /// shape `largest` from its first one on, and takes more for one that is
-  /// larger; an empty shape says nothing. Samples fail, besides as
-  /// NewNeighborSampler's do, where the device fails (INTERNAL) or has too
-  /// little memory (RESOURCE_EXHAUSTED). REQUIRES: no layer_nodes.
+  /// A sampler, which the topology must outlive. It reserves device memory for
+  /// batches of shape `largest` with its first batch, and more for a batch that
+  /// is larger; an empty `largest` reserves nothing. Sample fails as
+  /// NewNeighborSampler's does, and with INTERNAL where the device fails or
+  /// RESOURCE_EXHAUSTED where it has too little memory. REQUIRES: no
+  /// layer_nodes.
   std::unique_ptr<NeighborSampler> NewSampler(NeighborSamplerOptions options,
                                               BatchShape largest);
 
-  /// Gives back the device memory that no sampler uses now.
+  /// Frees the device memory that no sampler uses now.
   void Rest() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// The device memory of a sampler of batches that are at most as large as
-  /// `largest`, of a graph of that size.
+  /// Device memory of a sampler of batches no larger than `largest`, of a graph
+  /// of this size.
   static uint64_t DeviceBytes(const BatchShape& largest,
                               const DeviceGraphSize& graph);
 
@@ -57,9 +58,9 @@ class DeviceTopology {
                  absl::Span<const store::Relation> relations,
                  const store::NodeSpace& nodes);
 
-  // One for samplers of this graph.
+  // A workspace for samplers of a graph with these sizes.
   absl::StatusOr<std::unique_ptr<DeviceWorkspace>> TakeWorkspace(
-      const DeviceRoom& graph) ABSL_LOCKS_EXCLUDED(mutex_);
+      const DeviceCapacity& graph) ABSL_LOCKS_EXCLUDED(mutex_);
   void ReturnWorkspace(std::unique_ptr<DeviceWorkspace> workspace)
       ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -41,7 +41,7 @@ NeighborSamplerOptions OptionsOf(std::vector<int32_t> fanouts) {
   return {.fanouts = std::move(fanouts), .data_seed = 11};
 }
 
-// A topology of one edge type, as store::SingleTopology has it.
+// A relation over a topology of one edge type, like store::SingleTopology's.
 store::Relation RelationOf(const store::Topology& topology) {
   return {.topology = topology, .num_sources = topology.num_nodes()};
 }
@@ -64,7 +64,8 @@ class DeviceSamplerTest : public ::testing::Test {
     return *std::move(registered);
   }
 
-  // Batches of these sizes, by one sampler of each.
+  // Expects equal batches, of each of these sizes, from one sampler on each
+  // side.
   void ExpectTheProcessors(const store::Topology& topology,
                            const std::vector<int32_t>& fanouts,
                            const std::vector<int64_t>& sizes) {
@@ -84,7 +85,7 @@ class DeviceSamplerTest : public ::testing::Test {
   }
 
   FakeCuda fake_;
-  // They outlive the topologies that are registered.
+  // Relations, which outlive the registered topologies.
   std::vector<std::unique_ptr<store::Relation>> relations_;
 };
 
@@ -109,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(
                       std::vector<int32_t>{0, 5},
                       std::vector<int32_t>{100, 2}));
 
-// Degrees of 0, and far above the fan-out; few sources, so that edges repeat
+// Degrees of 0 and far above the fan-out; few sources, so that edges repeat
 // within a row and between rows.
 TEST_F(DeviceSamplerTest, HubsIsolatedNodesAndRepeatedEdges) {
   Graph graph;
@@ -195,13 +196,13 @@ TEST_F(DeviceSamplerTest, MemoryIsTakenOnceForTheLargestBatch) {
     const auto sampler = on_device->NewSampler(options, largest);
     for (const int64_t size : {1, 200, 40}) {
       ASSERT_TRUE(sampler->Sample({}, Seeds(0, size)).ok());
-      // Pieces of memory are rounded up in the bound.
+      // Sizes of allocations are rounded up in the bound.
       EXPECT_LE(fake_.device_bytes(), bound);
       EXPECT_GT(fake_.device_bytes(), bound - 512);
     }
     EXPECT_EQ(fake_.TakePeakDeviceBytes(), fake_.device_bytes());
   }
-  // All is given back, and taken again.
+  // All memory is freed and allocated again.
   on_device->Rest();
   EXPECT_EQ(fake_.device_bytes(), 0);
   EXPECT_EQ(fake_.pinned_bytes(), 0);
@@ -222,7 +223,7 @@ TEST_F(DeviceSamplerTest, ABatchLargerThanTheLargestFindsRoom) {
   }
 }
 
-// The arrays were damaged behind the sampler's back.
+// Arrays that are damaged after registration.
 TEST_F(DeviceSamplerTest, DamageIsToldAsTheProcessorTellsIt) {
   const Graph graph = RandomGraph(200);
   const NeighborSamplerOptions options = OptionsOf({-1, -1});
@@ -255,7 +256,7 @@ TEST_F(DeviceSamplerTest, DamageIsToldAsTheProcessorTellsIt) {
   }
 }
 
-// As ExpectEqual, of heterographs.
+// ExpectEqual for heterographs.
 void ExpectEqualTypes(const MiniBatch& expected, const MiniBatch& actual) {
   ExpectEqual(expected, actual);
   EXPECT_EQ(expected.node_types, actual.node_types);
@@ -266,7 +267,7 @@ void ExpectEqualTypes(const MiniBatch& expected, const MiniBatch& actual) {
 
 class TypedDeviceSamplerTest : public DeviceSamplerTest {
  protected:
-  // Papers, then authors, then venues.
+  // Seeds of all types: papers, then authors, then venues.
   std::vector<NodeId> MixedSeeds(int64_t count) const {
     std::vector<NodeId> seeds = Seeds(0, count);
     for (const NodeId node : {300, 499, 500, 519}) seeds.push_back(node);
@@ -317,7 +318,7 @@ TEST_F(TypedDeviceSamplerTest, InTwoSteps) {
   ExpectEqualTypes(wanted, sampled);
 }
 
-// Nodes have types, edges do not; and the other way round.
+// Graphs whose nodes have types and edges not, and the other way round.
 TEST_F(TypedDeviceSamplerTest, OneEdgeTypeOrOneNodeType) {
   const NeighborSamplerOptions options = OptionsOf({3, 4});
   const std::vector<store::Relation> cited = {types_[0]};
@@ -385,12 +386,12 @@ TEST_F(TypedDeviceSamplerTest, DamageIsToldAsTheProcessorTellsIt) {
 
 class DeviceSamplerFaultTest : public DeviceSamplerTest {
  protected:
-  // Samples with the fault that was set; the processor's batch, or an error.
+  // Samples with the injected fault: the processor's batch, or an error.
   absl::Status SampleOnce() {
     auto on_device = DeviceTopology::Register(fake_.device(), {&relation_, 1},
                                               store::NodeSpace({600}));
     if (!on_device.ok()) return on_device.status();
-    // The second batch needs more room.
+    // The second batch needs more memory.
     const auto sampler = (*on_device)->NewSampler(options_, {});
     const auto expected = NewNeighborSampler(graph_.topology(), options_);
     for (const int64_t size : {3, 90}) {
@@ -401,12 +402,12 @@ class DeviceSamplerFaultTest : public DeviceSamplerTest {
       }
       ExpectEqual(*expected->Sample({}, Seeds(0, size)), *sampled);
     }
-    // A fault that is still to come hits a destructor, which tells nobody.
+    // A fault that is still pending hits a destructor, which reports nothing.
     failed_in_time_ = fake_.failed();
     return absl::OkStatus();
   }
 
-  // With a new workspace, of the same topology.
+  // Samples with a new workspace of the same topology.
   void ExpectToGoOn(NeighborSampler& sampler) {
     const auto sampled = sampler.Sample({}, Seeds(0, 10));
     ASSERT_TRUE(sampled.ok()) << sampled.status();
@@ -455,7 +456,7 @@ TEST_F(DeviceSamplerFaultTest, WorkThatFailsIsAnErrorAndNothingIsLeft) {
 }
 
 TEST_F(DeviceSamplerFaultTest, TooLittleMemoryIsSaid) {
-  // Two pieces of memory to register, then the sampler's first.
+  // Calls 1 and 2 register memory, then the sampler allocates.
   for (const int64_t call : {1, 2, 3, 4}) {
     fake_.FailCall(call, HEARTH_CUDA_OUT_OF_MEMORY);
     const absl::Status status = SampleOnce();

@@ -17,27 +17,30 @@
 #include "engine/store/topology.h"
 #include "kernels/cuda/hearth_cuda.h"
 
+/// What one sampler keeps for a GPU: the graph's tables, and a stream with
+/// memory for nodes and edges.
+
 namespace hearth::sample {
 
-/// The size of a graph, as far as the memory of a GPU that samples from it
-/// depends on it.
+/// Size of a graph, as far as a GPU's memory for sampling from it depends on
+/// it.
 struct DeviceGraphSize {
   int64_t num_nodes = 0;
   int64_t num_types = 1;
   int64_t num_relations = 1;
-  /// Edge types that lead to the node type that has most of them, at least 1.
+  /// Edge types that lead to the node type with most of them, at least 1.
   int64_t lists_per_node = 1;
 
   /// Whether nodes or edges are of several types.
   bool is_typed() const { return num_types > 1 || num_relations > 1; }
 };
 
-/// The tables by which kernels find the edges of a graph and know how many of
-/// them a batch draws (HearthCudaGraph), for all layers, in one piece that is
-/// copied to the device for each batch: some KiB. Single-owner.
+/// Tables by which kernels find a graph's edges and learn how many each node
+/// draws (HearthCudaGraph), for all layers, in one array of some KiB that is
+/// copied to the device for each batch. Single-owner.
 class DeviceGraph {
  public:
-  /// `relations` outlive it; relation i has type i.
+  /// `relations` must outlive the graph; relation i has type i.
   DeviceGraph(absl::Span<const store::Relation> relations,
               const store::NodeSpace& nodes,
               const NeighborSamplerOptions& options);
@@ -47,51 +50,50 @@ class DeviceGraph {
 
   const DeviceGraphSize& size() const { return size_; }
 
-  /// The tables for a batch, valid until the next call.
+  /// Tables for a batch, valid until the next call.
   absl::Span<const std::byte> TablesFor(const BatchKey& key);
 
-  /// A layer's graph, whose tables lie on the device at `tables`.
+  /// A layer's graph, for tables that lie on the device at `tables`.
   HearthCudaGraph At(const std::byte* tables, size_t layer) const;
 
-  /// The relation of list `list` of `node`. REQUIRES: there is one.
+  /// Relation of list number `list` of `node`. REQUIRES: the list exists.
   const store::Relation& RelationOf(store::NodeId node, size_t list) const;
 
  private:
   const absl::Span<const store::Relation> relations_;
   const store::NodeSpace nodes_;
   const NeighborSamplerOptions options_;
-  // By node type: the relations that lead to it.
+  // Relations that lead to each node type.
   const std::vector<std::vector<size_t>> into_;
   const DeviceGraphSize size_;
-  // The relations of each layer, where types begin, the lists of each type.
+  // Relations of each layer, begin of each type, lists of each type.
   std::vector<std::byte> tables_;
 };
 
-/// The sizes of a batch and of its graph that the memory to sample it follows
-/// from.
-struct DeviceRoom {
-  /// Nodes that may be met by the end of a layer.
+/// Largest sizes of a batch and its graph, from which the memory to sample it
+/// follows.
+struct DeviceCapacity {
+  /// Nodes that a batch may have met by the end of a layer.
   int64_t nodes = 0;
   /// Edges of a layer.
   int64_t edges = 0;
-  /// Lists of neighbors of each node (HearthCudaGraph).
+  /// Neighbor lists of each node (HearthCudaGraph).
   int64_t lists_per_node = 1;
   /// Whether edges are of several types.
   bool has_relations = false;
-  /// Tables of the graph.
+  /// Bytes of the graph's tables.
   uint64_t graph_bytes = 0;
 
-  /// Device memory for that.
+  /// Device memory that these sizes need.
   uint64_t DeviceBytes() const;
 };
 
-/// The stream and the memory of one sampler on a GPU. Memory stays from batch
-/// to batch; it grows only for a batch that is larger than any before. Used by
-/// one thread at a time.
+/// Stream and memory of one sampler on a GPU. Memory stays from batch to batch
+/// and grows only for a batch larger than any before. Used by one thread at a
+/// time.
 class DeviceWorkspace {
  public:
-  /// Arrays on the device of the nodes met so far, and of a layer's
-  /// destinations.
+  /// Arrays on the device: the nodes met so far, and a layer's destinations.
   struct NodeArrays {
     int64_t* nodes = nullptr;
     int64_t* starts = nullptr;
@@ -104,7 +106,7 @@ class DeviceWorkspace {
     HearthCudaNodeTable table = {};
   };
 
-  /// Arrays on the device of a layer's edges.
+  /// Arrays on the device: a layer's edges.
   struct EdgeArrays {
     int64_t* sources = nullptr;
     int32_t* indices = nullptr;
@@ -113,31 +115,31 @@ class DeviceWorkspace {
     uint16_t* relations = nullptr;
   };
 
-  /// Sizes and damage of a layer, for the host, in pinned memory.
+  /// Sizes and damage of a layer, in pinned memory for the host to read.
   struct Answer {
     HearthCudaDamage damage;
     int64_t num_edges;
     uint32_t num_new_nodes;
   };
 
-  /// The host's memory that one pins.
+  /// Pinned host memory of one workspace.
   static constexpr uint64_t kPinnedBytes = sizeof(Answer);
 
-  /// For graphs of which `graph` says how many lists a node has, and whether
-  /// edges are of several types; all room is made later. Errors of making a
+  /// A workspace for a graph with the `lists_per_node` and `has_relations` of
+  /// `graph`; memory is allocated by the Reserve functions. Errors of making a
   /// stream and of allocating.
   static absl::StatusOr<std::unique_ptr<DeviceWorkspace>> Create(
-      const cuda::Device& device, const DeviceRoom& graph);
+      const cuda::Device& device, const DeviceCapacity& graph);
   DeviceWorkspace(const DeviceWorkspace&) = delete;
   DeviceWorkspace& operator=(const DeviceWorkspace&) = delete;
 
-  /// Makes room for `nodes` nodes. Of the first `kept` ones, and of the indptr
-  /// of as many, everything stays but the table; true if that is to be filled
-  /// anew. May wait. RESOURCE_EXHAUSTED, after which the workspace is of no
-  /// use, if the device has no such memory.
+  /// Makes memory for `nodes` nodes. Keeps the arrays of the first `kept` nodes
+  /// and as many entries of indptr, but not the table: returns true if the
+  /// table must be filled again. May wait for the stream. RESOURCE_EXHAUSTED if
+  /// the device lacks the memory; the workspace is unusable then.
   absl::StatusOr<bool> ReserveNodes(int64_t nodes, int64_t kept);
 
-  /// The same for edges, and for tables of a graph, of which nothing stays.
+  /// Make memory for edges, and for tables of a graph; contents are lost.
   absl::Status ReserveEdges(int64_t edges);
   absl::Status ReserveGraph(uint64_t bytes);
 
@@ -151,15 +153,15 @@ class DeviceWorkspace {
   Answer& answer() { return *reinterpret_cast<Answer*>(answer_.data()); }
 
  private:
-  DeviceWorkspace(const cuda::Device& device, const DeviceRoom& graph)
+  DeviceWorkspace(const cuda::Device& device, const DeviceCapacity& graph)
       : device_(device),
-        room_({.lists_per_node = graph.lists_per_node,
-               .has_relations = graph.has_relations}) {}
+        capacity_({.lists_per_node = graph.lists_per_node,
+                   .has_relations = graph.has_relations}) {}
 
   absl::Status KeepNodes(const NodeArrays& to, int64_t count);
 
   const cuda::Device device_;
-  DeviceRoom room_;
+  DeviceCapacity capacity_;
   cuda::Memory graph_;
   cuda::Memory node_memory_;
   cuda::Memory edge_memory_;
@@ -167,7 +169,7 @@ class DeviceWorkspace {
   cuda::Memory answer_;
   NodeArrays nodes_;
   EdgeArrays edges_;
-  // Waits when destroyed, before the memory goes.
+  // Last member: its destructor waits for queued work before the memory goes.
   std::unique_ptr<cuda::Stream> stream_;
 };
 

@@ -18,8 +18,8 @@ namespace {
 
 using store::NodeId;
 
-// Facts: seeds, rows, drawn neighbors, their pages, pages of a row, redundancy
-// in shuffled order. Columns: features, sampled, gathered.
+// Facts: seeds, rows, drawn neighbors, pages of these, pages of a row,
+// redundancy in shuffled order. Columns: features, sampled, gathered.
 constexpr store::NodeColumnsKind kKind = {.name = "profile of an epoch",
                                           .version = 2,
                                           .num_scalars = 6,
@@ -99,7 +99,8 @@ int64_t PagesOf(int64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes; }
 
 }  // namespace
 
-SavedIo::SavedIo(const Options& options) : index_bytes_(options.index_bytes) {
+EpochProfiler::EpochProfiler(const Options& options)
+    : index_bytes_(options.index_bytes) {
   const auto nodes = static_cast<size_t>(options.num_nodes);
   profile_.row_pages = PagesOf(options.row_bytes);
   profile_.features.resize(nodes);
@@ -107,12 +108,12 @@ SavedIo::SavedIo(const Options& options) : index_bytes_(options.index_bytes) {
   profile_.gathered.resize(nodes);
 }
 
-// The trees below the sources of the last block, from their leaves up: a node
-// of weight w stands for w nodes, itself included, and a source of the last
+// Walks the trees below the sources of the last block, from the leaves up: a
+// node of weight w stands for w nodes, itself included; a source of the last
 // block gets the weight of its edges alone.
 template <typename Counts>
-void SavedIo::AddTrees(const MiniBatch& batch, const Counts& counts,
-                       std::vector<float>& totals) {
+void EpochProfiler::AddTrees(const MiniBatch& batch, const Counts& counts,
+                             std::vector<float>& totals) {
   const size_t top = batch.blocks.size() - 2;
   below_.assign(batch.input_nodes.size(), 1);
   for (size_t layer = 0; layer <= top; ++layer) {
@@ -134,13 +135,14 @@ void SavedIo::AddTrees(const MiniBatch& batch, const Counts& counts,
   }
 }
 
-void SavedIo::Add(const MiniBatch& batch,
-                  absl::FunctionRef<bool(NodeId)> list_is_resident) {
+void EpochProfiler::Add(const MiniBatch& batch,
+                        absl::FunctionRef<bool(NodeId)> list_is_resident) {
   for (const NodeId node : batch.input_nodes) ++profile_.features[node];
   profile_.num_seeds += batch.num_seeds;
   profile_.num_rows += std::ssize(batch.input_nodes);
 
-  // Neighbors that are drawn for one list are read from so many pages at most.
+  // Upper bound of the pages read: one per drawn neighbor, or all pages of the
+  // list.
   for (const Block& block : batch.blocks) {
     for (int64_t row = 0; row < block.num_destinations; ++row) {
       if (list_is_resident(batch.input_nodes[row])) continue;
@@ -157,7 +159,7 @@ void SavedIo::Add(const MiniBatch& batch,
       },
       profile_.sampled);
 
-  // The edge that came first introduced its source, unless that was there.
+  // A source that is no destination entered the batch by its first edge.
   size_t layer_of = batch.blocks.size();
   AddTrees(
       batch,
@@ -181,14 +183,14 @@ namespace {
 
 constexpr int kShares = 100;
 
-// The sums of the largest values, up to any number of them.
+// Sums of the largest values.
 class LargestSums {
  public:
   explicit LargestSums(std::vector<float> values) : values_(std::move(values)) {
     std::sort(values_.begin(), values_.end(), std::greater<>());
   }
 
-  // The sum of the `count` largest. REQUIRES: not fewer than the last time.
+  // Sum of the `count` largest values. REQUIRES: `count` never falls.
   double Of(int64_t count) {
     const auto end = std::min(static_cast<size_t>(count), values_.size());
     for (; added_ < end; ++added_) sum_ += double{values_[added_]};
@@ -235,8 +237,8 @@ CacheSplit SplitCache(const EpochProfile& profile, double beta,
       splits.push_back(SplitAt(static_cast<double>(i) / kShares, nodes, cache));
     }
   }
-  // Sums are taken from few values to many: embeddings as shares rise, rows as
-  // they fall.
+  // Sums grow from few values to many: embeddings with rising shares, rows with
+  // falling ones.
   {
     LargestSums embeddings(SavedByHistories(profile, beta));
     for (CacheSplit& split : splits) {

@@ -125,15 +125,16 @@ TEST_F(EpochProfileFileTest, DamageIsNamed) {
   }
 }
 
-constexpr int64_t kSavedIoNodes = 300;
+constexpr int64_t kProfiledNodes = 300;
 
 bool IsCached(NodeId node) { return node % 4 == 0; }
 
-class SavedIoTest : public ::testing::Test {
+class EpochProfilerTest : public ::testing::Test {
  protected:
-  static SavedIo New(int64_t row_bytes = 512) {
-    return SavedIo(
-        {.num_nodes = kSavedIoNodes, .index_bytes = 4, .row_bytes = row_bytes});
+  static EpochProfiler New(int64_t row_bytes = 512) {
+    return EpochProfiler({.num_nodes = kProfiledNodes,
+                          .index_bytes = 4,
+                          .row_bytes = row_bytes});
   }
 
   std::vector<MiniBatch> Batches(std::vector<int32_t> fanouts) const {
@@ -142,7 +143,7 @@ class SavedIoTest : public ::testing::Test {
     std::vector<MiniBatch> batches;
     for (uint64_t batch = 0; batch < 6; ++batch) {
       std::vector<NodeId> seeds;
-      for (NodeId node = static_cast<NodeId>(batch); node < kSavedIoNodes;
+      for (NodeId node = static_cast<NodeId>(batch); node < kProfiledNodes;
            node += 31) {
         seeds.push_back(node);
       }
@@ -152,11 +153,11 @@ class SavedIoTest : public ::testing::Test {
     return batches;
   }
 
-  const Graph graph_ = RandomGraph(kSavedIoNodes);
+  const Graph graph_ = RandomGraph(kProfiledNodes);
 };
 
-// The number of edges in the tree below a destination of a block, which `walks`
-// allows to be followed.
+// Number of edges in the tree below a destination of a block, along the edges
+// that `walks` allows.
 int64_t EdgesBelow(const MiniBatch& batch, size_t layer, int64_t row,
                    const std::function<bool(size_t, int64_t, int64_t)>& walks) {
   const Block& block = batch.blocks[layer];
@@ -170,13 +171,13 @@ int64_t EdgesBelow(const MiniBatch& batch, size_t layer, int64_t row,
   return edges;
 }
 
-TEST_F(SavedIoTest, IsThatOfTheTrees) {
+TEST_F(EpochProfilerTest, IsThatOfTheTrees) {
   for (const std::vector<int32_t>& fanouts :
        {std::vector<int32_t>{4, 3}, {5, 3, 2}, {3, 2, 2, 2}}) {
-    SavedIo saved = New();
-    std::vector<float> features(kSavedIoNodes);
-    std::vector<float> sampled(kSavedIoNodes);
-    std::vector<float> gathered(kSavedIoNodes);
+    EpochProfiler saved = New();
+    std::vector<float> features(kProfiledNodes);
+    std::vector<float> sampled(kProfiledNodes);
+    std::vector<float> gathered(kProfiledNodes);
     for (const MiniBatch& batch : Batches(fanouts)) {
       saved.Add(batch, IsCached);
       for (const NodeId node : batch.input_nodes) ++features[node];
@@ -204,10 +205,10 @@ TEST_F(SavedIoTest, IsThatOfTheTrees) {
   }
 }
 
-// With two layers, each input node that is no source of the last block came
-// into its batch by one of these.
-TEST_F(SavedIoTest, EachInputIsGatheredForOneNode) {
-  SavedIo saved = New();
+// With two layers, each input node that is no source of the last block entered
+// its batch through one of its sources.
+TEST_F(EpochProfilerTest, EachInputIsGatheredForOneNode) {
+  EpochProfiler saved = New();
   float expected = 0;
   for (const MiniBatch& batch : Batches({5, 3})) {
     saved.Add(batch, IsCached);
@@ -219,9 +220,9 @@ TEST_F(SavedIoTest, EachInputIsGatheredForOneNode) {
   EXPECT_EQ(total, expected);
 }
 
-TEST_F(SavedIoTest, CountsSeedsRowsAndPages) {
-  SavedIo saved = New(3 * 4096);
-  SavedIo nothing_drawn = New();
+TEST_F(EpochProfilerTest, CountsSeedsRowsAndPages) {
+  EpochProfiler saved = New(3 * 4096);
+  EpochProfiler nothing_drawn = New();
   int64_t seeds = 0;
   int64_t rows = 0;
   int64_t drawn = 0;
@@ -241,7 +242,8 @@ TEST_F(SavedIoTest, CountsSeedsRowsAndPages) {
   EXPECT_EQ(saved.profile().num_rows, rows);
   EXPECT_EQ(saved.profile().num_drawn, drawn);
   EXPECT_EQ(saved.profile().row_pages, 3);
-  // Lists of this graph are of one page, of which several neighbors are drawn.
+  // Lists of this graph fit on one page, from which several neighbors are
+  // drawn.
   EXPECT_GT(saved.profile().drawn_pages, drawn / 10);
   EXPECT_LT(saved.profile().drawn_pages, drawn);
   EXPECT_EQ(nothing_drawn.profile().num_drawn, 0);
@@ -251,7 +253,7 @@ TEST_F(SavedIoTest, CountsSeedsRowsAndPages) {
 constexpr int64_t kCacheSplitNodes = 400;
 constexpr uint64_t kTableBytes = 4 * kCacheSplitNodes;
 
-// Values of so many different sizes that some nodes are worth far more.
+// Values of widely differing sizes, so that some nodes are worth far more.
 std::vector<float> Values(uint64_t key, uint64_t most) {
   RandomStream random(1, RandomPurpose::kSeedOrder, key);
   std::vector<float> values;
@@ -275,7 +277,7 @@ int64_t Within(uint64_t bytes, uint64_t each) {
              : static_cast<int64_t>((bytes - kTableBytes) / each);
 }
 
-// The benefit of a share, by its definition.
+// Benefit of a share, by its definition.
 double NaiveBenefit(const EpochProfile& profile, double beta, uint64_t bytes,
                     uint64_t row_bytes, uint64_t embedding_bytes,
                     double share) {

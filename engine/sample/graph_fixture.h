@@ -14,8 +14,6 @@
 #include "engine/store/topology.h"
 #include "gtest/gtest.h"
 
-/// The graph that the tests of samplers sample from.
-
 namespace hearth::sample {
 
 /// A graph and the arrays behind it.
@@ -38,7 +36,8 @@ struct Graph {
   }
 };
 
-/// Isolated nodes, short rows, one row in seventeen a hub, repeated edges.
+/// A random graph with isolated nodes, short rows, repeated edges, and every
+/// seventeenth node a hub.
 inline Graph RandomGraph(int64_t num_nodes) {
   Graph graph;
   RandomStream random(5, RandomPurpose::kGenerator);
@@ -53,7 +52,7 @@ inline Graph RandomGraph(int64_t num_nodes) {
   return graph;
 }
 
-/// That two batches have the same nodes and edges.
+/// Expects that two batches have the same nodes and edges.
 inline void ExpectEqual(const MiniBatch& expected, const MiniBatch& actual) {
   EXPECT_EQ(expected.input_nodes, actual.input_nodes);
   EXPECT_EQ(expected.in_degrees, actual.in_degrees);
@@ -67,8 +66,6 @@ inline void ExpectEqual(const MiniBatch& expected, const MiniBatch& actual) {
     EXPECT_EQ(block.weights, actual.blocks[i].weights);
   }
 }
-
-/// The heterograph that the tests of samplers sample from.
 
 /// Rows of random neighbors among `num_sources`, some empty, some long.
 inline Graph RandomRelation(int64_t num_destinations, int64_t num_sources,
@@ -85,8 +82,8 @@ inline Graph RandomRelation(int64_t num_destinations, int64_t num_sources,
   return graph;
 }
 
-/// Papers 0 .. 299, authors 300 .. 499, a type without nodes, venues 500 ..
-/// 519.
+/// A heterograph: papers 0 .. 299, authors 300 .. 499, a type without nodes,
+/// venues 500 .. 519.
 struct TypedExample {
   /// The edges of one type.
   struct Edges {
@@ -114,7 +111,7 @@ struct TypedExample {
     return relations;
   }
 
-  /// The in-neighbors of a node by all edge types, one type's after another's.
+  /// In-neighbors of a node by all edge types, concatenated by type.
   std::vector<store::NodeId> ListOf(store::NodeId node) const {
     std::vector<store::NodeId> list;
     for (const Edges& one : edges) {

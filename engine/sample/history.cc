@@ -9,7 +9,7 @@
 namespace hearth::sample {
 namespace {
 
-// No batch.
+// Stands for no batch.
 constexpr int64_t kNever = INT64_MIN;
 
 std::string DigestOf(absl::Span<const store::NodeId> nodes) {
@@ -68,7 +68,7 @@ void HistoryDecisions::Decide(int64_t batch, TopLayer& top) {
       continue;
     }
     top.computed.push_back(position);
-    // Another shard of this batch pushes it, or none does.
+    // Another shard of this batch pushes it, or it is no candidate.
     if (pushed_by == nullptr || *pushed_by == batch) continue;
     *pushed_by = batch;
     top.pushed.push_back(position);

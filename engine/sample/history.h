@@ -13,18 +13,19 @@
 #include "engine/sample/mini_batch.h"
 #include "engine/store/topology.h"
 
-/// Which embeddings of a batch are those of earlier batches: the historical
-/// embedding cache of OUTRE (section 4.3), without the embeddings. Decisions
-/// depend on the batches alone, never on values, so that batches can be sampled
-/// far ahead of the training.
+/// Decides which embeddings of a batch are taken from earlier batches: the
+/// historical embedding cache of OUTRE (section 4.3), without the embeddings
+/// themselves (train::HistoryCache). Decisions depend on the batches alone,
+/// never on values, so that batches can be sampled long before they are
+/// trained.
 
 namespace hearth::sample {
 
-/// The nodes whose embeddings of the next-to-last layer may be kept. Immutable,
+/// Nodes whose embeddings of the next-to-last layer may be kept. Immutable;
 /// thread-safe.
 class HistoryCandidates {
  public:
-  /// The slot of a node that is no candidate.
+  /// Slot of a node that is no candidate.
   static constexpr int32_t kNone = -1;
 
   /// Candidate i has slot i. REQUIRES: distinct nodes of a graph of
@@ -43,11 +44,11 @@ class HistoryCandidates {
  private:
   const int64_t size_;
   const std::string digest_;
-  // By node.
+  // Slot of each node.
   std::vector<int32_t> slots_;
 };
 
-/// An embedding that is kept: its slot, and the batch that pushed it.
+/// A kept embedding: its slot, and the number of the batch that pushed it.
 struct LiveHistory {
   int32_t slot = 0;
   int64_t batch = 0;
@@ -55,43 +56,42 @@ struct LiveHistory {
   bool operator==(const LiveHistory&) const = default;
 };
 
-/// The rules of a pass.
+/// What one pass may pull from earlier batches.
 struct HistoryPolicy {
   std::shared_ptr<const HistoryCandidates> candidates;
-  /// Embeddings are pulled while they are younger than this number of batches;
-  /// 1 = never.
+  /// Embeddings are pulled while fewer than this many batches old; 1 = never.
   int64_t staleness = 1;
-  /// The embeddings that are there when the pass begins, in the middle of an
-  /// epoch; none at its beginning.
+  /// Embeddings that exist when the pass begins in the middle of an epoch; none
+  /// at the epoch's beginning.
   std::vector<LiveHistory> live = {};
 };
 
 /// Decides for the batches of one pass, shard by shard in order. Single-owner.
 class HistoryDecisions {
  public:
-  /// `policy` outlives it.
+  /// `policy` must outlive the object.
   explicit HistoryDecisions(const HistoryPolicy& policy);
 
-  /// Fills in what is computed, pulled and pushed of the top layer of a shard
-  /// of batch number `batch`. A candidate that was pushed less than `staleness`
-  /// batches ago, by an earlier batch, is pulled; any other is computed, and
-  /// pushed by the first shard of its batch.
+  /// Fills in `computed`, `pulled` and `pushed` of the top layer of a shard of
+  /// batch number `batch`. A candidate that an earlier batch pushed less than
+  /// `staleness` batches ago is pulled; any other is computed, and pushed by
+  /// the first shard of its batch.
   void Decide(int64_t batch, TopLayer& top);
 
-  /// Memory of the decisions over so many candidates.
+  /// Memory of the decisions over `num_candidates` candidates.
   static uint64_t MemoryBytes(int64_t num_candidates);
 
  private:
   const HistoryPolicy& policy_;
-  // By slot: the batch that pushed last; kNever.
+  // Number of the batch that pushed each slot last; kNever if none did.
   std::vector<int64_t> pushed_by_;
 };
 
-/// The nodes of `top` that the blocks below compute, in their order.
+/// Nodes of `top` that the blocks below compute, in their order.
 std::vector<store::NodeId> ComputedNodes(const TopLayer& top);
 
-/// INVALID_ARGUMENT unless the positions of `top` are as TopLayer says, and
-/// those computed and those pulled are all.
+/// INVALID_ARGUMENT unless positions are as TopLayer describes and each node is
+/// either computed or pulled.
 absl::Status CheckTopLayer(const TopLayer& top);
 
 }  // namespace hearth::sample

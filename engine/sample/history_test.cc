@@ -61,8 +61,8 @@ TEST(HistoryCandidatesTest, OtherNodesHaveAnotherDigest) {
   EXPECT_NE(digest, HistoryCandidates({{7, 3}}, 100).digest());
 }
 
-// Every sequence of up to six batches in which two candidates are met or not,
-// against a dictionary of when each was pushed.
+// Every sequence of up to six batches that contain any of two candidates,
+// compared with a dictionary of the batch that pushed each.
 TEST(HistoryDecisionsTest, AreThoseOfADictionary) {
   constexpr int kBatches = 6;
   for (int64_t staleness = 1; staleness <= 4; ++staleness) {
@@ -72,7 +72,7 @@ TEST(HistoryDecisionsTest, AreThoseOfADictionary) {
       std::map<NodeId, int64_t> pushed;
       for (int64_t batch = 0; batch < kBatches; ++batch) {
         const int met = sequence >> (2 * batch);
-        // The last one is no candidate.
+        // The last node is no candidate.
         std::vector<NodeId> nodes;
         if ((met & 1) != 0) nodes.push_back(10);
         if ((met & 2) != 0) nodes.push_back(20);
@@ -115,7 +115,7 @@ TEST(HistoryDecisionsTest, OfTwoShardsTheFirstPushes) {
   EXPECT_THAT(second.pushed, ElementsAre(0));
   EXPECT_THAT(second.computed, ElementsAre(0, 1));
   EXPECT_THAT(second.pulled, IsEmpty());
-  // The next batch pulls it in both.
+  // The next batch pulls the node in both.
   decisions.Decide(1, first);
   decisions.Decide(1, second);
   EXPECT_THAT(first.pulled, ElementsAre(0));
@@ -195,14 +195,14 @@ TEST_F(TopSamplingTest, WithNothingPulledTheBatchIsThatOfOneStep) {
   EXPECT_TRUE(batch.input_nodes.empty());
   batch.top->computed.resize(batch.top->nodes.size());
   std::iota(batch.top->computed.begin(), batch.top->computed.end(), 0);
-  // Another sampler may take the second step.
+  // A different sampler may take the second step.
   ASSERT_TRUE(NewSampler()->SampleRest(batch).ok());
   ExpectEqual(expected, batch);
   EXPECT_EQ(batch.num_seeds, std::ssize(Seeds()));
 }
 
-// Nodes of a batch with pulled nodes have the neighbors that they have without,
-// and no node is there that only pulled nodes need.
+// Batches with pulled nodes: remaining nodes have the same neighbors as
+// without, and nodes that only pulled nodes need are absent.
 TEST_F(TopSamplingTest, PulledNodesPruneTheirNeighborhoodsAndNothingElse) {
   const auto sampler = NewSampler();
   const MiniBatch whole = *sampler->Sample(key_, Seeds());
@@ -219,7 +219,7 @@ TEST_F(TopSamplingTest, PulledNodesPruneTheirNeighborhoodsAndNothingElse) {
                 whole.input_nodes.begin() + whole.blocks.back().num_sources));
   EXPECT_EQ(batch.blocks.back().indices, whole.blocks.back().indices);
 
-  // The neighbors of each destination of a block, by node.
+  // Neighbors of each destination of a block, by node.
   const auto neighbors = [](const MiniBatch& of, size_t layer) {
     std::map<NodeId, std::vector<NodeId>> lists;
     const Block& block = of.blocks[layer];

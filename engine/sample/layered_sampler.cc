@@ -50,7 +50,7 @@ absl::Status NoRow(const store::Relation& relation, int64_t destination) {
 
 namespace {
 
-// Up to here a sorted array is quicker than a bit set.
+// Up to this count, a sorted array is faster than a bit set.
 constexpr int64_t kMaxSortedInsertion = 64;
 
 }  // namespace
@@ -75,7 +75,8 @@ void SubsetDrawer::InsertSorted(int64_t bound, int64_t count,
     int64_t place = size;
     while (place > 0 && chosen_[place - 1] > drawn) --place;
     if (place > 0 && chosen_[place - 1] == drawn) {
-      // Drawn before: `last` stands in, larger than all so far.
+      // The number was drawn before: `last`, larger than all so far, replaces
+      // it.
       chosen_[size] = last;
       continue;
     }
@@ -115,14 +116,14 @@ NodeTable::NodeTable()
 uint64_t NodeTable::MemoryBytes(int64_t num_nodes) {
   uint64_t slots = uint64_t{1} << kInitialBits;
   while (slots < 2 * static_cast<uint64_t>(num_nodes)) slots *= 2;
-  // Half as large a table stands beside it while it grows.
+  // While the table grows, the old one of half the size exists too.
   return (slots + slots / 2) * sizeof(Slot);
 }
 
 void NodeTable::Clear() {
   size_ = 0;
   if (++generation_ == 0) {
-    // Wrapped around: stamps of long ago would be taken for ours.
+    // The counter wrapped around: old stamps would equal new ones.
     slots_.assign(slots_.size(), {});
     generation_ = 1;
   }
@@ -144,7 +145,7 @@ using store::NodeId;
 
 constexpr int32_t kDropped = -1;
 
-// q of each source: more where it feeds destinations with few in-neighbors.
+// Adds q to each source: more for edges to destinations with few in-neighbors.
 void AddImportance(const Block& block, std::vector<double>& importance) {
   for (int64_t row = 0; row < block.num_destinations; ++row) {
     const auto degree =
@@ -156,7 +157,7 @@ void AddImportance(const Block& block, std::vector<double>& importance) {
   }
 }
 
-// Weights of the edges from `begin` on, in proportion to `parts`, of sum 1.
+// Appends weights in proportion to `parts`, with sum 1.
 void AppendNormalized(const std::vector<double>& parts,
                       std::vector<float>& weights) {
   double sum = 0;
@@ -213,7 +214,7 @@ void LayerDraw::Thin(const Key& key, int64_t count, std::vector<NodeId>& nodes,
   block = std::move(thin);
 }
 
-// All sources that have an edge, with what decides whether they are drawn.
+// Lists all sources that have an edge, with the ranks by which they are drawn.
 void LayerDraw::Rank(const Key& key, const std::vector<NodeId>& nodes) {
   candidates_.clear();
   for (size_t position = 0; position < nodes.size(); ++position) {
@@ -223,7 +224,7 @@ void LayerDraw::Rank(const Key& key, const std::vector<NodeId>& nodes) {
                         key.batch.epoch_key, key.batch.batch,
                         static_cast<uint64_t>(key.layer) << 48 |
                             static_cast<uint64_t>(nodes[position]));
-    // Within (0, 1).
+    // Uniform in (0, 1).
     const double x =
         (static_cast<double>(random.Next64() >> 11) + 0.5) * 0x1p-53;
     candidates_.push_back({.rank = -std::log(x) / importance_[position],
@@ -233,7 +234,7 @@ void LayerDraw::Rank(const Key& key, const std::vector<NodeId>& nodes) {
 
 namespace {
 
-// How far ahead of its use something is asked for.
+// Prefetch distance, in nodes.
 constexpr size_t kNodesAhead = 16;
 
 }  // namespace
@@ -282,8 +283,8 @@ absl::Status LayeredSampler::Start(absl::Span<const NodeId> nodes,
   return LookUpNewNodes(batch);
 }
 
-// Appends the block whose destinations are the input nodes so far, and its new
-// sources to these.
+// Appends the block whose destinations are the input nodes so far, and appends
+// its new sources to the input nodes.
 absl::Status LayeredSampler::SampleLayer(size_t layer, MiniBatch& batch) {
   Block block = NewBlock(layer, batch);
   HEARTH_RETURN_IF_ERROR(SampleSources(layer, batch, block));
@@ -293,7 +294,7 @@ absl::Status LayeredSampler::SampleLayer(size_t layer, MiniBatch& batch) {
   return LookUpNewNodes(batch);
 }
 
-// Draws the layer's nodes from all that its destinations have for neighbors.
+// Draws the layer's nodes from all neighbors of its destinations.
 void LayeredSampler::ThinLayer(size_t layer, MiniBatch& batch, Block& block) {
   std::vector<NodeId> nodes = std::exchange(batch.input_nodes, {});
   layer_draw_.Thin(
@@ -305,9 +306,9 @@ void LayeredSampler::ThinLayer(size_t layer, MiniBatch& batch, Block& block) {
 
 absl::Span<const int64_t> LayeredSampler::DrawSubset(const Draw& draw,
                                                      const BatchKey& key) {
-  // Node ids are below 2^48 and batches below 2^40, so that layer and node, and
-  // edge type and batch, share a coordinate. A GPU draws likewise
-  // (device_sampler.cc).
+  // Node ids are below 2^48 and batches below 2^40, so that layer and node
+  // share a coordinate, as edge type and batch do. A GPU draws with the same
+  // coordinates (device_workspace.cc).
   RandomStream random(options_.data_seed, RandomPurpose::kNeighborSampling,
                       key.epoch_key,
                       static_cast<uint64_t>(draw.edge_type) << 40 | key.batch,

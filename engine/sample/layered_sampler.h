@@ -14,20 +14,24 @@
 #include "engine/store/graph.h"
 #include "engine/store/topology.h"
 
-/// The errors of a topology that leads out of itself: its arrays were damaged.
+/// Base classes of all neighbor samplers, and the parts they share: errors of a
+/// damaged topology, uniform subsets, positions of nodes in a batch, layer-wise
+/// draws, and the draws of each node's neighbors.
 
 namespace hearth::sample {
 
-/// DATA_LOSS: `node`, a neighbor, is not one of `num_nodes`.
+/// DATA_LOSS: `node`, a neighbor, is not below `num_nodes`.
 absl::Status NoNode(store::NodeId node, int64_t num_nodes);
 
-/// DATA_LOSS: the edges `start` to `end` of `node` are none of `num_edges`.
+/// DATA_LOSS: the edges `start` to `end` of `node` do not lie within
+/// `num_edges`.
 absl::Status NoRow(store::NodeId node, int64_t start, int64_t end,
                    int64_t num_edges);
 
-/// The same of one edge type of several, which has a name: `source` is none of
-/// its sources; the edges of `destination` are none of its. Both are numbered
-/// within their types. Without a name, as above.
+/// DATA_LOSS for one edge type of several, named in the message: `source` is
+/// not one of its sources; the edges of `destination` do not lie within its
+/// edges. Nodes are numbered within their types. A relation without a name
+/// gives the messages above.
 absl::Status NoSource(const store::Relation& relation, int64_t source);
 absl::Status NoRow(const store::Relation& relation, int64_t destination);
 
@@ -35,10 +39,11 @@ absl::Status NoRow(const store::Relation& relation, int64_t destination);
 /// memory.
 class SubsetDrawer {
  public:
-  /// `count` distinct numbers of 0 .. bound - 1, ascending; each subset of that
-  /// size is equally likely. Draws `count` numbers from `random` (Floyd's
-  /// algorithm: Bentley and Floyd, "A Sample of Brilliance", CACM 1987). The
-  /// result is valid until the next call. REQUIRES: 0 <= count <= bound.
+  /// Draws `count` distinct numbers of 0 .. bound - 1, ascending; all subsets
+  /// of that size are equally likely. Takes `count` numbers from `random`
+  /// (Floyd's algorithm: Bentley and Floyd, "A Sample of Brilliance", CACM
+  /// 1987). The result is valid until the next call. REQUIRES: 0 <= count <=
+  /// bound.
   absl::Span<const int64_t> Draw(int64_t bound, int64_t count,
                                  RandomStream& random);
 
@@ -51,21 +56,21 @@ class SubsetDrawer {
   std::vector<uint64_t> bits_;
 };
 
-/// The position of each node met in a batch: a hash table with open addressing
-/// and linear probing, as large as the largest batch so far asked for, whatever
-/// the size of the graph. Emptied in constant time. Single-owner.
+/// Position of each node met in a batch: a hash table with open addressing and
+/// linear probing. Its size follows the largest batch so far, not the graph.
+/// Cleared in constant time. Single-owner.
 class NodeTable {
  public:
   NodeTable();
 
-  /// Memory of a table, at most, that has met `num_nodes` nodes, and while it
-  /// grew: a quarter to a half of its slots are in use.
+  /// Upper bound of the memory of a table that has met `num_nodes` nodes,
+  /// growth included: a quarter to a half of its slots are in use.
   static uint64_t MemoryBytes(int64_t num_nodes);
 
   /// Forgets all nodes; keeps the memory.
   void Clear();
 
-  /// The position of `node`; if it is new, `position`, from now on.
+  /// Position of `node`; a new node gets `position`.
   int32_t FindOrAdd(store::NodeId node, int32_t position) {
     if (2 * (size_ + 1) > slots_.size()) Grow();
     for (size_t at = Home(node);; at = (at + 1) & (slots_.size() - 1)) {
@@ -79,7 +84,7 @@ class NodeTable {
     }
   }
 
-  /// Asks the processor for what FindOrAdd(node) will look at first.
+  /// Prefetches the slot that FindOrAdd(node) looks at first.
   void Prefetch(store::NodeId node) const {
     __builtin_prefetch(&slots_[Home(node)], /*rw=*/1);
   }
@@ -88,7 +93,7 @@ class NodeTable {
   struct Slot {
     store::NodeId node = 0;
     int32_t position = 0;
-    // The slot is taken if this is the table's generation.
+    // The slot is in use if this equals the table's generation.
     uint32_t generation = 0;
   };
 
@@ -115,24 +120,24 @@ class NodeTable {
 /// Single-owner: it keeps scratch memory.
 class LayerDraw {
  public:
-  /// Names a draw: equal ones draw the same nodes.
+  /// Names a draw: equal keys draw the same nodes.
   struct Key {
     uint64_t data_seed = 0;
     BatchKey batch;
-    /// From the seeds outward.
+    /// Layer, from the seeds outward.
     size_t layer = 0;
   };
 
-  /// Keeps, of `block`, which has the edges of all in-neighbors of its
-  /// destinations, those whose source is among the `count` nodes drawn.
-  /// `nodes` are its sources, destinations first; afterwards the destinations
-  /// and the nodes drawn, in the order in which they stood.
+  /// Thins `block`, which has all in-edges of its destinations, to the edges
+  /// whose source is among the `count` nodes drawn. `nodes` are its sources,
+  /// destinations first; afterwards the destinations and the drawn nodes, in
+  /// their former order.
   ///
-  /// A source u is drawn, without replacement, with a weight of q(u), the sum
-  /// of in_degree(v)^-2 over its edges to destinations v: those with the least
-  /// -ln(x)/q of a uniform x of each node's own. Its edges weigh 1/q(u), so
-  /// that each destination's weights sum up to 1. Where there are no more than
-  /// `count` sources the block stays as it is, without weights.
+  /// A source u is drawn, without replacement, with weight q(u), the sum of
+  /// in_degree(v)^-2 over its edges to destinations v: drawn are the sources
+  /// with the smallest -ln(x)/q, where x is uniform for each node. Edges of u
+  /// weigh 1/q(u), normalized so that each destination's weights sum up to 1.
+  /// With at most `count` sources the block stays as it is, without weights.
   void Thin(const Key& key, int64_t count, std::vector<store::NodeId>& nodes,
             Block& block);
 
@@ -144,15 +149,16 @@ class LayerDraw {
 
   void Rank(const Key& key, const std::vector<store::NodeId>& nodes);
 
-  // By position: q; then the new position of what is kept, -1 for the others.
+  // importance_: q by position. new_positions_: the new position of each kept
+  // source, -1 for the others.
   std::vector<double> importance_;
   std::vector<int32_t> new_positions_;
   std::vector<Candidate> candidates_;
 };
 
-/// The part that all neighbor samplers have in common: which neighbors of which
-/// nodes are drawn. Wherever the neighbors themselves come from, the batch is
-/// the same. Single-owner.
+/// Common part of all neighbor samplers: decides which neighbors of which nodes
+/// are drawn, so that batches are equal wherever neighbors are read from.
+/// Single-owner.
 class LayeredSampler : public NeighborSampler {
  public:
   absl::StatusOr<MiniBatch> Sample(const BatchKey& key,
@@ -163,32 +169,32 @@ class LayeredSampler : public NeighborSampler {
 
  protected:
   /// `indptr`, as in store::Topology, must outlive the sampler. Sample gives
-  /// DATA_LOSS where it, or a neighbor, leads out of the topology.
+  /// DATA_LOSS where indptr or a neighbor points out of the topology.
   LayeredSampler(absl::Span<const int64_t> indptr,
                  NeighborSamplerOptions options);
 
-  /// A block whose destinations are the input nodes so far: its indptr is set,
-  /// and there is room for its indices.
+  /// A block whose destinations are the input nodes so far, with indptr set and
+  /// indices allocated.
   virtual Block NewBlock(size_t layer, const MiniBatch& batch) const;
 
-  /// Extends the in-degrees, and what is known of them besides, to all input
-  /// nodes.
+  /// Extends in-degrees and row starts to the input nodes added since the last
+  /// call.
   virtual absl::Status LookUpNewNodes(MiniBatch& batch);
 
-  /// Called before the input nodes are given anew.
+  /// Called before the input nodes are replaced.
   virtual void ForgetNodes() { row_starts_.clear(); }
 
   /// Fills in the indices of `block`, whose destinations are the input nodes so
-  /// far and whose indptr is set; numbers its sources in the order of its
-  /// edges.
+  /// far and whose indptr is set. Adds new sources to the input nodes in the
+  /// order of the edges.
   virtual absl::Status SampleSources(size_t layer, MiniBatch& batch,
                                      Block& block) = 0;
 
-  /// Where input node `row` has its first neighbor in the topology's indices.
+  /// Start of input node `row`'s neighbors in the topology's indices.
   int64_t RowStart(int64_t row) const { return row_starts_[row]; }
 
-  /// Calls `pick(i)`, i ascending, for each drawn neighbor of input node `row`:
-  /// the i-th in the topology's order.
+  /// Calls `pick(i)`, i ascending, for each drawn neighbor of input node `row`,
+  /// where i counts its neighbors in the topology's order.
   template <typename Pick>
   void DrawNeighbors(size_t layer, const MiniBatch& batch, int64_t row,
                      Pick pick) {
@@ -207,7 +213,7 @@ class LayeredSampler : public NeighborSampler {
     }
   }
 
-  /// A node some of whose neighbors of one edge type are drawn.
+  /// A draw of `fanout` of a node's `degree` neighbors of one edge type.
   struct Draw {
     size_t layer = 0;
     store::NodeId node = 0;
@@ -216,12 +222,12 @@ class LayeredSampler : public NeighborSampler {
     int32_t fanout = 0;
   };
 
-  /// Which of its neighbors are drawn, ascending; valid until the next call.
+  /// Indices of the drawn neighbors, ascending; valid until the next call.
   absl::Span<const int64_t> DrawSubset(const Draw& draw, const BatchKey& key);
 
   const NeighborSamplerOptions& options() const { return options_; }
 
-  /// The position of `node` in `nodes`, to which it is added if new.
+  /// Position of `node` in `nodes`; appends a new node.
   int32_t Number(store::NodeId node, std::vector<store::NodeId>& nodes) {
     const auto next = static_cast<int32_t>(nodes.size());
     const int32_t position = positions_.FindOrAdd(node, next);
@@ -229,7 +235,7 @@ class LayeredSampler : public NeighborSampler {
     return position;
   }
 
-  /// Asks for what Number(node) will touch.
+  /// Prefetches what Number(node) touches.
   void PrefetchNumber(store::NodeId node) const { positions_.Prefetch(node); }
 
  private:
@@ -242,46 +248,45 @@ class LayeredSampler : public NeighborSampler {
   NodeTable positions_;
   SubsetDrawer subset_;
   LayerDraw layer_draw_;
-  // Where each input node's row starts in the topology's indices.
+  // Start of each input node's row in the topology's indices.
   std::vector<int64_t> row_starts_;
 };
 
-/// The part that samplers of heterographs have in common: which lists of
-/// neighbors, one of each edge type, the input nodes have. Single-owner.
+/// Common part of samplers of heterographs: finds the neighbor lists of the
+/// input nodes, one for each edge type. Single-owner.
 class TypedLayeredSampler : public LayeredSampler {
  protected:
-  /// Only the indptr of each of `relations` is used; both must outlive the
-  /// sampler.
+  /// Uses only the indptr of `relations`; both must outlive the sampler.
   TypedLayeredSampler(absl::Span<const store::Relation> relations,
                       const store::NodeSpace& nodes,
                       NeighborSamplerOptions options);
 
-  /// The neighbors of one edge type that an input node has.
+  /// Neighbors of an input node by one edge type.
   struct List {
     const store::Relation* relation = nullptr;
-    /// The place of its first neighbor among the edges of the relation.
+    /// Index of the first neighbor among the edges of the relation.
     int64_t start = 0;
-    /// Neighbors, 1 or more, and those of the node's lists before this one.
+    /// Neighbors in this list (1 or more), and in the node's lists before it.
     int64_t degree = 0;
     int64_t before = 0;
   };
 
-  /// Those of input node `row`, by edge type.
+  /// Lists of input node `row`, by edge type.
   absl::Span<const List> ListsOf(size_t row) const {
     return all_lists().subspan(first_lists_[row],
                                first_lists_[row + 1] - first_lists_[row]);
   }
 
-  /// Those of all input nodes, one node's after the other's.
+  /// Lists of all input nodes, concatenated by node.
   absl::Span<const List> all_lists() const { return lists_; }
 
-  /// Neighbors of `list` that a layer draws at most; -1 = all.
+  /// Upper bound of the neighbors that a layer draws from `list`; -1 = all.
   int32_t Fanout(size_t layer, const List& list) const {
     return options().Fanout(layer, list.relation->type);
   }
 
-  /// Calls `pick(i)`, i ascending, for each drawn neighbor of `list`, one of
-  /// those of `node`: the i-th in the topology's order.
+  /// Calls `pick(i)`, i ascending, for each drawn neighbor of `list`, a list of
+  /// `node`, where i counts the list's neighbors in the topology's order.
   template <typename Pick>
   void DrawFrom(const List& list, size_t layer, store::NodeId node,
                 const BatchKey& key, Pick pick) {
@@ -300,7 +305,7 @@ class TypedLayeredSampler : public LayeredSampler {
     }
   }
 
-  /// Room for edges is reserved, not filled.
+  /// Reserves memory for edges without filling it.
   Block NewBlock(size_t layer, const MiniBatch& batch) const override;
 
  private:
@@ -309,10 +314,10 @@ class TypedLayeredSampler : public LayeredSampler {
 
   const absl::Span<const store::Relation> relations_;
   const store::NodeSpace nodes_;
-  // By node type: the relations that lead to it.
+  // Relations that lead to each node type.
   const std::vector<std::vector<size_t>> into_;
   std::vector<List> lists_;
-  // Where each input node's begin, [input nodes + 1].
+  // [input nodes + 1] index in lists_ of each input node's first list.
   std::vector<size_t> first_lists_ = {0};
 };
 

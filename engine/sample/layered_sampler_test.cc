@@ -85,8 +85,8 @@ TEST(NodeTableTest, ClearForgets) {
   EXPECT_EQ(table.FindOrAdd(7, 0), 0);
 }
 
-// Runs, strides of powers of two and large ids, many times beyond the initial
-// size, in several generations.
+// Runs, strides of powers of two and large ids, far beyond the initial size, in
+// several generations.
 TEST(NodeTableTest, AgreesWithAMap) {
   NodeTable table;
   for (const int64_t stride :
@@ -108,8 +108,8 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 // A block with all in-neighbors of three destinations: nodes 10, 11 and 12 at
-// positions 0 to 2. Node 20 (position 3) feeds all of them, 21 and 22 feed 10
-// alone, and 11 feeds 12.
+// positions 0 to 2. Node 20 (position 3) feeds all of them, 21 and 22 feed only
+// 10, and 11 feeds 12.
 struct Layer {
   std::vector<NodeId> nodes = {10, 11, 12, 20, 21, 22};
   Block block = {.num_sources = 6,
@@ -118,7 +118,7 @@ struct Layer {
                  .indices = {3, 4, 5, 3, 3, 1}};
 };
 
-// The sum of in_degree^-2 over the edges of each node, by hand.
+// Sum of in_degree^-2 over the edges of each node, by hand.
 const std::map<NodeId, double> kImportance = {
     {20, 1.0 / 9 + 1 + 1.0 / 4}, {21, 1.0 / 9}, {22, 1.0 / 9}, {11, 1.0 / 4}};
 
@@ -154,7 +154,7 @@ TEST(LayerDrawTest, KeepsTheEdgesOfSoManyNodesAndWeighsThemInversely) {
     LayerDraw().Thin(KeyOf(batch), 2, layer.nodes, layer.block);
     const std::set<NodeId> drawn = Drawn(layer);
     ASSERT_EQ(drawn.size(), 2u);
-    // Destinations first, then those drawn that are none, as they stood.
+    // Destinations first, then drawn nodes in their former order.
     std::vector<NodeId> expected = {10, 11, 12};
     for (const NodeId node : {20, 21, 22}) {
       if (drawn.contains(node)) expected.push_back(node);
@@ -199,7 +199,7 @@ TEST(LayerDrawTest, NodesAreDrawnAsOftenAsTheyMatter) {
   double total = 0;
   for (const auto& [node, importance] : kImportance) total += importance;
   for (const auto& [node, importance] : kImportance) {
-    // Five standard deviations, at most.
+    // At most five standard deviations.
     EXPECT_NEAR(times[node], kDraws * importance / total, 500) << node;
   }
 }

@@ -13,10 +13,10 @@
 #include "engine/base/crc32c.h"
 #include "engine/base/status.h"
 
-// The file: Header; the input nodes; their in-degrees and, if they have them,
-// types; for each block a BlockHeader, the number of edges of each destination,
-// the indices and, if edges have them, weights and types; and if there is a top
-// layer, a TopHeader, its nodes, in-degrees, types and positions.
+// The file: Header; input nodes; their in-degrees and, if present, types; for
+// each block a BlockHeader, the number of edges of each destination, the
+// indices and, if present, weights and types of edges; then, for a top layer, a
+// TopHeader, its nodes, in-degrees, types and positions.
 
 namespace hearth::sample {
 
@@ -37,11 +37,11 @@ struct Header {
   uint32_t has_top;
   uint32_t has_types;
   uint32_t num_blocks;
-  // Bytes of an input node, and of an in-degree or a number of edges.
+  // Bytes of an input node; bytes of an in-degree or a number of edges.
   uint16_t node_bytes;
   uint16_t count_bytes;
-  // CRC32C of the input nodes, of all that follows them, and of the header up
-  // to here.
+  // CRC32C of the input nodes; of everything after them; of the header up to
+  // here.
   uint32_t nodes_crc;
   uint32_t rest_crc;
   uint32_t header_crc;
@@ -57,7 +57,7 @@ struct BlockHeader {
   int64_t num_sources;
   int64_t num_destinations;
   int64_t num_edges;
-  // Each num_edges, or 0.
+  // num_edges or 0, each.
   int64_t num_weights;
   int64_t num_edge_types;
 };
@@ -83,7 +83,7 @@ uint64_t TopBytes(const TopLayer& top, const Header& header) {
              sizeof(int32_t);
 }
 
-// How wide the numbers of `values` must be written.
+// Bytes that each of `values` needs, 4 or 8.
 uint16_t WidthOf(absl::Span<const int64_t> values, uint16_t at_least = 4) {
   for (const int64_t value : values) {
     if (value > INT32_MAX) return 8;
@@ -91,7 +91,7 @@ uint16_t WidthOf(absl::Span<const int64_t> values, uint16_t at_least = 4) {
   return at_least;
 }
 
-/// Writes into memory that was measured before.
+/// Writes into memory of the right size.
 class Encoder {
  public:
   explicit Encoder(std::byte* at) : at_(at) {}
@@ -114,7 +114,7 @@ class Encoder {
   std::byte* at_;
 };
 
-/// Reads what a checksum vouches for, but no further than its end.
+/// Reads checksummed bytes, never past their end.
 class Decoder {
  public:
   explicit Decoder(absl::Span<const std::byte> bytes) : bytes_(bytes) {}
@@ -246,7 +246,8 @@ absl::Status Damaged(const std::string& path, uint64_t offset,
       absl::StrCat(path, ": the sample at byte ", offset, " ", problem));
 }
 
-/// The header at the start of `bytes`, of the batch of `key`.
+/// Decodes the header at the start of `bytes` and checks that it is of batch
+/// `key`.
 absl::StatusOr<Header> DecodeHeader(absl::Span<const std::byte> bytes,
                                     const BatchKey& key,
                                     const std::string& path) {
@@ -266,7 +267,8 @@ absl::StatusOr<Header> DecodeHeader(absl::Span<const std::byte> bytes,
   return header;
 }
 
-/// The nodes of a file of which `bytes` hold at least header and nodes.
+/// Decodes the input nodes of a file, of which `bytes` hold the header and the
+/// nodes at least.
 absl::Status DecodeNodes(absl::Span<const std::byte> bytes,
                          const Header& header, const std::string& path,
                          std::vector<NodeId>& nodes) {
@@ -349,7 +351,8 @@ absl::StatusOr<MiniBatch> Decode(absl::Span<const std::byte> bytes,
   return batch;
 }
 
-/// `read`, and once more if the bytes were damaged on the way.
+/// Calls `read`, and a second time after DATA_LOSS: bytes may have been damaged
+/// on the way.
 template <typename Read>
 auto ReadTwice(Read read) {
   auto result = read();
@@ -375,7 +378,7 @@ absl::StatusOr<uint64_t> WriteSample(io::FileSystem& files,
   };
   const absl::Status status = write();
   if (status.ok()) return contents.size();
-  // The first error is worth more than that of removing the file.
+  // The first error tells more than an error of removing the file.
   files.RemoveTree(path).IgnoreError();
   return status;
 }

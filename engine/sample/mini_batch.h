@@ -11,29 +11,31 @@
 #include "engine/io/file_system.h"
 #include "engine/store/topology.h"
 
+/// A sampled mini-batch, and its scratch file.
+
 namespace hearth::sample {
 
-/// One layer's sampled edges, in CSC over positions: a bipartite graph from
-/// num_sources nodes to num_destinations nodes. Both are prefixes of the
-/// mini-batch's input_nodes (or of its top nodes), so destination d is also
-/// source d.
+/// Sampled edges of one layer, in CSC over positions: a bipartite graph from
+/// num_sources nodes to num_destinations nodes. Sources and destinations are
+/// prefixes of the mini-batch's input_nodes (or of its top nodes), so
+/// destination d is also source d.
 struct Block {
   int64_t num_sources = 0;
   int64_t num_destinations = 0;
   /// [num_destinations + 1] ascending from 0.
   std::vector<int64_t> indptr = {};
-  /// [indptr.back()] positions of sources, < num_sources, in the order in
-  /// which the topology lists them.
+  /// [indptr.back()] positions of sources, < num_sources, in the topology's
+  /// order.
   std::vector<int32_t> indices = {};
-  /// [indices.size()] weights of the edges, those of each destination of sum 1;
-  /// empty: they are equal.
+  /// [indices.size()] weights of the edges, which sum up to 1 for each
+  /// destination; empty: equal weights.
   std::vector<float> weights = {};
-  /// [indices.size()] types of the edges, those of each destination ascending;
-  /// empty: all are of type 0.
+  /// [indices.size()] types of the edges, ascending within each destination;
+  /// empty: all edges are of type 0.
   std::vector<store::TypeId> edge_types = {};
 };
 
-/// The batch's identity: equal keys (and seeds) give equal batches.
+/// Identity of a batch: equal keys and seeds give equal batches.
 struct BatchKey {
   /// Epoch modulo --distinct-epochs.
   uint64_t epoch_key = 0;
@@ -41,30 +43,30 @@ struct BatchKey {
   uint64_t batch = 0;
 };
 
-/// The sources of a batch's last block, where embeddings of some of them are
-/// those of earlier batches (OUTRE, section 4.3): these are pulled, not
+/// Sources of a batch's last block, where embeddings of some are taken from
+/// earlier batches (OUTRE, section 4.3): these nodes are pulled instead of
 /// computed, and nothing is sampled for them.
 struct TopLayer {
   /// Distinct nodes: seeds, then their sampled neighbors.
   std::vector<store::NodeId> nodes = {};
-  /// In-degree of each in the whole graph, [nodes.size()].
+  /// In-degree of each node in the whole graph, [nodes.size()].
   std::vector<int64_t> in_degrees = {};
-  /// Type of each, [nodes.size()]; empty: all are of type 0.
+  /// Type of each node, [nodes.size()]; empty: all are of type 0.
   std::vector<store::TypeId> node_types = {};
-  /// Positions in `nodes`, ascending, of those that the blocks below compute:
-  /// they are the destinations of the last but one block.
+  /// Positions in `nodes`, ascending, of the nodes that the blocks below
+  /// compute: the destinations of the last but one block.
   std::vector<int32_t> computed = {};
-  /// Positions, ascending, of the others.
+  /// Positions in `nodes`, ascending, of all other nodes.
   std::vector<int32_t> pulled = {};
-  /// Positions, ascending, of computed nodes whose embeddings are kept for
-  /// later batches.
+  /// Positions in `nodes`, ascending, of computed nodes whose embeddings are
+  /// kept for later batches.
   std::vector<int32_t> pushed = {};
-  /// Batches since each pulled one was pushed, added up.
+  /// Sum over pulled nodes of the number of batches since each was pushed.
   int64_t total_age = 0;
 };
 
-/// A sampled mini-batch: the nodes whose features are needed and how they pass
-/// messages. Immutable once sampled.
+/// A sampled mini-batch: the nodes whose features are needed, and the edges
+/// along which they pass messages. Immutable once sampled.
 struct MiniBatch {
   BatchKey key;
   /// Seeds are the first num_seeds input nodes, or nodes of `top`.
@@ -77,20 +79,21 @@ struct MiniBatch {
   std::vector<int64_t> in_degrees = {};
   /// Types of the input nodes, [input_nodes.size()]; empty: all are of type 0.
   std::vector<store::TypeId> node_types = {};
-  /// One per layer, in the order the model uses them: blocks[0] has all input
-  /// nodes as sources; the last one has the seeds as destinations.
+  /// One block per layer, in the order in which the model uses them: all input
+  /// nodes are sources of blocks[0]; the seeds are the destinations of the
+  /// last.
   std::vector<Block> blocks = {};
-  /// Absent: all nodes are computed, and the sources of the last block are a
-  /// prefix of input_nodes, too.
+  /// Absent: all nodes are computed, and the sources of the last block are also
+  /// a prefix of input_nodes.
   std::optional<TopLayer> top = std::nullopt;
 };
 
-/// Sampled batches in files, for who samples long before the batch is needed
-/// (the runtime files ids and adj of Ginex, section 3.1). One file a batch,
-/// read by one sequential read; the input nodes stand first, so that they can
-/// be read alone. Numbers take 4 bytes where they fit, else 8. Everything is
-/// covered by a CRC32C. A scratch format: in the machine's byte order, of this
-/// version of Hearth alone, not synced.
+/// Batches in scratch files, sampled long before they are trained (the runtime
+/// files ids and adj of Ginex, section 3.1). One file per batch, read by one
+/// sequential read; the input nodes come first, so that they can be read alone.
+/// Numbers take 4 bytes where they fit, else 8; a CRC32C covers everything.
+/// Files are in the machine's byte order, readable by this version of Hearth
+/// only, and not synced.
 
 /// Writes `batch` as the file `path` and returns its size. RESOURCE_EXHAUSTED,
 /// naming the bytes needed, if the disk is full; after any error the file is
@@ -99,14 +102,14 @@ absl::StatusOr<uint64_t> WriteSample(io::FileSystem& files,
                                      const std::string& path,
                                      const MiniBatch& batch);
 
-/// Reads the sample that WriteSample wrote for the batch of `key`. A damaged
-/// file is read once more, then DATA_LOSS naming the file and the offset; so is
-/// a batch of another key.
+/// Reads the batch of `key` that WriteSample wrote. A damaged file is read a
+/// second time, then DATA_LOSS naming the file and the offset. DATA_LOSS too if
+/// the file holds another batch.
 absl::StatusOr<MiniBatch> ReadSample(io::FileSystem& files,
                                      const std::string& path,
                                      const BatchKey& key);
 
-/// Its input nodes alone. They replace `nodes`.
+/// Reads only the input nodes of the batch of `key`, which replace `nodes`.
 absl::Status ReadSampleNodes(io::FileSystem& files, const std::string& path,
                              const BatchKey& key,
                              std::vector<store::NodeId>& nodes);

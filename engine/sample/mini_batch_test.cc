@@ -131,7 +131,7 @@ TEST_F(SampleFileTest, ATopLayerComesBack) {
   EXPECT_EQ(read->node_types, batch.node_types);
   EXPECT_EQ(read->top->node_types, top.node_types);
   ExpectComesBack(batch);
-  // A cut anywhere shows.
+  // A cut at any byte is found.
   const std::string whole = *io::ReadWholeFile(posix_, path_, 1 << 20);
   for (size_t size = 0; size < whole.size(); ++size) {
     ASSERT_TRUE(

@@ -22,15 +22,17 @@
 
 namespace hearth::sample {
 
-/// A part of the indices: those from the `first` on, narrow or wide.
+namespace {
+
+/// A piece of an array of indices, from index `first` on, 4 or 8 bytes each.
 struct IndicesChunk {
   int64_t first = 0;
   int64_t count = 0;
   absl::Span<const std::byte> bytes;
 };
 
-/// An array of `count` integers of `index_bytes` (4 or 8) in a file, where it
-/// begins at a multiple of them.
+/// An array of `count` integers of `index_bytes` (4 or 8) in a file, which
+/// begins at a multiple of index_bytes.
 struct IndicesArray {
   std::string path;
   uint64_t offset = 0;
@@ -38,21 +40,13 @@ struct IndicesArray {
   int index_bytes = 4;
 };
 
-/// Reads the whole array once, in order, past the page cache. Returns the first
-/// error of the file or of `visit`; CANCELLED between chunks on a stop.
-absl::Status ScanIndices(
-    io::FileSystem& files, const IndicesArray& array, std::stop_token stop,
-    absl::FunctionRef<absl::Status(const IndicesChunk& chunk)> visit);
-
-namespace {
-
 // Large enough for the disk's full speed.
 constexpr uint64_t kChunkBytes = 8 << 20;
 // The alignment of reads past the page cache.
 constexpr uint64_t kPageBytes = 4096;
 
-}  // namespace
-
+// Reads the whole array once, in order, past the page cache. Returns the first
+// error of the file or of `visit`; CANCELLED between chunks on a stop.
 absl::Status ScanIndices(
     io::FileSystem& files, const IndicesArray& array, std::stop_token stop,
     absl::FunctionRef<absl::Status(const IndicesChunk& chunk)> visit) {
@@ -82,17 +76,15 @@ absl::Status ScanIndices(
   return absl::OkStatus();
 }
 
-// The file: a header of one page; the table and the lists as they are in
-// memory; the CRC32C of each block of these; the CRC32C of those. Numbers are
-// in the machine's own order: the file never leaves it.
-
-namespace {
+// The file: a header of one page; table and lists as in memory; the CRC32C of
+// each block of them; the CRC32C of these checksums. Numbers are in the
+// machine's byte order, because the file never leaves the machine.
 
 using store::NodeId;
 using store::StoredTopology;
 
 constexpr uint64_t kBlockBytes = 1 << 20;
-// Seeds the blocks' checksums.
+// Seed of the blocks' checksums.
 constexpr uint64_t kFileId = 0x4E65696768626F72;
 constexpr char kMagic[8] = {'H', 'e', 'a', 'r', 't', 'h', 'N', '1'};
 
@@ -102,7 +94,7 @@ struct Header {
   int64_t num_lists;
   int64_t num_neighbors;
   int64_t wide;
-  // The CRC32C of everything before.
+  // CRC32C of all fields above.
   uint32_t crc;
   uint32_t zero;
 };
@@ -142,8 +134,8 @@ IndicesArray IndicesOf(const StoredTopology& topology, size_t relation) {
           .index_bytes = file.index_bytes};
 }
 
-/// The in-neighbors of each node as one list: those of all relations that lead
-/// to it, one after the other.
+/// In-neighbors of each node as one list: concatenated over all relations that
+/// lead to the node.
 class JoinedLists {
  public:
   explicit JoinedLists(const StoredTopology& topology)
@@ -157,7 +149,7 @@ class JoinedLists {
 
   int64_t num_nodes() const { return topology_.num_nodes(); }
 
-  /// Whether a neighbor takes 8 bytes, not 4.
+  /// Whether a neighbor takes 8 bytes instead of 4.
   bool wide() const { return wide_; }
   uint64_t index_bytes() const {
     return wide_ ? sizeof(int64_t) : sizeof(int32_t);
@@ -167,7 +159,7 @@ class JoinedLists {
     return NeighborsBefore(node, topology_.relations.size());
   }
 
-  /// Those of `node` by relations before `relation`.
+  /// In-neighbors of `node` by relations before `relation`.
   int64_t NeighborsBefore(NodeId node, size_t relation) const {
     int64_t neighbors = 0;
     for (const size_t one : into_[topology_.nodes.TypeOf(node)]) {
@@ -215,13 +207,13 @@ uint64_t TableBytes(const StoredTopology& topology) {
   return static_cast<uint64_t>(topology.num_nodes()) * sizeof(int64_t);
 }
 
-/// A node, and how much its list is worth.
+/// A node and its rank.
 struct Ranked {
   double worth;
   NodeId node;
 };
 
-/// The nodes with in-neighbors, each with what `worth` tells of it.
+/// All nodes with in-neighbors, ranked by `worth`.
 template <typename Worth>
 std::vector<Ranked> WithWorth(const JoinedLists& lists, Worth worth) {
   std::vector<Ranked> nodes;
@@ -234,7 +226,7 @@ std::vector<Ranked> WithWorth(const JoinedLists& lists, Worth worth) {
   return nodes;
 }
 
-/// The same with the ratio of out-degree to in-degree.
+/// All nodes with in-neighbors, ranked by out-degree over in-degree.
 absl::StatusOr<std::vector<Ranked>> WeighByRatio(io::FileSystem& files,
                                                  const StoredTopology& topology,
                                                  const JoinedLists& lists,
@@ -271,7 +263,7 @@ absl::StatusOr<std::vector<Ranked>> Weigh(io::FileSystem& files,
   });
 }
 
-/// The most worthwhile of `ranked` whose lists fit into `bytes`, ascending.
+/// Nodes of highest rank whose lists fit into `bytes`, ascending.
 std::vector<NodeId> ChooseWithin(uint64_t bytes, const JoinedLists& lists,
                                  std::vector<Ranked> ranked) {
   std::sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) {
@@ -290,7 +282,7 @@ std::vector<NodeId> ChooseWithin(uint64_t bytes, const JoinedLists& lists,
   return chosen;
 }
 
-/// Writes `count` indices of a relation as numbers among the nodes of all
+/// Converts `count` indices of a relation to numbers among the nodes of all
 /// types.
 template <typename From, typename To>
 void ConvertIndices(const std::byte* from, int64_t count, NodeId first_source,
@@ -302,11 +294,11 @@ void ConvertIndices(const std::byte* from, int64_t count, NodeId first_source,
   }
 }
 
-/// Copies the lists of ascending nodes to their places, from scans of all
-/// relations. A list may reach over several chunks.
+/// Copies the lists of chosen nodes, ascending, to their places, during scans
+/// of all relations. A list may extend over several chunks.
 class ListCopier {
  public:
-  /// `table` has the place of each node's list in `out`.
+  /// `table` gives the place of each node's list in `out`.
   ListCopier(const StoredTopology& topology, const JoinedLists& lists,
              const std::vector<NodeId>& nodes, absl::Span<const int64_t> table,
              std::byte* out)
@@ -316,7 +308,8 @@ class ListCopier {
         table_(table),
         out_(out) {}
 
-  /// The next chunks are those of this relation, from the first one on.
+  /// Starts relation `relation`: the next chunks are all of its chunks, in
+  /// order.
   void Begin(size_t relation) {
     const store::Relation& edges = topology_.relations[relation];
     relation_ = relation;
@@ -438,7 +431,7 @@ absl::StatusOr<NeighborCache> NeighborCache::Build(
     HEARTH_RETURN_IF_ERROR(
         ScanIndices(files, IndicesOf(topology, i), stop,
                     [&](const IndicesChunk& chunk) -> absl::Status {
-                      // Counting out-degrees has checked them already.
+                      // Counting out-degrees has checked the sources already.
                       if (!options.cross_counts.empty()) {
                         HEARTH_RETURN_IF_ERROR(VisitSourcesOf(
                             topology, i, chunk, [](NodeId /*source*/) {}));
@@ -480,7 +473,7 @@ absl::Status NeighborCache::Dump(io::FileSystem& files,
     return file->Close();
   };
   const absl::Status status = write();
-  // The first error is worth more than that of removing the file.
+  // The first error tells more than an error of removing the file.
   if (!status.ok()) files.RemoveTree(path).IgnoreError();
   return status;
 }
@@ -500,7 +493,7 @@ absl::StatusOr<Header> ReadHeader(io::ReadableFile& file) {
   return header;
 }
 
-/// The checksums of the blocks of `payload_bytes`.
+/// Reads the checksums of all blocks of `payload_bytes`.
 absl::StatusOr<std::vector<uint32_t>> ReadChecksums(io::ReadableFile& file,
                                                     uint64_t payload_bytes) {
   const uint64_t offset = kPageBytes + payload_bytes;
@@ -536,7 +529,7 @@ absl::StatusOr<NeighborCache> NeighborCache::Load(io::FileSystem& files,
     const uint64_t offset = kPageBytes + block * kBlockBytes;
     const absl::Span<std::byte> bytes =
         payload.subspan(block * kBlockBytes, kBlockBytes);
-    // Damage on the way is gone at the second reading; damage on disk is not.
+    // Damage in transit is gone at the second reading; damage on disk is not.
     for (int attempt = 0;; ++attempt) {
       HEARTH_RETURN_IF_ERROR(file->Read(offset, bytes));
       if (BlockCrc32c(bytes, kFileId, block) == checksums[block]) break;

@@ -24,7 +24,8 @@ constexpr uint64_t kOffset = 128;
 
 class NeighborCacheTest : public ::testing::TestWithParam<bool> {
  protected:
-  // Writes the indices, wide if the parameter says so, behind a header.
+  // Writes the indices behind a header, with 8 bytes each if the parameter says
+  // so.
   StoredTopology Store(const Graph& graph) {
     std::string contents(kOffset, 'h');
     if (GetParam()) {
@@ -45,12 +46,12 @@ class NeighborCacheTest : public ::testing::TestWithParam<bool> {
 
   int index_bytes() const { return GetParam() ? 8 : 4; }
 
-  // Bytes for the example's table and so many neighbors.
+  // Bytes of the example's table and of `neighbors` neighbors.
   uint64_t TableAnd(uint64_t neighbors) const {
     return 4 * 8 + neighbors * static_cast<uint64_t>(index_bytes());
   }
 
-  // The nodes of the example whose lists are inside.
+  // Nodes of the example whose lists are in the cache.
   static std::vector<NodeId> NodesOf(const NeighborCache& cache) {
     std::vector<NodeId> nodes;
     for (NodeId node = 0; node < 4; ++node) {
@@ -154,7 +155,7 @@ TEST_P(NeighborCacheTest, TheRoomlessCacheHasNoLists) {
   cache.Prefetch(1234);
 }
 
-// Lists that reach over the chunks of a scan.
+// Lists that extend over several chunks of a scan.
 TEST_P(NeighborCacheTest, ListsMayBeLongerThanAChunk) {
   Graph graph;
   std::vector<int32_t> sources(3'000'000);

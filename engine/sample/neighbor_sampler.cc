@@ -13,16 +13,16 @@
 #include "engine/sample/layered_sampler.h"
 #include "engine/sample/mini_batch.h"
 
-// A layer is sampled in three steps:
+// Steps of sampling a layer:
 //
-//  1. The nodes that the layer before has added are looked up in the topology:
-//     where their rows start and how long they are. So the number of edges is
-//     known before the first is drawn.
+//  1. The nodes that the previous layer added are looked up in the topology:
+//     start and length of their rows. So the number of edges is known before
+//     the first edge is drawn.
 //  2. The sources of the edges of a chunk of destinations are drawn.
 //  3. The chunk's sources are numbered in the order in which they were met.
-//
-// Every access goes to a random place in a large array, so each step asks the
-// processor for what a later turn of itself, or the next step, will touch.
+//  3. The chunk's sources are numbered in the order in which they were met.
+// Every access goes to a random place in a large array, so each step prefetches
+// what its own later iterations, or the next step, will touch.
 
 namespace hearth::sample {
 
@@ -30,10 +30,10 @@ namespace {
 
 using store::NodeId;
 
-// Destinations per chunk: their sources' table slots should stay in the L2
+// Destinations per chunk: table slots of their sources should stay in the L2
 // cache between steps 2 and 3.
 constexpr int64_t kChunk = 64;
-// How far ahead of its use a row is asked for.
+// Prefetch distance, in rows.
 constexpr int64_t kRowsAhead = 8;
 
 template <typename Index>
@@ -91,7 +91,7 @@ namespace {
 
 using store::Relation;
 
-// How far ahead of its use a list of neighbors is asked for.
+// Prefetch distance, in neighbor lists.
 constexpr size_t kListsAhead = 16;
 
 class TypedSampler final : public TypedLayeredSampler {
@@ -140,7 +140,7 @@ class TypedSampler final : public TypedLayeredSampler {
     return NoSource(relation, *wrong);
   }
 
-  // Asks for the neighbors of a later list.
+  // Prefetches the neighbors of a later list.
   void PrefetchLater(const List& list) const {
     const auto at =
         static_cast<size_t>(&list - all_lists().data()) + kListsAhead;

@@ -11,25 +11,28 @@
 #include "engine/store/graph.h"
 #include "engine/store/topology.h"
 
+/// Neighbor sampling from topologies in memory, or mapped. Sampling from disk
+/// is in stored_sampler.h, on a GPU in device_sampler.h.
+
 namespace hearth::sample {
 
 /// How neighbors are drawn.
 struct NeighborSamplerOptions {
-  /// Neighbors per node, from the seeds outward; -1 = all. One per layer.
+  /// Neighbors per node, from the seeds outward, one number per layer; -1 =
+  /// all.
   std::vector<int32_t> fanouts;
-  /// Seeds the draws.
+  /// Seed of the random draws.
   uint64_t data_seed = 0;
-  /// Nodes that are drawn for a layer as a whole, from the seeds outward
-  /// (layer_draw.h), one per layer; each fan-out is -1 then. Empty: each node
-  /// draws for itself.
+  /// Nodes that are drawn together for each layer (LayerDraw), from the seeds
+  /// outward; all fan-outs are -1 then. Empty: each node draws its own
+  /// neighbors.
   std::vector<int32_t> layer_nodes = {};
-  /// The same as `fanouts` for edge type t, where fanouts_of[t] is not empty.
-  /// Each other edge type has `fanouts`: neighbors are drawn for each edge type
-  /// of a node by itself.
+  /// Fan-outs of edge type t, if fanouts_of[t] is not empty; other edge types
+  /// use `fanouts`. Each node draws for each edge type independently.
   std::vector<std::vector<int32_t>> fanouts_of = {};
 
-  /// Neighbors per node and edge of type `edge_type`, in layer `layer`, counted
-  /// from the seeds outward; -1 = all.
+  /// Neighbors per node by edge type `edge_type` in layer `layer`, counted from
+  /// the seeds outward; -1 = all.
   int32_t Fanout(size_t layer, size_t edge_type) const {
     return edge_type < fanouts_of.size() && !fanouts_of[edge_type].empty()
                ? fanouts_of[edge_type][layer]
@@ -38,47 +41,46 @@ struct NeighborSamplerOptions {
 };
 
 /// Uniform neighbor sampling without replacement (GraphSAGE, section 3.1): a
-/// node with at most `fanout` in-neighbors keeps them all, otherwise a subset
-/// drawn uniformly, of each edge type by itself; or layer-wise sampling. Draws
-/// are keyed by (data seed, epoch key, batch, layer, node, edge type), so a
-/// batch is the same whichever thread samples it.
+/// node with at most `fanout` in-neighbors keeps them all, otherwise it draws a
+/// subset uniformly, for each edge type independently; or layer-wise sampling.
+/// Draws are keyed by (data seed, epoch key, batch, layer, node, edge type), so
+/// a batch does not depend on the thread that samples it.
 ///
 /// Single-owner: it keeps scratch memory; make one per thread.
 class NeighborSampler {
  public:
   virtual ~NeighborSampler() = default;
 
-  /// The mini-batch of `seeds`, which must be distinct nodes of the graph.
-  /// Fails only where neighbors must be read from a file.
+  /// Samples the mini-batch of `seeds`, which must be distinct nodes of the
+  /// graph. Errors of reading, and DATA_LOSS for a damaged topology.
   virtual absl::StatusOr<MiniBatch> Sample(
       const BatchKey& key, absl::Span<const store::NodeId> seeds) = 0;
 
-  /// The same in two steps, for batches with a TopLayer. The first gives the
-  /// last block alone and MiniBatch::top with its nodes, none of which is
-  /// computed or pulled yet.
+  /// First of two steps to sample a batch with a TopLayer: gives the last block
+  /// alone, and MiniBatch::top with its nodes, none of them computed or pulled
+  /// yet.
   virtual absl::StatusOr<MiniBatch> SampleTop(
       const BatchKey& key, absl::Span<const store::NodeId> seeds) = 0;
 
-  /// The second step: samples all other blocks for the nodes that
-  /// `batch.top->computed` has been given meanwhile. If these are all, the
-  /// blocks are those of Sample; if not, each node that is still there has the
-  /// neighbors that it would have had. REQUIRES: two fan-outs or more, and no
-  /// layer_nodes.
+  /// Second step: samples all other blocks for the nodes in
+  /// `batch.top->computed`, which the caller has filled in. If these are all
+  /// top nodes, the blocks equal those of Sample; otherwise each remaining node
+  /// has the neighbors that it has in Sample. REQUIRES: two fan-outs or more,
+  /// and no layer_nodes.
   virtual absl::Status SampleRest(MiniBatch& batch) = 0;
 };
 
-/// Samples from arrays that can be reached by pointer, in memory or mapped;
-/// they must outlive the sampler. DATA_LOSS where the topology leads out of
-/// itself: its arrays were damaged.
+/// A sampler of arrays in memory or mapped, which must outlive it. DATA_LOSS
+/// where an index points out of the topology: its arrays are damaged.
 std::unique_ptr<NeighborSampler> NewNeighborSampler(
     const store::Topology& topology, NeighborSamplerOptions options);
 
-/// Samples a heterograph: of each node, neighbors of each edge type that leads
-/// to nodes of its type, as many as that type's fan-out says. Nodes of all
-/// types share one numbering, so that a batch has one list of input nodes and
-/// one block a layer; MiniBatch::node_types and Block::edge_types tell which is
-/// which. `relations`, one for each edge type, and what they view must outlive
-/// the sampler. DATA_LOSS where they lead out of the graph. REQUIRES: no
+/// A sampler of a heterograph: each node draws, of each edge type that leads to
+/// its type, as many neighbors as the edge type's fan-out. Nodes of all types
+/// share one numbering, so that a batch has one list of input nodes and one
+/// block per layer, with types in MiniBatch::node_types and Block::edge_types.
+/// `relations`, one for each edge type, and the arrays they view must outlive
+/// the sampler. DATA_LOSS where an index points out of the graph. REQUIRES: no
 /// layer_nodes.
 std::unique_ptr<NeighborSampler> NewTypedSampler(
     absl::Span<const store::Relation> relations, const store::NodeSpace& nodes,

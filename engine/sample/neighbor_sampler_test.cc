@@ -67,8 +67,8 @@ MiniBatch SampleOnce(const store::Topology& topology,
               ->Sample(key, seeds);
 }
 
-// The promise of Sample in the plainest code: draws of Floyd's algorithm, a
-// hash map for the positions.
+// The contract of Sample in the plainest code: Floyd's draws, and a hash map
+// for positions.
 MiniBatch ReferenceSample(const Graph& graph,
                           const std::vector<int32_t>& fanouts,
                           const BatchKey& key,
@@ -113,7 +113,7 @@ MiniBatch ReferenceSample(const Graph& graph,
   return batch;
 }
 
-// Arrays that were damaged behind the sampler's back.
+// Arrays that are damaged after the sampler is made.
 TEST(NeighborSamplerDamageTest, ATopologyThatLeadsOutOfItselfIsDataLoss) {
   const Graph graph = RandomGraph(200);
   const auto sample = [](const Graph& damaged) {
@@ -152,7 +152,7 @@ class NeighborSamplerFanoutsTest
 TEST_P(NeighborSamplerFanoutsTest, IsTheReference) {
   const auto sampler = NewNeighborSampler(
       graph_.topology(), {.fanouts = GetParam(), .data_seed = 11});
-  // One sampler for batches of different sizes: nothing is left over.
+  // One sampler for batches of different sizes: no state carries over.
   for (const uint64_t batch : {0, 1, 2, 3}) {
     const auto begin = static_cast<int64_t>(batch * 100);
     const std::vector<NodeId> seeds =
@@ -243,7 +243,7 @@ TEST(NeighborSamplerTest, WhichThreadSamplesChangesNothing) {
   for (int thread = 0; thread < kThreads; ++thread) {
     threads.emplace_back([&, thread] {
       const auto own = NewNeighborSampler(topology, options);
-      // Backwards, too, so that no batch follows the one it did above.
+      // Also backwards, so that each batch has another predecessor.
       for (int batch = kBatches - 1 - thread; batch >= 0; batch -= kThreads) {
         parallel[batch] = sample(*own, batch);
       }
@@ -337,8 +337,8 @@ TEST(NeighborSamplerTest, OfNoSeeds) {
   EXPECT_EQ(batch.blocks[0].indptr, (std::vector<int64_t>{0}));
 }
 
-// Prepared plans and the digests of jobs depend on every bit of a batch: who
-// changes it must raise the version of the formats that hold batches.
+// Prepared plans and digests of jobs depend on every bit of a batch: a change
+// here requires new versions of the formats that hold batches.
 TEST(NeighborSamplerTest, NeverChanges) {
   const Graph graph = RandomGraph(1500);
   EXPECT_EQ(
@@ -389,8 +389,9 @@ TEST_F(TypedSamplerTest, OneTypeOfEachIsSampledAsEver) {
             std::vector<store::TypeId>(typed.input_nodes.size(), 0));
 }
 
-// Every edge is one of its type, each type has as many of a destination as its
-// fan-out lets, and nodes are numbered as they are met.
+// Each edge is an edge of its type, each destination has as many edges of a
+// type as the fan-out allows, and nodes are numbered in the order in which they
+// are met.
 TEST_F(TypedSamplerTest, SamplesEachEdgeTypeByItsFanout) {
   const NeighborSamplerOptions options = {
       .fanouts = {4, 2},

@@ -21,7 +21,7 @@
 namespace hearth::sample {
 namespace {
 
-// Degrees 1 .. 39, a few thousand hubs; sources are anywhere.
+// A graph with degrees 1 .. 39, a few thousand hubs, and random sources.
 struct RandomGraph {
   explicit RandomGraph(int64_t num_nodes) : indptr{0} {
     RandomStream random(1, RandomPurpose::kGenerator);

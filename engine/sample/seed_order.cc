@@ -10,7 +10,7 @@
 namespace hearth::sample {
 namespace {
 
-// Fisher-Yates.
+// Shuffles by Fisher and Yates.
 template <typename Element>
 void Shuffle(absl::Span<Element> elements, RandomStream random) {
   for (size_t left = elements.size(); left > 1; --left) {
@@ -106,11 +106,11 @@ class PartitionOrder final : public SeedOrder {
   const size_t parts_per_macro_batch_;
   const std::string partition_;
   const uint64_t data_seed_;
-  // By part, each part's in the order of the seeds.
+  // Seeds grouped by part, in the order given within each part.
   std::vector<store::NodeId> nodes_;
-  // Where each part's begin in nodes_, and the last one's end.
+  // [parts + 1] index of each part's first seed in nodes_.
   std::vector<int64_t> begins_;
-  // The parts that have seeds, ascending.
+  // Parts that have seeds, ascending.
   std::vector<uint16_t> parts_;
 };
 

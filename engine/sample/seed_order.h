@@ -9,12 +9,13 @@
 #include "absl/types/span.h"
 #include "engine/store/topology.h"
 
+/// Orders in which an epoch visits its seeds.
+
 namespace hearth::sample {
 
-/// Seeds that lie next to each other in an epoch because they come from the
-/// same few parts of a partition (OUTRE, section 4.2).
+/// Consecutive seeds of an epoch that come from the same few parts of a
+/// partition (OUTRE, section 4.2).
 struct MacroBatch {
-  /// Number of its seeds.
   int64_t num_seeds = 0;
   /// The parts that its seeds come from, in random order.
   std::vector<uint16_t> parts = {};
@@ -22,53 +23,53 @@ struct MacroBatch {
   bool operator==(const MacroBatch&) const = default;
 };
 
-/// The order in which an epoch visits its seed nodes. A pure function of the
-/// epoch key. Thread-safe.
+/// Order in which an epoch visits its seeds, a pure function of the epoch key.
+/// Thread-safe.
 class SeedOrder {
  public:
   virtual ~SeedOrder() = default;
 
-  /// Number of seeds: the same in every epoch.
+  /// Number of seeds, the same in every epoch.
   virtual int64_t size() const = 0;
 
-  /// All seeds of the epoch, in order.
+  /// Seeds of the epoch, in order.
   virtual std::vector<store::NodeId> Epoch(uint64_t epoch_key) const = 0;
 
-  /// The epoch's macro batches, which follow each other; none if seeds are not
-  /// ordered by parts.
+  /// Macro batches of the epoch, in order; none if seeds are not ordered by
+  /// parts.
   virtual std::vector<MacroBatch> MacroBatches(uint64_t /*epoch_key*/) const {
     return {};
   }
 
-  /// Text that differs between orders of the same seeds with equal data seeds;
-  /// empty for those that follow from these alone.
+  /// Text that differs between orders of equal seeds and equal data seeds;
+  /// empty for orders that depend on nothing else.
   virtual std::string identity() const { return {}; }
 };
 
-/// Shuffles `nodes` anew for each epoch key (Fisher-Yates).
+/// Order that shuffles `nodes` for each epoch key (Fisher-Yates).
 std::unique_ptr<SeedOrder> NewShuffledOrder(std::vector<store::NodeId> nodes,
                                             uint64_t data_seed);
 
-/// The way in which a partition orders seeds.
+/// How a partition orders seeds.
 struct PartitionOrderOptions {
-  /// The part of each seed, in the order of the seeds.
+  /// Part of each seed, in the order of the seeds.
   absl::Span<const uint16_t> parts = {};
-  /// Parts of a macro batch; the last one of an epoch may have fewer.
+  /// Parts of a macro batch; an epoch's last macro batch may have fewer.
   int parts_per_macro_batch = 20;
-  /// The name of the partition, for SeedOrder::identity.
+  /// Name of the partition, for SeedOrder::identity.
   std::string partition = {};
   uint64_t data_seed = 0;
 };
 
-/// For each epoch key, shuffles the parts that have seeds, takes them
-/// `parts_per_macro_batch` at a time, and shuffles the seeds of these (OUTRE,
-/// section 4.2). A single part gives the order of NewShuffledOrder.
+/// Order that, for each epoch key, shuffles the parts that have seeds, takes
+/// `parts_per_macro_batch` of them at a time, and shuffles their seeds together
+/// (OUTRE, section 4.2). A single part gives the order of NewShuffledOrder.
 /// REQUIRES: a part for each of `nodes`; parts_per_macro_batch > 0.
 std::unique_ptr<SeedOrder> NewPartitionOrder(
     absl::Span<const store::NodeId> nodes,
     const PartitionOrderOptions& options);
 
-/// Keeps the order of `nodes`: for validation and test.
+/// Order of `nodes` as given, in every epoch: for validation and test.
 std::unique_ptr<SeedOrder> NewSequentialOrder(std::vector<store::NodeId> nodes);
 
 }  // namespace hearth::sample

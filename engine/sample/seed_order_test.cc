@@ -41,7 +41,7 @@ TEST(ShuffledOrderTest, IsAFunctionOfSeedAndEpochKey) {
   EXPECT_NE(other->Epoch(1), second);
 }
 
-// Digests of jobs depend on it.
+// Digests of jobs depend on this order.
 TEST(ShuffledOrderTest, NeverChanges) {
   const auto order = NewShuffledOrder(Ascending(8), 42);
   EXPECT_EQ(order->Epoch(0), (Nodes{100, 101, 106, 105, 104, 103, 102, 107}));
@@ -65,7 +65,7 @@ TEST(ShuffledOrderTest, OfOneAndOfNone) {
   EXPECT_TRUE(NewShuffledOrder({}, 1)->Epoch(0).empty());
 }
 
-// Node n belongs to part n % 10; odd parts have none.
+// Node n belongs to part n % 10; odd parts have no seeds.
 struct PartedNodes {
   PartedNodes() {
     for (store::NodeId node = 0; node < 1000; ++node) {
@@ -139,7 +139,7 @@ TEST(PartitionOrderTest, OfOnePartIsTheShuffledOrder) {
   EXPECT_TRUE(shuffled->MacroBatches(0).empty());
 }
 
-// Digests of jobs depend on it.
+// Digests of jobs depend on this order.
 TEST(PartitionOrderTest, NeverChanges) {
   const Nodes nodes = Ascending(8);
   const std::vector<uint16_t> parts = {0, 0, 1, 1, 2, 2, 3, 3};

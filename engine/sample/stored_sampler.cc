@@ -14,12 +14,12 @@
 #include "engine/store/graph.h"
 #include "engine/store/topology.h"
 
-// The choice of a node's neighbors depends on its degree alone, so a layer
-// is sampled in three steps:
+// Which neighbors of a node are drawn depends on its degree alone. Steps of
+// sampling a layer:
 //
-//  1. All of its edges are drawn. The sources of those that start from a list
-//     in memory are known at once; the others name indices to be read.
-//  2. These indices are read, all at once and in any order.
+//  1. All edges are drawn. Sources from lists in memory are known at once;
+//     other edges give indices to read.
+//  2. These indices are read, together and in any order.
 //  3. The sources are numbered in the order of the edges.
 
 namespace hearth::sample {
@@ -28,25 +28,25 @@ namespace {
 
 using store::NodeId;
 
-// How far ahead of its use a node, or an edge's source, is asked for.
+// Prefetch distance, in nodes and in sources of edges.
 constexpr int64_t kAhead = 16;
 
-/// The neighbors that were drawn from one list.
+/// A list from which neighbors are drawn.
 struct DrawnList {
   NodeId node = 0;
-  /// The number of its first neighbor among all that the node has.
+  /// Index of its first neighbor among all neighbors of the node.
   int64_t first_neighbor = 0;
-  /// The number of its first edge among those of all types.
+  /// Index of its first edge among the edges of all types.
   int64_t first_edge = 0;
 };
 
-/// Finds the sources of a layer's edges, wherever they are: steps 1 and 2.
+/// Finds the sources of a layer's edges, in memory and on disk: steps 1 and 2.
 class SourceFinder {
  public:
   explicit SourceFinder(const StoredNeighbors& neighbors)
       : neighbors_(neighbors) {}
 
-  /// Begins a layer of `num_edges`.
+  /// Begins a layer of `num_edges` edges.
   void Begin(size_t num_edges) {
     sources_.clear();
     sources_.reserve(num_edges);
@@ -54,7 +54,7 @@ class SourceFinder {
     wanted_edges_.clear();
   }
 
-  /// Asks for what Add will touch first.
+  /// Prefetches what Add(node) touches first.
   void Prefetch(NodeId node) const {
     neighbors_.cache.Prefetch(node);
     for (const auto& lists : neighbors_.batch_lists) lists->Prefetch(node);
@@ -90,9 +90,9 @@ class SourceFinder {
     });
   }
 
-  /// Reads the sources that were not in memory.
+  /// Reads the sources that are not in memory.
   absl::Status Read() {
-    // The position of one that is no node.
+    // Position of a source that is no node.
     std::optional<size_t> bad;
     const auto arrived = [&](size_t position, const std::byte* index) {
       const store::Relation& relation =
@@ -118,14 +118,14 @@ class SourceFinder {
         " nodes"));
   }
 
-  /// The source of each edge.
+  /// Source of each edge.
   absl::Span<const NodeId> sources() const { return sources_; }
 
  private:
-  // The relation of an edge.
+  // Relation of an edge.
   size_t RelationOf(int64_t edge) const {
     const std::vector<store::IndicesFile>& files = neighbors_.topology.files;
-    // One without edges begins where the next one does.
+    // A relation without edges begins where the next one does.
     const auto after =
         std::upper_bound(files.begin() + 1, files.end(), edge,
                          [](int64_t edge, const store::IndicesFile& file) {
@@ -147,7 +147,7 @@ class SourceFinder {
 
   const StoredNeighbors neighbors_;
   std::vector<NodeId> sources_;
-  // Edges whose sources are to be read, and their numbers in the layer.
+  // Edges whose sources must be read, and their numbers in the layer.
   std::vector<int64_t> wanted_;
   std::vector<size_t> wanted_edges_;
 };
@@ -168,7 +168,7 @@ class StoredNeighborSampler final : public LayeredSampler {
       if (row + kAhead < block.num_destinations) {
         finder_.Prefetch(batch.input_nodes[row + kAhead]);
       }
-      // Nothing is asked for a node without neighbors.
+      // A node without neighbors needs no look-up.
       if (block.indptr[row] == block.indptr[row + 1]) continue;
       finder_.Add({.node = batch.input_nodes[row], .first_edge = RowStart(row)},
                   [&](auto pick) { DrawNeighbors(layer, batch, row, pick); });
@@ -187,7 +187,7 @@ class StoredNeighborSampler final : public LayeredSampler {
   SourceFinder finder_;
 };
 
-// The same of a heterograph.
+// Samples a heterograph.
 class TypedStoredSampler final : public TypedLayeredSampler {
  public:
   TypedStoredSampler(const StoredNeighbors& neighbors,

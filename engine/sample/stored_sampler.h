@@ -13,76 +13,78 @@
 #include "engine/store/graph.h"
 #include "engine/store/topology.h"
 
+/// Neighbor sampling from a topology on disk, of which some lists are in
+/// memory.
+
 namespace hearth::sample {
 
-/// All in-neighbors of a node, in the topology's order. A view.
+/// View of a node's in-neighbors, in the topology's order.
 class NeighborList {
  public:
   explicit NeighborList(const int32_t* first) : narrow_(first) {}
   explicit NeighborList(const int64_t* first) : wide_(first) {}
 
-  /// The i-th. REQUIRES: i is below the node's in-degree.
+  /// Neighbor i. REQUIRES: i < the node's in-degree.
   store::NodeId operator[](int64_t i) const {
     return narrow_ != nullptr ? narrow_[i] : wide_[i];
   }
 
  private:
-  // One of them is null.
+  // Exactly one is not null.
   const int32_t* narrow_ = nullptr;
   const int64_t* wide_ = nullptr;
 };
 
-/// Whole lists of some nodes, in memory. Immutable; thread-safe.
+/// Complete neighbor lists of some nodes, in memory. Immutable; thread-safe.
 class NeighborLists {
  public:
   virtual ~NeighborLists() = default;
 
-  /// The list of `node`, valid as long as this is there; none if it is not
-  /// inside.
+  /// List of `node`, valid while the object lives; nullopt if it is not held.
   virtual std::optional<NeighborList> Find(store::NodeId node) const = 0;
 
-  /// Asks the processor for what Find(node) will look at first.
+  /// Prefetches what Find(node) looks at first.
   virtual void Prefetch(store::NodeId node) const = 0;
 };
 
-/// The lists that neighbors were drawn from, those of the same node in several
-/// layers and batches apart, by where they were found.
+/// Number of lists that neighbors were drawn from, by where they were found. A
+/// node's list counts once for each layer and batch that draws from it.
 struct ListTally {
-  /// In the neighbor cache.
+  /// Lists in the neighbor cache.
   int64_t cached = 0;
-  /// In the batch's own lists.
+  /// Lists in the batch's own lists.
   int64_t held = 0;
-  /// Nowhere: on disk.
+  /// Lists on disk.
   int64_t stored = 0;
 };
 
-/// Lists that are in memory for the length of a batch.
+/// Lists that are held in memory for one batch.
 using BatchLists = std::vector<std::shared_ptr<const NeighborLists>>;
 
-/// Everything that a sampler of a topology on disk reads with. All of it
-/// outlives the sampler; reader and tallies are its own.
+/// What a sampler of a topology on disk reads from. All of it must outlive the
+/// sampler, which alone uses `reader` and the tallies.
 struct StoredNeighbors {
   const store::StoredTopology& topology;
-  /// Lists that need not be read.
+  /// Lists in memory, looked up first.
   const NeighborCache& cache;
-  /// Others, asked after the cache, in this order. They may be exchanged
-  /// between two batches.
+  /// Further lists in memory, looked up after the cache, in order. May be
+  /// replaced between two batches.
   const BatchLists& batch_lists;
-  /// Reads `topology.indices`: rows of one index each.
+  /// Reader of `topology.indices`, in rows of one index each.
   io::RowReader& reader;
-  /// The tallies to which reads and lists are added.
+  /// Tallies to which the sampler adds its reads and lists.
   io::ReadTally& tally;
   ListTally& lists;
-  /// Ends a batch between two reads.
+  /// Stops a batch between two reads.
   std::stop_token stop;
 };
 
-/// Samples the same batches as NewNeighborSampler, or NewTypedSampler, from a
-/// topology of which only indptr and some lists are in memory. Of a layer's
-/// other nodes the drawn neighbors, and no more than the pages they lie on, are
-/// read together: as many reads are in flight as the reader's queue is deep.
+/// A sampler of a topology on disk, of which only indptr and some lists are in
+/// memory; batches equal those of NewNeighborSampler or NewTypedSampler. For a
+/// layer's other nodes it reads together just the pages of the drawn neighbors,
+/// with as many reads in flight as the reader's queue is deep.
 ///
-/// A batch fails as the reader does; DATA_LOSS, naming the file and offset, for
+/// Sample gives the reader's errors, and DATA_LOSS, naming file and offset, for
 /// a neighbor that is no node.
 std::unique_ptr<NeighborSampler> NewStoredNeighborSampler(
     const StoredNeighbors& neighbors, NeighborSamplerOptions options);

@@ -52,7 +52,7 @@ class Disk {
                                               {.path = scratch_.Path("indices"),
                                                .offset = kOffset,
                                                .index_bytes = wide ? 8 : 4});
-    // For building caches.
+    // Building caches reads this file.
     EXPECT_TRUE(io::WriteFileAtomically(io::FileSystem::Posix(),
                                         topology_.files[0].path, contents)
                     .ok());
@@ -70,7 +70,7 @@ class Disk {
                                  {.budget_bytes = bytes}, {});
   }
 
-  // The lists that batches hold beside the cache.
+  // Lists that batches hold in addition to the cache.
   BatchLists& batch_lists() { return batch_lists_; }
 
   std::unique_ptr<NeighborSampler> NewSampler(const NeighborCache& cache,
@@ -109,7 +109,7 @@ class Disk {
   ListTally lists_;
 };
 
-// The lists of every third node, or of another third.
+// Lists of every third node; those with node % 3 == `first`.
 class EveryThirdList final : public NeighborLists {
  public:
   EveryThirdList(const Graph& graph, NodeId first, bool wide)
@@ -253,7 +253,7 @@ TEST(StoredSamplerReadsTest, ListsAreCountedWhereTheyAreFoundFirst) {
   for (const int32_t source : {1, 2, 3, 0}) graph.AddRow({source});
   graph.AddRow({});
   Disk disk(graph, false);
-  // Table and one list: that of node 0, as all ratios are equal.
+  // Table and one list: node 0, since all ratios are equal.
   const NeighborCache one = disk.BuildCache(5 * 8 + 4);
   disk.batch_lists() = {std::make_shared<EveryThirdList>(graph, 0, false),
                         std::make_shared<EveryThirdList>(graph, 1, false)};
@@ -305,7 +305,7 @@ TEST(StoredSamplerErrorsTest, AStopEndsTheBatch) {
   EXPECT_TRUE(absl::IsCancelled(sampler->Sample({}, EveryFifth(100)).status()));
 }
 
-// The lists of some nodes: every third one.
+// Lists of every third node.
 class EveryThirdNode final : public NeighborLists {
  public:
   explicit EveryThirdNode(const TypedExample& example) {
@@ -323,7 +323,7 @@ class EveryThirdNode final : public NeighborLists {
   std::vector<std::vector<NodeId>> lists_;
 };
 
-// Each edge type in a file of its own, behind a header.
+// Each edge type in its own file, behind a header.
 class TypedStoredSamplerTest : public ::testing::Test {
  protected:
   TypedStoredSamplerTest()

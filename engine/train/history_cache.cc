@@ -16,7 +16,7 @@ namespace {
 using sample::LiveHistory;
 using store::Tensor;
 
-// No batch.
+// Stands for no batch.
 constexpr int64_t kNever = -1;
 constexpr char kSlots[] = "slots";
 constexpr char kBatches[] = "batches";
@@ -42,7 +42,8 @@ void AppendRow(const float* row, int64_t width, Tensor& tensor) {
   tensor.data.insert(tensor.data.end(), bytes, bytes + width * sizeof(float));
 }
 
-// Elements of a tensor of one dimension; -1 for another or none.
+// Number of elements of a tensor of one dimension; -1 if it has another
+// dimension or does not exist.
 int64_t CountOf(const store::TensorMap& saved, const char* name) {
   const auto found = saved.find(name);
   return found == saved.end() || found->second.shape.size() != 1
@@ -263,7 +264,7 @@ absl::Status HistoryCache::LoadGradients(const store::TensorMap& saved) {
 
 uint64_t HistoryCache::MemoryBytes(int64_t num_candidates, int64_t width,
                                    bool keeps_gradients) {
-  // Twice the rows: a checkpoint holds a copy while it is written.
+  // Twice the rows, because a checkpoint holds a copy while it is written.
   return static_cast<uint64_t>(num_candidates) *
          (2 * static_cast<uint64_t>(RowBytes(width, keeps_gradients)) +
           4 * sizeof(int64_t));

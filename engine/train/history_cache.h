@@ -15,21 +15,20 @@
 
 namespace hearth::train {
 
-/// The embeddings that one training keeps for later batches: the historical
+/// Embeddings that one training keeps for later batches: the historical
 /// embedding cache of OUTRE (section 4.3). Which of them a batch pulls and
-/// pushes was decided when it was sampled (sample::HistoryDecisions); this
+/// pushes is decided when it is sampled (sample::HistoryDecisions); this class
 /// holds the values. Single-owner.
 ///
-/// It may keep the gradients by embeddings that batches pulled, too, added up
-/// until a batch computes the embedding anew and takes them along, so that the
-/// layers below learn from all batches, some of them later (after the backward
-/// compensation of LMC: Shi, Liang and Wang, ICLR 2023). Without them, as in
-/// OUTRE, gradients end at pulled embeddings.
+/// It may also keep gradients by pulled embeddings, summed until a batch
+/// computes the embedding again and adds them to its own, so that the layers
+/// below learn from all batches, from some of them later (after the backward
+/// compensation of LMC: Shi, Liang and Wang, ICLR 2023). Without gradients, as
+/// in OUTRE, backpropagation ends at pulled embeddings.
 class HistoryCache {
  public:
-  /// With room for all of `candidates`, [size(), width] float32, and for as
-  /// many gradients if it keeps them. RESOURCE_EXHAUSTED if the system has no
-  /// memory.
+  /// A cache with memory for all of `candidates`, [size(), width] float32, and
+  /// for as many gradients if it keeps them. RESOURCE_EXHAUSTED without memory.
   static absl::StatusOr<std::unique_ptr<HistoryCache>> Make(
       std::shared_ptr<const sample::HistoryCandidates> candidates,
       int64_t width, bool keeps_gradients);
@@ -38,42 +37,46 @@ class HistoryCache {
   bool keeps_gradients() const { return keeps_gradients_; }
 
   /// Copies the embeddings that `top` pulls to `rows`, [top.pulled.size(),
-  /// width]. FAILED_PRECONDITION, naming the node, if one was not pushed.
+  /// width]. FAILED_PRECONDITION, naming the node, if a node was not pushed.
   absl::Status Pull(const sample::TopLayer& top, float* rows) const;
 
-  /// Keeps `rows`, [top.pushed.size(), width], which batch number `batch` has
-  /// computed.
+  /// Keeps `rows`, [top.pushed.size(), width], computed by batch number
+  /// `batch`.
   void Push(const sample::TopLayer& top, int64_t batch, const float* rows);
 
-  /// Adds the gradients by the embeddings that `top` pulls, [top.pulled.size(),
+  /// Adds gradients by the embeddings that `top` pulls, [top.pulled.size(),
   /// width]. REQUIRES: keeps_gradients().
   void AddGradients(const sample::TopLayer& top, const float* gradients);
 
-  /// Writes those that are kept of the nodes that `top` pushes to `gradients`,
-  /// [top.pushed.size(), width], and forgets them. REQUIRES: likewise.
+  /// Moves the kept gradients of the nodes that `top` pushes to `gradients`,
+  /// [top.pushed.size(), width]; 0 where there is none. REQUIRES:
+  /// keeps_gradients().
   void TakeGradients(const sample::TopLayer& top, float* gradients);
 
-  /// Forgets all embeddings, not the gradients: an epoch begins.
+  /// Forgets all embeddings, but not the gradients, at the beginning of an
+  /// epoch.
   void Clear();
 
-  /// Those that batch `next` could still pull, by slot.
+  /// Embeddings that batch `next` could still pull, by slot.
   std::vector<sample::LiveHistory> Live(int64_t next, int64_t staleness) const;
 
-  /// The embeddings `live`, as tensors for a checkpoint: "slots", "batches" and
-  /// "rows"; and all gradients, if there are some: "gradient_slots" and
-  /// "gradients". Empty without either.
+  /// Tensors for a checkpoint: the embeddings `live` ("slots", "batches",
+  /// "rows"), and all gradients, if there are any ("gradient_slots",
+  /// "gradients"). Empty without either.
   store::TensorMap Save(absl::Span<const sample::LiveHistory> live) const;
 
-  /// Restores what Save gave, and nothing else. DATA_LOSS if it does not fit.
+  /// Replaces the contents by tensors that Save gave. DATA_LOSS if they do not
+  /// fit.
   absl::Status Load(const store::TensorMap& saved);
 
-  /// Bytes of a candidate's embedding, and of its gradient if that is kept.
+  /// Bytes of a candidate's embedding, and of its gradient if the cache keeps
+  /// gradients.
   static int64_t RowBytes(int64_t width, bool keeps_gradients) {
     return width * static_cast<int64_t>(sizeof(float)) *
            (keeps_gradients ? 2 : 1);
   }
 
-  /// Memory of so many candidates, with that of saving them.
+  /// Memory for `num_candidates` candidates, the tensors of Save included.
   static uint64_t MemoryBytes(int64_t num_candidates, int64_t width,
                               bool keeps_gradients);
 
@@ -90,11 +93,11 @@ class HistoryCache {
   const int64_t width_;
   const bool keeps_gradients_;
   io::AlignedMemory memory_;
-  // Rows, and then gradients, by slot.
+  // Rows, then gradients, by slot.
   float* const rows_;
-  // By slot: the batch that pushed it; kNever.
+  // Number of the batch that pushed each slot last; kNever if none did.
   std::vector<int64_t> pushed_by_;
-  // By slot: whether there is a gradient; empty if none are kept.
+  // Whether each slot has a gradient; empty if none are kept.
   std::vector<bool> has_gradient_;
 };
 

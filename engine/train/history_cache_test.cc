@@ -24,7 +24,7 @@ using ::testing::IsEmpty;
 
 constexpr int64_t kWidth = 3;
 
-// Nodes 7, 3 and 9 are candidates of a graph of ten nodes.
+// A cache for candidates 7, 3 and 9 of a graph of ten nodes.
 std::unique_ptr<HistoryCache> NewCache(int64_t width = kWidth,
                                        bool keeps_gradients = false) {
   auto cache = HistoryCache::Make(std::make_shared<sample::HistoryCandidates>(
@@ -125,7 +125,7 @@ TEST(HistoryCacheTest, GradientsAddUpUntilTheyAreTaken) {
   const std::vector<float> gradients = {1, 2, 3, 10, 20, 30};
   cache->AddGradients(Top({7, 5, 3}, {0, 2}, {}), gradients.data());
   cache->AddGradients(Top({3, 7}, {0, 1}, {}), gradients.data());
-  // An epoch's end takes none of them.
+  // Clear keeps all gradients.
   cache->Clear();
   EXPECT_THAT(TakeGradients(*cache, Top({9, 3}, {}, {0, 1})),
               ElementsAre(0, 0, 0, 11, 22, 33));
@@ -148,7 +148,7 @@ TEST(HistoryCacheTest, LoadsTheGradientsThatItSaved) {
   EXPECT_TRUE(AreEqual(other->Save(other->Live(9, 5)), saved));
   EXPECT_THAT(TakeGradients(*other, Top({3, 7, 9}, {}, {0, 1, 2})),
               ElementsAre(0, 0, 0, 4, 5, 6, 1, 2, 3));
-  // Between epochs there are gradients alone.
+  // Between epochs there are only gradients.
   const store::TensorMap between = cache->Save({});
   ASSERT_EQ(other->Load(between), absl::OkStatus());
   EXPECT_THAT(other->Live(9, 5), IsEmpty());

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
 
-// Nodes of one score, and those of all higher ones.
+// Number of nodes with one score, and with all higher scores.
 struct Step {
   int64_t positives = 0;
   int64_t negatives = 0;
@@ -24,8 +24,8 @@ struct Step {
   int64_t negatives_above = 0;
 };
 
-// The sum of `value` over the different scores of a column, from the highest
-// on. Equal scores are one step.
+// Sum of `value` over the distinct scores of a column, from the highest on.
+// Equal scores are one step.
 double SumOverSteps(absl::Span<const RankedScore> descending,
                     absl::FunctionRef<double(const Step&)> value) {
   double sum = 0;
@@ -43,7 +43,7 @@ double SumOverSteps(absl::Span<const RankedScore> descending,
   return sum;
 }
 
-// The mean over columns of `value(descending, positives)`.
+// Mean over columns of `value(descending, positives)`.
 double MeanOverColumns(
     const Ranking& ranking,
     absl::FunctionRef<double(absl::Span<const RankedScore>, int64_t)> value) {
@@ -80,7 +80,7 @@ void Ranking::Add(const Ranking& other) {
 }
 
 uint64_t Ranking::MemoryBytes(int64_t rows, int64_t columns) {
-  // And one column in order.
+  // Memory for one sorted column.
   return columns == 0 ? 0
                       : sizeof(RankedScore) * static_cast<uint64_t>(rows) *
                             static_cast<uint64_t>(columns + 1);

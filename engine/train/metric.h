@@ -10,66 +10,69 @@
 #include "absl/strings/string_view.h"
 #include "engine/store/labels.h"
 
+/// How predictions are judged. Counts and scores add up over batches.
+
 namespace hearth::train {
 
-/// One score, and whether the node has what it tells of.
+/// Score of one node for one column, with its true label.
 struct RankedScore {
   float score = 0;
   bool is_positive = false;
-  /// Whether that is known; what is not ranks nowhere.
+  /// Whether the label is known; scores with unknown labels are not ranked.
   bool is_known = true;
 };
 
-/// Scores of nodes, by which metrics rank them: a row for each node, a column
-/// for each class or label that is told from all else. A value.
+/// Scores by which metrics rank nodes: a row for each node, a column for each
+/// class or label that is told from all others. A value.
 struct Ranking {
   int64_t columns = 0;
-  /// Row by row.
+  /// Scores row by row.
   std::vector<RankedScore> scores = {};
 
-  /// Appends rows of as many columns; to nothing, rows of any.
+  /// Appends rows of equally many columns; an empty ranking takes rows of any.
   void Add(const Ranking& other);
 
-  /// The bytes that a ranking of so many rows takes at most, what RocAuc and
-  /// AveragePrecision need included, if room for it was reserved.
+  /// Upper bound of the bytes of a ranking of `rows` rows, for which memory was
+  /// reserved, and of RocAuc and AveragePrecision on it.
   static uint64_t MemoryBytes(int64_t rows, int64_t columns);
 };
 
-/// The area under the ROC curve: how often a positive node has a higher score
-/// than a negative one, where equal scores count half (scikit-learn's
-/// roc_auc_score). The mean over the columns that have both positives and
-/// negatives (OGB's definition); NaN without any, or if a score is NaN.
+/// Area under the ROC curve: how often a positive node has a higher score than
+/// a negative one, where equal scores count half (scikit-learn's
+/// roc_auc_score). Mean over the columns that have both positives and negatives
+/// (OGB's definition); NaN if there is no such column, or if a score is NaN.
 double RocAuc(const Ranking& ranking);
 
-/// The mean of precisions at each score from the highest on, weighted by the
-/// steps in recall; nodes of equal scores are found together (scikit-learn's
-/// average_precision_score). Over columns as RocAuc.
+/// Mean of the precisions at each score, from the highest on, weighted by the
+/// increases of recall; nodes of equal scores are one step (scikit-learn's
+/// average_precision_score). Mean over columns as in RocAuc.
 double AveragePrecision(const Ranking& ranking);
 
-/// How the predictions for a set of nodes are judged; the kind of their labels
-/// decides which can be.
+/// How predictions for a set of nodes are judged. The kind of their labels
+/// decides which metrics apply.
 enum class Metric {
-  /// Share of nodes whose class has the highest score. Of classes.
+  /// Share of nodes whose class has the highest score. For classes.
   kAccuracy,
   /// 2 TP / (2 TP + FP + FN) over all pairs of node and label (0 without any
-  /// of these), where a score above 0 predicts the label. Of multi-label.
+  /// such pair), where a score above 0 predicts the label. For multi-label.
   kMicroF1,
-  /// Mean over nodes and targets of the squared difference. Of targets.
+  /// Mean of the squared difference, over nodes and targets. For targets.
   kMeanSquaredError,
-  /// RocAuc, AveragePrecision: of two classes, for class 1 by its probability;
-  /// of more, for each class against the others; of multi-label, for each label
-  /// by its score.
+  /// RocAuc and AveragePrecision: with two classes, of class 1 by its
+  /// probability; with more, of each class against the others; with
+  /// multi-label, of each label by its score.
   kRocAuc,
   kAveragePrecision,
 };
 
-/// "accuracy", "micro_f1", "mse", "roc_auc", "average_precision".
+/// Name of a metric: "accuracy", "micro_f1", "mse", "roc_auc",
+/// "average_precision".
 std::string Name(Metric metric);
 
-/// The metric of this name; none if there is none.
+/// Metric with this name; nullopt if there is none.
 std::optional<Metric> MetricNamed(absl::string_view name);
 
-/// The metric for labels of `kind` where none is asked for.
+/// Default metric for labels of `kind`.
 Metric MetricFor(store::LabelKind kind);
 
 /// INVALID_ARGUMENT, naming the option, unless `metric` can judge labels of
@@ -85,26 +88,27 @@ int64_t RankedColumns(store::LabelKind kind, int64_t width);
 /// Whether `value` is better than `other`; NaN never is.
 bool IsBetter(Metric metric, double value, double other);
 
-/// Counts that a metric is computed from; they add up over batches, integers
+/// Counts from which a metric is computed. They add up over batches, integers
 /// exactly.
 struct Tally {
-  /// Predictions judged: nodes, or for kMeanSquaredError nodes times targets.
+  /// Judged predictions: nodes, or for kMeanSquaredError nodes times targets.
   int64_t num_predictions = 0;
-  /// kAccuracy: those that were right.
+  /// kAccuracy: correct predictions.
   int64_t num_correct = 0;
-  /// kMicroF1: pairs of node and label that were predicted, by whether the node
-  /// has the label; and those that it has although they were not predicted.
+  /// kMicroF1: predicted labels that a node has; predicted labels that it
+  /// lacks; labels that it has but that were not predicted.
   int64_t true_positives = 0;
   int64_t false_positives = 0;
   int64_t false_negatives = 0;
-  /// kMeanSquaredError: the sum, in the order of nodes and targets.
+  /// kMeanSquaredError: sum of squared differences, in the order of nodes and
+  /// targets.
   double squared_error = 0;
-  /// kRocAuc, kAveragePrecision: the nodes' scores. No others fill it.
+  /// kRocAuc, kAveragePrecision: scores of the nodes. Empty for other metrics.
   Ranking ranking = {};
 
   void Add(const Tally& other);
 
-  /// 0 for an empty tally; NaN for an empty ranking.
+  /// Value of the metric; 0 for an empty tally; NaN for an empty ranking.
   double Value(Metric metric) const;
 };
 

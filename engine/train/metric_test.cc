@@ -72,7 +72,7 @@ TEST(RankingTest, WhatIsNotKnownRanksNowhere) {
 
 TEST(RankingTest, IsTheMeanOverColumnsWithBoth) {
   Ranking ranking{.columns = 3};
-  // The first column is perfect, the second is the wrong way round, all of the
+  // The first column is perfect, the second reversed, and all nodes of the
   // third have the label.
   ranking.Add({.columns = 3,
                .scores = {{2, true},

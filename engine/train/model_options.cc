@@ -34,7 +34,7 @@ absl::Status ClassWeights::Validate(store::LabelKind kind,
         values.size()));
   }
   for (const double value : values) {
-    // As the loss takes it.
+    // float32, as in the loss.
     const auto weight = static_cast<float>(value);
     if (std::isfinite(weight) && weight > 0) continue;
     return absl::InvalidArgumentError(absl::StrCat(
@@ -70,7 +70,7 @@ namespace {
 constexpr int64_t kMaxWidth = 1 << 20;
 constexpr int64_t kMaxLayers = 64;
 constexpr int64_t kMaxThreads = 1024;
-// Batches number types by 16 bits.
+// Batches number types with 16 bits.
 constexpr int64_t kMaxTypes = 1 << 16;
 
 absl::Status InRange(absl::string_view option, int64_t value, int64_t low,
@@ -309,7 +309,7 @@ struct RateAfterWarmup {
   }
 
   double base;
-  // Steps since the warm-up, and in all after it.
+  // Steps since the warm-up, and all steps after it.
   int64_t step;
   int64_t num_steps;
   int64_t epoch_steps;

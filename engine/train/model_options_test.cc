@@ -291,8 +291,8 @@ TEST(LearningRate, EveryOptimizersRateIsTheBase) {
   EXPECT_EQ(LearningRate(options, shape).At(3), 0.5);
 }
 
-// torch.optim.lr_scheduler.CosineAnnealingLR(T_max, eta_min) goes from step to
-// step by this recursion.
+// Recursion by which torch.optim.lr_scheduler.CosineAnnealingLR(T_max, eta_min)
+// goes from step to step.
 TEST(LearningRate, CosineIsTorchsRecursion) {
   constexpr double kLeast = 0.01;
   constexpr int64_t kSteps = kEpochSteps * kEpochs;

@@ -20,7 +20,8 @@ absl::Status Expect(absl::string_view what, int64_t value, int64_t expected) {
       absl::StrCat(what, ": ", value, ", but the model expects ", expected));
 }
 
-// Each block reads what the one before wrote; the last one writes the seeds.
+// Checks that each block reads what the previous one writes, and the last one
+// writes the seeds.
 absl::Status ValidateBlocks(const sample::MiniBatch& batch) {
   int64_t available = std::ssize(batch.input_nodes);
   for (size_t layer = 0; layer < batch.blocks.size(); ++layer) {
@@ -43,7 +44,8 @@ absl::Status ValidateBlocks(const sample::MiniBatch& batch) {
   return Expect("destinations of the last block", available, batch.num_seeds);
 }
 
-// Types of `count` nodes or edges, none given, or each below `num_types`.
+// Checks that there is a type below `num_types` for each of `count` nodes or
+// edges, or no types at all.
 absl::Status ValidateTypes(absl::string_view what,
                            absl::Span<const store::TypeId> types, int64_t count,
                            size_t num_types) {

@@ -14,7 +14,7 @@ namespace hearth::train {
 
 namespace {
 
-// Two seeds, two layers, four input nodes.
+// A view of two seeds, two layers and four input nodes.
 class BatchViewTest : public ::testing::Test {
  protected:
   BatchViewTest() {

@@ -174,19 +174,19 @@ class Profiling {
          basis_.dataset.manifest().edge_types) {
       index_bytes = std::max(index_bytes, store::SizeOf(edges.indices.dtype));
     }
-    sample::SavedIo saved({.num_nodes = basis_.num_nodes(),
-                           .index_bytes = index_bytes,
-                           .row_bytes = basis_.row_bytes()});
+    sample::EpochProfiler profiler({.num_nodes = basis_.num_nodes(),
+                                    .index_bytes = index_bytes,
+                                    .row_bytes = basis_.row_bytes()});
     HEARTH_RETURN_IF_ERROR(Sample(
         pass_, strategy::NumBatches(pass_.order->size(), pass_.batch_size),
         [&](const ShardPick& pick, const sample::MiniBatch& batch) {
           const int64_t number = pick.number / pass_.shards;
-          saved.Add(batch, [&](store::NodeId node) {
+          profiler.Add(batch, [&](store::NodeId node) {
             return lists->Has(number, node);
           });
           return absl::OkStatus();
         }));
-    return std::move(saved).TakeProfile();
+    return std::move(profiler).TakeProfile();
   }
 
   // Rows for each seed, if seeds are shuffled; those of `profile` if they are.

@@ -7,8 +7,8 @@
 namespace hearth::model {
 namespace {
 
-// An adjacency of the block's size without edges, with room for them and for
-// one self loop per destination.
+// An adjacency of the block's size without edges, with capacity for them and
+// for one self loop per destination.
 Adjacency WithoutEdges(const sample::Block& block) {
   Adjacency result;
   result.num_sources = block.num_sources;

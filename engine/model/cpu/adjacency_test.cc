@@ -18,8 +18,8 @@ using ::testing::ElementsAre;
 using ::testing::FloatEq;
 using ::testing::IsEmpty;
 
-// Destination 0 has sources 2 and 3, destination 1 itself and 2, destination 2
-// none.
+// Destination 0 has sources 2 and 3, destination 1 has itself and 2,
+// destination 2 has none.
 sample::Block SmallBlock() {
   sample::Block block;
   block.num_sources = 4;
@@ -53,8 +53,8 @@ TEST(AdjacencyTest, SymmetricScalesSampledNeighborsToAll) {
                   FloatEq(1 / std::sqrt(3.0f * 1)), FloatEq(1 / 3.0f), 1.0f));
 }
 
-// A graph of 1,000 nodes, of which node 7 has one self loop, node 9 has 300,
-// and both have an edge from node 1.
+// A graph of 1,000 nodes; node 7 has one self loop, node 9 has 300, and both
+// have an edge from node 1.
 class LoopedGraph final : public store::SingleTopology {
  public:
   LoopedGraph() : indptr_(1001), indices_(303, 9) {
@@ -112,7 +112,7 @@ TEST(AdjacencyTest, WeightsOfEdgesTakeThePlaceOfEqualOnes) {
   sample::Block weighted = plain;
   weighted.weights = {0.25, 0.75, 1};
   EXPECT_THAT(MeanAdjacency(weighted).weights, ElementsAre(0.25f, 0.75f, 1.0f));
-  // 4 / 2 each if they were equal.
+  // Equal weights would give 4 / 2 each.
   const auto half = SymmetricAdjacency(plain, degrees).weights;
   const auto weights = SymmetricAdjacency(weighted, degrees).weights;
   EXPECT_FLOAT_EQ(weights[0], half[0] / 2);
@@ -123,7 +123,7 @@ TEST(AdjacencyTest, WeightsOfEdgesTakeThePlaceOfEqualOnes) {
 TEST(AdjacencyTest, SumTakesTheNodeBesidesItsNeighbors) {
   const Adjacency sum = SumAdjacency(SmallBlock());
   EXPECT_THAT(sum.indptr, ElementsAre(0, 3, 6, 7));
-  // Destination 1 is also its own neighbor.
+  // Destination 1 is one of its own neighbors.
   EXPECT_THAT(sum.indices, ElementsAre(2, 3, 0, 1, 2, 1, 2));
   EXPECT_THAT(sum.weights, ElementsAre(1, 1, 1, 1, 1, 1, 1));
 }

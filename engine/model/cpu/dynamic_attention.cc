@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-// Highway compiles what lies between its BEFORE and AFTER macros once per
+// Highway compiles the code between its BEFORE and AFTER macros once per
 // instruction set, by including this file again.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/model/cpu/dynamic_attention.cc"
@@ -14,7 +14,7 @@ namespace hearth::model {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// One head of an edge.
+// Operands of one head of an edge.
 struct Edge {
   const float* source;
   const float* destination;
@@ -22,7 +22,7 @@ struct Edge {
   int64_t channels;
 };
 
-// The sum of source and destination, before LeakyReLU.
+// Sum of source and destination, before LeakyReLU.
 template <class D>
 HWY_INLINE hn::Vec<D> Sum(D d, const Edge& edge, int64_t column) {
   return hn::Add(hn::LoadU(d, edge.source + column),
@@ -40,8 +40,8 @@ HWY_INLINE void AddTo(D d, hn::Vec<D> value, int64_t column, float* out) {
   hn::StoreU(hn::Add(hn::LoadU(d, out + column), value), d, out + column);
 }
 
-// The following three go on from `column` in vectors of D and return the first
-// column not done.
+// Each of the next three functions continues from `column` in vectors of D and
+// returns the first column that is not done.
 
 template <class D>
 HWY_INLINE int64_t AddScore(D d, const Edge& edge, int64_t column,
@@ -56,7 +56,7 @@ HWY_INLINE int64_t AddScore(D d, const Edge& edge, int64_t column,
   return column;
 }
 
-// The gradient by source and destination, which is the same.
+// Gradient by source, equal to the gradient by destination.
 template <class D>
 HWY_INLINE int64_t AddRowGradient(D d, const Edge& edge, float gradient,
                                   int64_t column, float* by_row) {
@@ -84,9 +84,9 @@ HWY_INLINE int64_t AddAttentionGradient(D d, const Edge& edge, float gradient,
   return column;
 }
 
-// Calls `function(d, column)`, which is one of the above: with the widest
-// vectors, then with vectors of four, since heads are often narrow, then one by
-// one.
+// Calls `function(d, column)`, one of the functions above: with the widest
+// vectors, then with vectors of four, as heads are often narrow, then with
+// single floats.
 template <class F>
 HWY_INLINE void ForColumns(const F& function) {
   int64_t column = function(hn::ScalableTag<float>(), 0);

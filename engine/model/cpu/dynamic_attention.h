@@ -7,16 +7,16 @@
 
 /// Scores of GATv2's attention (Brody, Alon and Yahav, "How Attentive are Graph
 /// Attention Networks?", ICLR 2022, equation 7) and their gradients, in SIMD.
-/// Each function fills the output rows (or edges) of a range of rows and reads
-/// anything else, so a result does not depend on how rows are split over
-/// threads. Sums over edges are taken in the order in which a row lists them.
+/// Each function writes only the output rows (or edges) of a range of rows, so
+/// results do not depend on how rows are split over threads. Sums over edges
+/// are taken in the order in which a row lists them.
 
 namespace hearth::model {
 
-/// PyG's default slope of LeakyReLU for negative values.
+/// Slope of LeakyReLU for negative values: PyG's default.
 inline constexpr float kNegativeSlope = 0.2f;
 
-/// The arrays from which scores are computed, row-major and dense.
+/// Arrays from which scores are computed, row-major and dense.
 struct ScoredRows {
   kernels::HeadShape shape;
   const float* sources = nullptr;       // [num_sources, heads * channels]
@@ -30,8 +30,8 @@ struct ScoredRows {
 void ScoreEdges(const kernels::EdgeLists& lists, kernels::RowRange range,
                 const ScoredRows& rows, float* scores);
 
-/// Given the gradient by the scores, that by `destinations`, and the
-/// contribution of each destination's edges to that by `attention`; both
+/// Given the gradient by the scores, computes the gradient by `destinations`,
+/// and each destination's contribution to the gradient by `attention`, both
 /// [num_destinations, heads * channels].
 void ScoreGradientByDestination(const kernels::EdgeLists& lists,
                                 kernels::RowRange range, const ScoredRows& rows,

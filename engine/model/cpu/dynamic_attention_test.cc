@@ -25,11 +25,11 @@ std::vector<float> Values(int64_t size, uint32_t seed) {
   return values;
 }
 
-// Edges with random scores' gradients, and rows for scores. Destination i has
+// Edges with random gradients by scores, and rows for scores. Destination i has
 // i edges.
-class World {
+class ScoredGraph {
  public:
-  explicit World(int64_t channels)
+  explicit ScoredGraph(int64_t channels)
       : channels_(channels),
         sources_(Values(kSources * width(), 1)),
         destinations_(Values(kDestinations * width(), 2)),
@@ -67,7 +67,7 @@ class World {
             .by_attention = std::vector<float>(kDestinations * width(), 7)};
   }
 
-  // The results, with rows split into ranges at `split`.
+  // Results of the functions, with rows split into two ranges at `split`.
   Results Compute(int64_t split) const {
     Results results = Make();
     for (const kernels::RowRange range :
@@ -85,7 +85,7 @@ class World {
     return results;
   }
 
-  // The same by the definition, edge by edge and column by column.
+  // Results by the definition, edge by edge and column by column.
   Results Expected() const {
     Results results = Make();
     results.by_destination.assign(kDestinations * width(), 0);
@@ -159,12 +159,12 @@ class DynamicAttentionTest : public testing::TestWithParam<int64_t> {
 };
 
 TEST_P(DynamicAttentionTest, FollowsTheDefinitionWithEveryInstructionSet) {
-  const World world(GetParam());
-  const World::Results expected = world.Expected();
+  const ScoredGraph graph(GetParam());
+  const ScoredGraph::Results expected = graph.Expected();
   for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
     SCOPED_TRACE(hwy::TargetName(target));
     hwy::SetSupportedTargetsForTest(target);
-    const World::Results results = world.Compute(0);
+    const ScoredGraph::Results results = graph.Compute(0);
     ExpectNear(results.scores, expected.scores);
     ExpectNear(results.by_source, expected.by_source);
     ExpectNear(results.by_destination, expected.by_destination);
@@ -173,9 +173,9 @@ TEST_P(DynamicAttentionTest, FollowsTheDefinitionWithEveryInstructionSet) {
 }
 
 TEST_P(DynamicAttentionTest, RangesOfRowsChangeNoBit) {
-  const World world(GetParam());
-  EXPECT_EQ(world.Compute(1), world.Compute(0));
-  EXPECT_EQ(world.Compute(4), world.Compute(0));
+  const ScoredGraph graph(GetParam());
+  EXPECT_EQ(graph.Compute(1), graph.Compute(0));
+  EXPECT_EQ(graph.Compute(4), graph.Compute(0));
 }
 
 INSTANTIATE_TEST_SUITE_P(Channels, DynamicAttentionTest,

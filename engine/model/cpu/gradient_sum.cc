@@ -7,10 +7,10 @@
 namespace hearth::model {
 namespace {
 
-// Parts begin at multiples of a cache line, so that two threads do not write
-// the same one.
+// Parts begin at multiples of a cache line, so that no two threads write to one
+// line.
 constexpr size_t kFloatsPerLine = 16;
-// The part that is added up at a time stays in the first-level cache.
+// Floats that are summed at a time: they stay in the first-level cache.
 constexpr size_t kBlock = 1024;
 
 size_t Begin(size_t size, int part, int parts) {

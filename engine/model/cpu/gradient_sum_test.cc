@@ -73,7 +73,7 @@ TEST(GradientSumTest, EveryArrayGetsTheSumInTheirOrder) {
   }
 }
 
-// Without this, the test above would pass for any order.
+// The test above would pass for any order if order did not matter.
 TEST(GradientSumTest, TheOrderMatters) {
   Arrays arrays = MakeArrays(3, 1000);
   const std::vector<float> expected = InOrder(arrays);
@@ -102,7 +102,7 @@ TEST(GradientSumTest, APartTouchesNoOther) {
   Arrays arrays = MakeArrays(2, 100);
   const Arrays before = arrays;
   const std::vector<absl::Span<float>> spans = Spans(arrays);
-  // The seven lines of 16 elements are dealt out three to four.
+  // Two parts share the seven lines of 16 elements as three and four.
   SumPart(spans, 1, 2);
   const std::vector<float> sum = InOrder(before);
   for (int array = 0; array < 2; ++array) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-// Highway compiles what lies between its BEFORE and AFTER macros once per
+// Highway compiles the code between its BEFORE and AFTER macros once per
 // instruction set, by including this file again.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/model/cpu/product_operands.cc"
@@ -15,14 +15,14 @@
 #define HEARTH_ENGINE_MODEL_PRODUCT_OPERANDS_ONCE
 namespace hearth::model {
 
-// Rows that are transposed together: they fill a cache line of the result.
+// Rows that are transposed together: they fill one cache line of the result.
 inline constexpr int64_t kTransposedRows = 16;
-// Rows are asked for this many ahead of their use: a block's rows may be
-// narrower than those of its matrix, which the processor does not foresee.
+// Prefetch distance, in rows: the processor does not foresee the next row of a
+// block that is narrower than its matrix.
 inline constexpr int64_t kRowsAhead = 4;
 
-// A bfloat16 is the upper half of a float32: half of what the lower half can
-// add, and the last bit that stays, round to the nearest, ties to even.
+// Rounds to the nearest bfloat16, ties to even. A bfloat16 is the upper half of
+// a float32; adding 0x7FFF and the last bit that stays rounds that half.
 inline uint32_t RoundedUpperHalf(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   if (value != value) return (bits | 0x00400000u) & 0xFFFF0000u;
@@ -37,7 +37,7 @@ namespace hearth::model {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Asks for what lies in `row`, which is that of a block or follows its last.
+// Prefetches `row`, a row of a block or the one after its last.
 template <typename T>
 HWY_INLINE void PrefetchRow(const MatrixBlock<T>& block, int64_t row) {
   if (row >= block.rows) return;
@@ -49,7 +49,7 @@ HWY_INLINE void PrefetchRow(const MatrixBlock<T>& block, int64_t row) {
   }
 }
 
-// RoundedUpperHalf in every lane.
+// Applies RoundedUpperHalf to every lane.
 template <class D, class W = hn::RebindToUnsigned<D>>
 HWY_INLINE hn::Vec<W> RoundLanes(D floats, hn::Vec<D> values) {
   const W words;
@@ -57,7 +57,7 @@ HWY_INLINE hn::Vec<W> RoundLanes(D floats, hn::Vec<D> values) {
   const auto last = hn::And(hn::ShiftRight<16>(bits), hn::Set(words, 1));
   const auto rounded = hn::Add(bits, hn::Add(last, hn::Set(words, 0x7FFF)));
   const auto nan = hn::Or(bits, hn::Set(words, 0x00400000));
-  // Ne is false of NaN in AVX-512 of Highway 1.0.3.
+  // Eq, because Ne is false for NaN in AVX-512 of Highway 1.0.3.
   const auto number = hn::RebindMask(words, hn::Eq(values, values));
   return hn::And(hn::IfThenElse(number, rounded, nan),
                  hn::Set(words, 0xFFFF0000));
@@ -86,8 +86,8 @@ void Round(const MatrixBlock<float>& from, int64_t to_stride,
   }
 }
 
-// The bfloat16s of elements, in the upper halves of words: of a vector, and of
-// one element.
+// Bfloat16s in the upper halves of words, for a vector and for a single
+// element.
 template <class D>
 HWY_INLINE hn::Vec<D> UpperHalves(D words, const float* from) {
   const hn::RebindToFloat<D> floats;

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-/// Blocks of matrices, laid out and rounded as the kernels of matrix products
-/// take them. SIMD, no allocation, no threads; the same bits on every
-/// processor. Thread-safe. Knows no torch.
+/// Blocks of matrices, laid out and rounded for the kernels of matrix products.
+/// SIMD, no allocation, no threads; the same bits on every processor.
+/// Thread-safe. Knows no torch.
 
 namespace hearth::model {
 
@@ -21,7 +21,7 @@ struct MatrixBlock {
 
 /// The bits of a bfloat16.
 using Bfloat16Bits = uint16_t;
-/// Two of them: the first in the lower half.
+/// Bits of two bfloat16s: the first in the lower half.
 using Bfloat16Pair = uint32_t;
 
 /// Rounds a block to bfloat16, to the nearest, ties to even; NaN stays NaN.
@@ -29,24 +29,24 @@ using Bfloat16Pair = uint32_t;
 void RoundRows(const MatrixBlock<float>& from, int64_t to_stride,
                Bfloat16Bits* to);
 
-/// Rounds a block likewise and pairs its rows: to[p][c], of ceil(rows / 2) rows
-/// that are dense, has the elements of column c in rows 2p and 2p + 1; 0 for a
-/// row that is not there.
+/// Rounds a block to bfloat16 and pairs its rows: to[p][c], dense with
+/// ceil(rows / 2) rows, has the elements of column c in rows 2p and 2p + 1; 0
+/// for a missing row.
 void PairRows(const MatrixBlock<float>& from, Bfloat16Pair* to);
 
-/// The same for a block that is rounded already.
+/// Pairs the rows of a block that is rounded already.
 void PairRows(const MatrixBlock<Bfloat16Bits>& from, Bfloat16Pair* to);
 
-/// Copies a block as panels, one after another: dense matrices of `rows` rows
-/// and `panel_columns` columns; the last panel has the columns that are left.
-/// Rows that `from` does not have are zeros.
+/// Copies a block as consecutive panels: dense matrices of `rows` rows and
+/// `panel_columns` columns; the last panel has the remaining columns. Rows that
+/// `from` lacks are zeros.
 void CopyPanels(const MatrixBlock<float>& from, int64_t panel_columns,
                 int64_t rows, float* to);
 
-/// Adds all rows of a block to `sums`, [columns], from the first to the last.
+/// Adds all rows of a block to `sums`, [columns], in order.
 void AddRows(const MatrixBlock<float>& block, float* sums);
 
-/// Transposes a block: to[c][r] = from[r][c], with rows of `to` `to_stride`
+/// Transposes a block: to[c][r] = from[r][c]; rows of `to` are `to_stride`
 /// elements apart.
 void TransposeBlock(const MatrixBlock<float>& from, int64_t to_stride,
                     float* to);

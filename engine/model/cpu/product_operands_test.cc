@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kStride = 75;
 
-// Values of many magnitudes, with ties, infinities and NaN among them.
+// Values of many magnitudes, including ties, infinities and NaN.
 std::vector<float> Values(int64_t count) {
   std::vector<float> values(static_cast<size_t>(count));
   uint32_t state = 7;
@@ -32,13 +32,13 @@ std::vector<float> Values(int64_t count) {
 
 float Widened(uint32_t bits) { return std::bit_cast<float>(bits << 16); }
 
-// The nearest bfloat16, by trying its neighbors; ties to even.
+// The nearest bfloat16, found by trying its neighbors; ties to even.
 Bfloat16Bits Nearest(float value) {
   const auto lower =
       static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16);
   if (std::isinf(value)) return lower;
   const auto upper = static_cast<uint16_t>(lower + 1);
-  // Beyond the largest finite value counts as the next power of two.
+  // Values above the largest finite one count as the next power of two.
   const auto double_of = [](uint16_t bits) {
     const double value = Widened(bits);
     return std::isinf(value) ? std::copysign(0x1p128, value) : value;
@@ -57,7 +57,7 @@ void ExpectRounded(float value, Bfloat16Bits bits) {
   }
 }
 
-// Calls `function` with each instruction set in turn.
+// Calls `function` with each instruction set enabled in turn.
 template <typename F>
 void ForTargets(const F& function) {
   for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {

@@ -14,8 +14,8 @@ namespace hearth::model {
 
 namespace {
 
-// The name of an edge type without those of the types that it joins, unless
-// another edge type between them has that name.
+// Name of an edge type without the names of its node types, unless another edge
+// type between these types would get the same name.
 std::string RelationName(const train::ModelShape& shape,
                          const train::EdgeTypeShape& type) {
   absl::string_view rest = type.name;
@@ -45,7 +45,7 @@ std::vector<bool> LiveTypes(const RelationSchema& schema, int64_t layer) {
         next[relation.destination] = true;
       }
     }
-    // Types only drop out.
+    // From here on nothing changes, because types only drop out.
     if (next == live) break;
     live = next;
   }
@@ -133,14 +133,14 @@ absl::Status CheckTargetIsLive(const train::ModelShape& shape) {
 
 namespace {
 
-// A relation's edges as they are listed; indices are the block's.
+// Edges of a relation in order; indices are positions in the block.
 struct Listed {
   Adjacency edges;
   std::vector<int32_t> destinations;
 };
 
-// Edges of a destination are in ascending order of their types: each run of one
-// type is the destination's list in that relation.
+// Edges of a destination ascend by type: each run of one type is the
+// destination's list in that relation.
 std::vector<Listed> ListByRelation(const sample::Block& block,
                                    size_t num_relations) {
   std::vector<size_t> counts(num_relations);
@@ -168,8 +168,8 @@ std::vector<Listed> ListByRelation(const sample::Block& block,
   return listed;
 }
 
-// Numbers the sources of `indices` anew, in place; the result has their former
-// positions. `number` is all -1, before and after.
+// Renumbers the sources in `indices`, in place; returns their former positions.
+// `number` is all -1 before and after.
 std::vector<int32_t> Renumber(std::vector<int32_t>& indices,
                               std::vector<int32_t>& number) {
   std::vector<int32_t> sources;

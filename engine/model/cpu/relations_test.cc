@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// a -> b -> c -> c, and d -> c.
+// Edge types a -> b -> c -> c, and d -> c.
 train::ModelShape Chain(int64_t layers) {
   return {.feature_dim = 4,
           .label_width = 2,
@@ -29,7 +29,7 @@ train::ModelShape Chain(int64_t layers) {
 TEST(RelationSchemaTest, KeysAreThoseOfPyG) {
   const RelationSchema schema = SchemaOf(Chain(1));
   EXPECT_EQ(schema.Key(0), "<a___to___b>");
-  // The names of the ends are no part of a relation's own name.
+  // A relation's own name excludes the names of its ends.
   EXPECT_EQ(schema.Key(1), "<b___leads___c>");
   EXPECT_EQ(schema.Key(3), "<d#d___b__to___c>");
   EXPECT_EQ(schema.NodeKey(3), "d#d");
@@ -76,9 +76,9 @@ TEST(RelationSchemaTest, WidthsAreComparedWithTheInputs) {
 TEST(RelationSchemaTest, RelationsLiveWhileBothEndsDo) {
   const RelationSchema schema = SchemaOf(Chain(1));
   EXPECT_THAT(schema.LiveRelations(0), ElementsAre(0, 1, 2, 3));
-  // a and d have no edges in.
+  // a and d have no in-edges.
   EXPECT_THAT(schema.LiveRelations(1), ElementsAre(1, 2));
-  // b had them from a alone.
+  // b had in-edges from a only.
   EXPECT_THAT(schema.LiveRelations(2), ElementsAre(2));
   EXPECT_THAT(schema.LiveRelations(9), ElementsAre(2));
 }

@@ -5,7 +5,7 @@
 
 #include "engine/base/random.h"
 
-// Highway compiles what lies between its BEFORE and AFTER macros once per
+// Highway compiles the code between its BEFORE and AFTER macros once per
 // instruction set, by including this file again.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/model/cpu/relu_dropout.cc"
@@ -19,7 +19,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET == HWY_SCALAR
 
-// Calls `function(index, dropped)` for each vector of floats of tiles [begin,
+// Calls `function(index, dropped)` for each vector of floats in tiles [begin,
 // end), without SIMD.
 template <class F>
 void ForTiles(int64_t begin, int64_t end, const uint32_t* key,
@@ -43,18 +43,18 @@ void ForTiles(int64_t begin, int64_t end, const uint32_t* key,
 
 #else
 
-// At most 16 lanes, so that a whole number of vectors makes 16 Philox blocks
-// whatever the instruction set.
+// At most 16 lanes, so that 16 Philox blocks are a whole number of vectors for
+// every instruction set.
 using Words = hn::CappedTag<uint32_t, 16>;
 using Floats = hn::Rebind<float, Words>;
 using Word = hn::Vec<Words>;
 
-// Words in the lower halves of lanes, as products take and give them. Upper
-// halves are of no account.
+// Words in the lower halves of lanes, as products take and give them; upper
+// halves are ignored.
 using Halves = hn::Repartition<uint64_t, Words>;
 using Half = hn::Vec<Halves>;
 
-// A round of Philox4x32 in every lane.
+// One round of Philox4x32 in every lane.
 HWY_INLINE void PhiloxRound(Half (&counter)[4], Half key0, Half key1) {
   const Words words;
   const Half product0 =
@@ -67,12 +67,12 @@ HWY_INLINE void PhiloxRound(Half (&counter)[4], Half key0, Half key1) {
   counter[3] = product0;
 }
 
-// Philox4x32-10 in every lane of `even` and `odd`, side by side, so that their
-// products overlap; the same function as hearth::Philox.
+// Philox4x32-10, the same function as hearth::Philox, in every lane of `even`
+// and `odd`, interleaved so that their products overlap.
 HWY_INLINE void PhiloxLanes(Half (&even)[4], Half (&odd)[4], uint32_t key0,
                             uint32_t key1) {
   const Halves halves;
-  // A loop would make vectors of the keys in each round.
+  // A loop that is not unrolled would make vectors of the keys in each round.
 #pragma GCC unroll 10
   for (int round = 0; round < 10; ++round) {
     const Half k0 = hn::Set(halves, key0);
@@ -84,7 +84,7 @@ HWY_INLINE void PhiloxLanes(Half (&even)[4], Half (&odd)[4], uint32_t key0,
   }
 }
 
-// Calls `function(index, dropped)` for each vector of floats of tiles [begin,
+// Calls `function(index, dropped)` for each vector of floats in tiles [begin,
 // end): word j of block b decides element 16 j + b of a tile.
 template <class F>
 void ForTiles(int64_t begin, int64_t end, const uint32_t* key,
@@ -212,7 +212,7 @@ namespace {
 
 float Leaky(float x) { return x <= 0 ? x * kLeakyReluSlope : x; }
 
-// The gradient `g` through LeakyReLU, whose output is `y`.
+// Gradient through LeakyReLU with output `y`, for gradient `g`.
 float LeakyGradient(float y, float g) {
   return y <= 0 ? g * kLeakyReluSlope : g;
 }

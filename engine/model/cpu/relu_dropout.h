@@ -7,20 +7,19 @@
 
 #include "engine/train/train_step.h"
 
-/// The operation between two layers: ReLU or LeakyReLU, then dropout, in one
-/// pass.
+/// Operation between two layers: ReLU or LeakyReLU, then dropout, in one pass.
 
 namespace hearth::model {
 
-/// LeakyReLU between layers has torch's default slope for negative values.
+/// Slope of LeakyReLU between layers, for negative values: torch's default.
 inline constexpr float kLeakyReluSlope = 0.01f;
 
-/// The choice of the elements of a matrix that are dropped: a pure function of
-/// a key and the element's place, so that no mask is stored and threads change
-/// nothing. Thread-safe.
+/// Choice of the dropped elements of a matrix: a pure function of a key and the
+/// element's index, so that no mask is stored and results do not depend on
+/// threads. Thread-safe.
 class DropoutPattern {
  public:
-  /// Elements are handled in tiles of this many.
+  /// Elements are processed in tiles of this many.
   static constexpr int64_t kTile = 64;
 
   /// REQUIRES: 0 <= probability < 1.
@@ -30,26 +29,27 @@ class DropoutPattern {
   /// Whether element `index` (row-major) is kept.
   bool Keeps(int64_t index) const;
 
-  /// The factor that kept elements are multiplied with: 1 / (1 - probability).
+  /// Factor of kept elements: 1 / (1 - probability).
   float scale() const { return scale_; }
 
-  /// The choice as other processors make it: words below the threshold drop, of
-  /// Philox blocks with this key, whose counters are a number and the nonce
-  /// (relu_dropout.cc).
+  /// Inputs by which other processors make the same choice: elements are
+  /// dropped whose word, of Philox blocks with this key and counters made of a
+  /// number and the nonce, is below the threshold (relu_dropout.cc).
   uint32_t threshold() const { return threshold_; }
   const std::array<uint32_t, 2>& key() const { return key_; }
   const std::array<uint32_t, 2>& nonce() const { return nonce_; }
 
-  /// In place, for elements [begin, end) of `data`: ReLU, then zero or scale.
-  /// NaN stays NaN where kept. REQUIRES: begin is a multiple of kTile.
+  /// Applies ReLU, then drops or scales, in place, to elements [begin, end) of
+  /// `data`. Kept NaN stays NaN. REQUIRES: begin is a multiple of kTile.
   void ApplyRelu(float* data, int64_t begin, int64_t end) const;
 
-  /// The same with LeakyReLU.
+  /// ApplyRelu with LeakyReLU in place of ReLU.
   void ApplyLeakyRelu(float* data, int64_t begin, int64_t end) const;
 
-  /// The gradient through both, if ApplyLeakyRelu gave `output`. A kept element
-  /// may be zero, and its gradient is not: the pattern says what was kept, the
-  /// output's sign the slope. REQUIRES: begin is a multiple of kTile.
+  /// Gradient through LeakyReLU and dropout, where ApplyLeakyRelu gave
+  /// `output`. The pattern tells which elements were kept (a kept one may be
+  /// zero, and has a gradient), the sign of the output tells the slope.
+  /// REQUIRES: begin is a multiple of kTile.
   void LeakyReluGradient(const float* output, const float* gradient,
                          float* result, int64_t begin, int64_t end) const;
 
@@ -64,28 +64,29 @@ class DropoutPattern {
 struct ReluActivation {
   std::optional<DropoutPattern> dropout;
 
-  /// In place, for elements [begin, end) of a matrix, of which `data` points to
-  /// the first. REQUIRES: begin is a multiple of DropoutPattern::kTile.
+  /// Applies the activation, in place, to elements [begin, end) of a matrix
+  /// whose first element is at `data`. REQUIRES: begin is a multiple of
+  /// DropoutPattern::kTile.
   void Apply(float* data, int64_t begin, int64_t end) const;
 
-  /// The factor of elements that are kept.
+  /// Factor of kept elements.
   float scale() const { return dropout ? dropout->scale() : 1; }
 };
 
-/// In place, for elements [begin, end) of `data`: ReLU. NaN stays NaN.
+/// ReLU, in place, of elements [begin, end) of `data`. NaN stays NaN.
 void ApplyRelu(float* data, int64_t begin, int64_t end);
 
-/// In place, for elements [begin, end) of `data`: LeakyReLU. NaN stays NaN.
+/// LeakyReLU, in place, of elements [begin, end) of `data`. NaN stays NaN.
 void ApplyLeakyRelu(float* data, int64_t begin, int64_t end);
 
-/// Its gradient, where `output` is what it gave.
+/// Gradient through LeakyReLU, where ApplyLeakyRelu gave `output`.
 void LeakyReluGradient(const float* output, const float* gradient,
                        float* result, int64_t begin, int64_t end);
 
-/// The gradient through ReLU and dropout: gradient * scale where `output`,
-/// which either ApplyRelu gave, is not zero, else 0. A positive element that
-/// was kept is positive still, so the output says what was kept. For elements
-/// [begin, end).
+/// Gradient through ReLU and dropout, for elements [begin, end): gradient *
+/// scale where `output`, the result of either ApplyRelu, is not zero, else 0.
+/// The output tells which elements were kept, because kept positive elements
+/// stay positive.
 void ReluDropoutGradient(const float* output, const float* gradient,
                          float scale, float* result, int64_t begin,
                          int64_t end);

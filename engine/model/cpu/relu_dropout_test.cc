@@ -20,7 +20,7 @@ DropoutPattern Pattern(double probability, uint64_t batch = 3) {
                         {.epoch = 2, .batch = batch}, /*layer=*/4);
 }
 
-// Alternating signs, no zero.
+// Values with alternating signs and no zero.
 std::vector<float> Values(int64_t count) {
   std::vector<float> values(count);
   for (int64_t i = 0; i < count; ++i) {
@@ -92,7 +92,7 @@ TEST(ReluDropoutTest, ProbabilityZeroKeepsAll) {
   EXPECT_EQ(Pattern(0).scale(), 1);
 }
 
-// How many of 1,000 elements two patterns treat alike.
+// Number of elements, of 1,000, that two patterns treat alike.
 int CountEqual(const DropoutPattern& a, const DropoutPattern& b) {
   int equal = 0;
   for (int64_t i = 0; i < 1000; ++i) equal += a.Keeps(i) == b.Keeps(i);
@@ -135,7 +135,7 @@ TEST(ReluDropoutGradientTest, PassesWhereTheOutputIsPositive) {
 
 void ExpectLeakyDefinition(const DropoutPattern& pattern, int64_t count) {
   std::vector<float> before = Values(count);
-  // Zero where kept has a gradient, and where dropped has none.
+  // A kept zero has a gradient, a dropped one has none.
   for (int64_t i = 0; i < count; i += 5) before[i] = 0;
   std::vector<float> values = before;
   pattern.ApplyLeakyRelu(values.data(), 0, count);

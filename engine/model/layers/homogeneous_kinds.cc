@@ -62,14 +62,6 @@ class SageKind final : public ModelKind {
   const train::SageOptions options_;
 };
 
-}  // namespace
-
-std::unique_ptr<ModelKind> NewSage(const train::SageOptions& options) {
-  return std::make_unique<SageKind>(options);
-}
-
-namespace {
-
 class GcnConvolution final : public Convolution {
  public:
   GcnConvolution(const LayerPlace& place, Initializer initializer)
@@ -114,14 +106,6 @@ class GcnKind final : public ModelKind {
  private:
   const train::GcnOptions options_;
 };
-
-}  // namespace
-
-std::unique_ptr<ModelKind> NewGcn(const train::GcnOptions& options) {
-  return std::make_unique<GcnKind>(options);
-}
-
-namespace {
 
 class GinConvolution final : public Convolution {
  public:
@@ -177,10 +161,10 @@ class GinKind final : public ModelKind {
     LayerMemory memory =
         PropagationMemory(place, block, LinearBytes(place.in, place.out));
     memory.parameters += outer;
-    // The second product's output.
+    // Output of the second product.
     memory.saved += rows;
-    // The gradients by that, by it before its activation, and by its input, of
-    // which the last is the first product's.
+    // Gradients by the output, by the output before its activation, and by the
+    // input, the last of which is the first product's.
     memory.forward = std::max(memory.forward, ProductBytes(outer));
     memory.backward = std::max(
         memory.backward, 3 * rows + GradientBytes(outer, block.destinations));
@@ -190,14 +174,6 @@ class GinKind final : public ModelKind {
  private:
   const train::GinOptions options_;
 };
-
-}  // namespace
-
-std::unique_ptr<ModelKind> NewGin(const train::GinOptions& options) {
-  return std::make_unique<GinKind>(options);
-}
-
-namespace {
 
 class GatConvolution final : public Convolution {
  public:
@@ -229,7 +205,7 @@ class GatConvolution final : public Convolution {
   }
 
  private:
-  // [2 * heads, heads * channels]: one product gives every row's scores as
+  // [2 * heads, heads * channels]: one product gives each row's scores as
   // source and as destination.
   at::Tensor ScoreWeight() const {
     const std::vector<at::Tensor> blocks = {HeadBlocks(source_attention_),
@@ -268,8 +244,8 @@ class GatKind final : public ModelKind {
     const Bytes attention = EdgeScoreBytes(heads.heads(), block);
     const Bytes weight = MatrixBytes(place.in, heads.width());
     const Bytes head_blocks = HeadBlockBytes(heads, 2);
-    // Either all gradients of attention, or, once what was saved for them is
-    // gone, those of the layer's input and weight.
+    // Either all gradients of attention or, after these and what was saved for
+    // them are freed, the gradients by the layer's input and weight.
     return {.parameters = weight + MatrixBytes(2, heads.width()) +
                           MatrixBytes(1, place.out),
             .edges = EdgesBytes(block),
@@ -286,14 +262,6 @@ class GatKind final : public ModelKind {
  private:
   const train::GatOptions options_;
 };
-
-}  // namespace
-
-std::unique_ptr<ModelKind> NewGat(const train::GatOptions& options) {
-  return std::make_unique<GatKind>(options);
-}
-
-namespace {
 
 class Gatv2Convolution final : public Convolution {
  public:
@@ -358,15 +326,15 @@ class Gatv2Kind final : public ModelKind {
     const Bytes rows = MatrixBytes(block.destinations, heads.width());
     const Bytes transformed = MatrixBytes(block.sources, heads.width());
     const Bytes attention = EdgeScoreBytes(heads.heads(), block);
-    // The gradient of the input comes in parts, by sources and destinations,
-    // before they are added up.
+    // The gradient by the input comes in two parts, by sources and by
+    // destinations, which are then added.
     const Bytes input_gradient =
         place.first ? 0
                     : 3 * MatrixBytes(block.sources, place.in) +
                           MatrixBytes(block.destinations, place.in);
-    // Either all gradients of attention (those by the destinations' rows and by
-    // `att` are as large as the rows), or, once what was saved for them is
-    // gone, those of the layer's input and weights.
+    // Either all gradients of attention (by the destinations' rows and by
+    // `att`, each as large as the rows) or, after what was saved for them is
+    // freed, the gradients by the layer's input and weights.
     const Bytes weight = LinearBytes(place.in, heads.width());
     return {.parameters = 2 * weight + MatrixBytes(1, heads.width()) +
                           MatrixBytes(1, place.out),
@@ -383,6 +351,22 @@ class Gatv2Kind final : public ModelKind {
 };
 
 }  // namespace
+
+std::unique_ptr<ModelKind> NewSage(const train::SageOptions& options) {
+  return std::make_unique<SageKind>(options);
+}
+
+std::unique_ptr<ModelKind> NewGcn(const train::GcnOptions& options) {
+  return std::make_unique<GcnKind>(options);
+}
+
+std::unique_ptr<ModelKind> NewGin(const train::GinOptions& options) {
+  return std::make_unique<GinKind>(options);
+}
+
+std::unique_ptr<ModelKind> NewGat(const train::GatOptions& options) {
+  return std::make_unique<GatKind>(options);
+}
 
 std::unique_ptr<ModelKind> NewGatv2(const train::Gatv2Options& options) {
   return std::make_unique<Gatv2Kind>(options);

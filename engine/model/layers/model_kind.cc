@@ -29,7 +29,7 @@ std::vector<LayerPlace> LayerPlaces(const ModelKind& kind,
 
 namespace {
 
-// All kinds of model; one that is missing does not compile.
+// Table of all kinds of model; a missing one does not compile.
 struct NewKind {
   using Result = std::unique_ptr<ModelKind>;
 

@@ -17,13 +17,15 @@
 #include "engine/store/topology.h"
 #include "engine/train/model_options.h"
 
+/// Interfaces of a layer and of a kind of model, and the table of all kinds.
+
 namespace hearth::model {
 
-/// Facts from the graph about the nodes that a layer reads.
+/// Properties in the whole graph of the nodes that a layer reads.
 struct LayerNodes {
-  /// Of the layer's sources at least.
+  /// Degrees of the layer's sources, or of more nodes.
   SourceDegrees degrees;
-  /// Likewise; empty: all are of type 0.
+  /// Types of the layer's sources, or of more nodes; empty: all are of type 0.
   absl::Span<const store::TypeId> types;
 };
 
@@ -34,35 +36,35 @@ class Convolution {
  public:
   virtual ~Convolution() = default;
 
-  /// Rows of the block's destinations, for `x`, those of its sources; after the
-  /// `activation` if there is one, which a layer may make in one pass with its
-  /// last operation.
+  /// Rows of the block's destinations, for `x`, the rows of its sources; after
+  /// `activation` if there is one, which a layer may fuse with its last
+  /// operation.
   virtual at::Tensor Forward(
       const at::Tensor& x, const sample::Block& block, const LayerNodes& nodes,
       const std::optional<ReluActivation>& activation) const = 0;
 
-  /// In the order in which they were drawn.
+  /// Parameters in the order in which they were drawn.
   virtual std::vector<NamedTensor> parameters() const = 0;
 
-  /// Constants that PyG's state_dict has besides; for exports alone.
+  /// Further constants of PyG's state_dict; for exports only.
   virtual std::vector<NamedTensor> constants() const { return {}; }
 };
 
-/// Function between layers, before dropout.
+/// Function between two layers, before dropout.
 enum class Activation {
   kRelu,
-  /// With torch's default slope.
+  /// With torch's default slope, kLeakyReluSlope.
   kLeakyRelu,
 };
 
-/// A kind of model with its options: all that the rest of this area knows of
-/// it. Immutable; thread-safe. A new kind is a pair of files that implements
-/// this, and a line in model_kinds.cc.
+/// A kind of model with its options: all that other files know of it.
+/// Immutable; thread-safe. A new kind implements this class in one of the files
+/// of kinds, and has a line in model_kind.cc.
 class ModelKind {
  public:
   virtual ~ModelKind() = default;
 
-  /// In config.json: "sage".
+  /// Name in config.json: "sage".
   virtual std::string name() const = 0;
 
   /// Columns between two layers.
@@ -71,48 +73,48 @@ class ModelKind {
   /// Attention heads; 0 for a kind without attention.
   virtual int64_t heads() const { return 0; }
 
-  /// Matrices that others are combinations of; 0 for a kind without.
+  /// Number of basis matrices; 0 for a kind without.
   virtual int64_t bases() const { return 0; }
 
   virtual Activation activation() const { return Activation::kRelu; }
 
-  /// Whether inputs are brought to hidden() columns first, by a TypeProjection.
+  /// Whether a TypeProjection first brings inputs to hidden() columns.
   virtual bool projects_inputs() const { return false; }
 
-  /// Whether a linear layer makes the model's output: the last convolution
-  /// then has hidden() columns, and an activation, as the others have.
+  /// Whether a linear layer makes the model's output: the last convolution then
+  /// has hidden() columns and an activation, like the others.
   virtual bool has_output_layer() const { return false; }
 
-  /// Whether types to which no edges lead drop out of later layers.
+  /// Whether types to which no edges lead have no rows in later layers.
   virtual bool drops_types() const { return false; }
 
-  /// The layer at `place`. Throws what LibTorch throws.
+  /// Layer at `place`. Throws what LibTorch throws.
   virtual std::unique_ptr<Convolution> NewLayer(
       const LayerPlace& place, Initializer initializer) const = 0;
 
-  /// An upper bound of what that layer takes for a block, forward and backward.
+  /// Upper bound of the memory of that layer for a block, forward and backward.
   virtual LayerMemory Memory(const LayerPlace& place,
                              const BlockSize& block) const = 0;
 
-  /// Memory of the projection of inputs and of the output layer, where the
-  /// model has them.
+  /// Memory of the TypeProjection and the output layer, where the model has
+  /// them.
   virtual LayerMemory EndsMemory(uint64_t /*num_inputs*/,
                                  uint64_t /*num_seeds*/) const {
     return {};
   }
 };
 
-/// The places of a model's layers, the one next to the inputs first.
+/// Places of a model's layers, the layer next to the inputs first.
 std::vector<LayerPlace> LayerPlaces(const ModelKind& kind,
                                     const train::ModelShape& shape);
 
-/// The kind of model that `options` ask for, for a graph of this shape; null
-/// for no model. REQUIRES: both are valid.
+/// The kind of model of `options`, for a graph of this shape; null for
+/// NoModelOptions. REQUIRES: valid `options` and `shape`.
 std::unique_ptr<ModelKind> NewModelKind(const train::ModelOptions& options,
                                         const train::ModelShape& shape);
 
-/// INVALID_ARGUMENT saying why there is no such model for a graph of these
-/// types. REQUIRES: both are valid.
+/// INVALID_ARGUMENT saying why no such model exists for a graph of these types.
+/// REQUIRES: valid `options` and `shape`.
 absl::Status CheckTypes(const train::ModelOptions& options,
                         const train::ModelShape& shape);
 

@@ -62,7 +62,7 @@ std::vector<NamedTensor> TypeProjection::parameters() const {
 
 namespace {
 
-// The task as config.json describes it.
+// Name of the task in config.json.
 const char* Task(store::LabelKind kind) {
   switch (kind) {
     case store::LabelKind::kClasses:
@@ -75,7 +75,7 @@ const char* Task(store::LabelKind kind) {
   return "";
 }
 
-// The types of the graph: from them PyG's model can be built again.
+// Adds the types of the graph, from which PyG's model can be built again.
 void AddTypes(const RelationSchema& schema, nlohmann::ordered_json& config) {
   auto node_types = nlohmann::ordered_json::array();
   for (const train::NodeTypeShape& type : schema.node_types) {
@@ -102,8 +102,8 @@ void AddLayersTensors(size_t layer, const std::vector<NamedTensor>& tensors,
   }
 }
 
-// Calls `function(row)` for each pushed node, in their order: its row among
-// those of computed nodes.
+// Calls `function(row)` for each pushed node, in order, with its row among the
+// computed nodes.
 template <typename F>
 void ForEachPushed(const sample::TopLayer& top, const F& function) {
   size_t row = 0;
@@ -113,9 +113,9 @@ void ForEachPushed(const sample::TopLayer& top, const F& function) {
   }
 }
 
-// Copies the rows of `x`, which has those of computed nodes, that are pushed.
-// The activation comes once more when they are pulled: after ReLU that changes
-// nothing, but LeakyReLU must come once.
+// Copies the pushed rows of `x`, which has a row for each computed node. The
+// activation is applied again when they are pulled: ReLU of ReLU changes
+// nothing, but LeakyReLU must be applied once.
 void Push(const at::Tensor& x, const sample::TopLayer& top,
           Activation activation, const train::LayerRows& rows) {
   const auto* const from = x.const_data_ptr<float>();
@@ -135,10 +135,9 @@ struct TopRows {
   train::LayerRows rows;
 };
 
-// The rows of all top nodes: those of `x`, which are computed, and those
-// pulled. Backward, gradients by pulled rows are written down for the batches
-// that compute these nodes next, and those that earlier batches have written
-// down are added.
+// Joins the rows of all top nodes: computed ones from `x`, and pulled ones.
+// Backward stores the gradients by pulled rows for the batches that compute
+// these nodes next, and adds the gradients that earlier batches have stored.
 class JoinFunction : public torch::autograd::Function<JoinFunction> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context,
@@ -186,7 +185,7 @@ class JoinFunction : public torch::autograd::Function<JoinFunction> {
     }
   }
 
-  // Adds them to the gradients by computed rows.
+  // Adds the stored gradients to the gradients by computed rows.
   static void AddPushed(const sample::TopLayer& top,
                         const train::LayerRows& rows, float* by_computed) {
     const float* from = rows.pushed_gradients;
@@ -197,7 +196,7 @@ class JoinFunction : public torch::autograd::Function<JoinFunction> {
   }
 };
 
-// The rows, as a tensor of the current stream's.
+// Copy of the rows as a tensor of the current stream.
 at::Tensor CopyRows(const train::DeviceRows& rows, at::IntArrayRef sizes,
                     const at::Device& device) {
   TORCH_CHECK(!device.is_cpu(), "the inputs are in the memory of a GPU");
@@ -210,7 +209,7 @@ at::Tensor CopyRows(const train::DeviceRows& rows, at::IntArrayRef sizes,
   return x;
 }
 
-// The input rows, on `device`.
+// Input rows of a batch, on `device`.
 at::Tensor InputsOn(const at::Device& device, const train::BatchView& batch) {
   const int64_t sizes[] = {
       static_cast<int64_t>(batch.sample.input_nodes.size()), batch.feature_dim};
@@ -232,7 +231,8 @@ Network::Network(const train::TrainOptions& options,
       model_seed_(options.model_seed) {
   const auto kind = NewModelKind(options.model, shape);
   activation_ = kind->activation();
-  // Beside the convolutions, which are drawn as layers 0 to num_layers - 1.
+  // Layer number for drawing; convolutions are drawn as layers 0 to num_layers
+  // - 1.
   const auto after = static_cast<uint64_t>(shape.num_layers);
   if (kind->projects_inputs()) {
     projection_.emplace(SchemaOf(shape), kind->hidden(),

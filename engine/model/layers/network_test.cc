@@ -24,7 +24,7 @@ using Parameters = std::map<std::string, at::Tensor>;
 
 constexpr int64_t kFeatureDim = 7;
 constexpr int64_t kClasses = 5;
-// How far gradients may be from differences.
+// Tolerance of gradients against differences.
 constexpr double kTolerance = 5e-3;
 
 SyntheticBatch SmallBatch() {
@@ -47,7 +47,7 @@ train::TrainOptions Options(const train::ModelOptions& model) {
   return options;
 }
 
-// Those that take graphs of one type alone.
+// Models that take only graphs of one type.
 std::vector<train::ModelOptions> ModelsOfOneType() {
   return {train::SageOptions{.hidden = 8}, train::GcnOptions{.hidden = 8},
           train::GatOptions{.hidden = 8, .heads = 2},
@@ -64,13 +64,13 @@ std::vector<train::ModelOptions> AllModels() {
   return models;
 }
 
-// Those with ReLU between layers.
+// Whether the model has ReLU between layers.
 bool HasRelu(const train::ModelOptions& model) {
   return !std::holds_alternative<train::RsageOptions>(model) &&
          !std::holds_alternative<train::RgatOptions>(model);
 }
 
-// The definitions of the layers, in double precision with dense matrices.
+// Definitions of the layers, in double precision with dense matrices.
 
 at::Tensor SageLayer(const Parameters& p, const at::Tensor& x,
                      const sample::Block& block) {
@@ -96,7 +96,7 @@ at::Tensor GcnLayer(const Parameters& p, const at::Tensor& x,
     const int64_t count = block.indptr[row + 1] - block.indptr[row];
     for (int64_t e = block.indptr[row]; e < block.indptr[row + 1]; ++e) {
       const int64_t source = block.indices[e];
-      // The graph has no self loops, as far as degrees tell.
+      // The graph has no self loops, according to the degrees.
       if (source == row) continue;
       const double other = static_cast<double>(degrees[source]) + 1;
       sum[row] += x[source] / std::sqrt(own * other) *
@@ -106,7 +106,7 @@ at::Tensor GcnLayer(const Parameters& p, const at::Tensor& x,
   return at::matmul(sum, p.at("lin.weight").t()) + p.at("bias");
 }
 
-// The sources that attention has for a destination.
+// Sources to which a destination attends.
 std::vector<int64_t> WithSelfLoop(const sample::Block& block, int64_t row) {
   std::vector<int64_t> sources = {row};
   for (int64_t e = block.indptr[row]; e < block.indptr[row + 1]; ++e) {
@@ -173,7 +173,7 @@ at::Tensor GinLayer(const Parameters& p, const at::Tensor& x,
          p.at("nn.lins.1.bias");
 }
 
-// One layer by the definition of its kind.
+// One layer, by the definition of its kind.
 struct ReferenceLayer {
   at::Tensor operator()(const train::SageOptions&) const {
     return SageLayer(p, x, block);
@@ -190,7 +190,7 @@ struct ReferenceLayer {
   at::Tensor operator()(const train::GinOptions&) const {
     return GinLayer(p, x, block);
   }
-  // Relational models have references of their own (relational_test.cc).
+  // Relational models have their own references (relational_test.cc).
   template <typename Other>
   at::Tensor operator()(const Other&) const {
     return x;
@@ -248,12 +248,12 @@ double Loss(const Network& network, const SyntheticBatch& batch,
   return (scores.detach().to(at::kDouble) * direction).sum().item<double>();
 }
 
-// Slopes of the loss on the two sides of an element's value.
+// Slopes of the loss below and above an element's value.
 struct Slopes {
   double below;
   double above;
 
-  // A kink of a ReLU lies between: they say nothing about the gradient.
+  // A kink of a ReLU lies in between: slopes say nothing about the gradient.
   bool Differ() const { return std::abs(above - below) > kTolerance; }
 };
 
@@ -269,7 +269,7 @@ Slopes SlopesAt(float& value, const std::function<double()>& loss) {
   return {(here - below) / kStep, (above - here) / kStep};
 }
 
-// The gradient of Loss by each parameter.
+// Gradient of Loss by each parameter.
 std::vector<at::Tensor> Gradients(const Network& network,
                                   const SyntheticBatch& batch,
                                   const at::Tensor& direction) {
@@ -354,7 +354,7 @@ TEST(NetworkTest, PulledEmbeddingsStandForThoseThatWouldBeComputed) {
       EXPECT_TRUE(at::allclose(network.Forward(pruned.View(), position),
                                expected, 1e-5, 1e-6))
           << "model " << model.index() << ", " << pulled.size() << " pulled";
-      // It pushes what it computes, as the whole batch does.
+      // It pushes the same embeddings as the whole batch.
       const sample::TopLayer& top = *pruned.batch.sample.top;
       for (size_t i = 0; i < top.pushed.size(); ++i) {
         for (int64_t j = 0; j < 8; ++j) {
@@ -366,7 +366,7 @@ TEST(NetworkTest, PulledEmbeddingsStandForThoseThatWouldBeComputed) {
   }
 }
 
-// The gradients by all parameters of the scores, weighed by `weights`.
+// Gradients by all parameters of the scores, weighted by `weights`.
 std::vector<at::Tensor> GradientsOf(const Network& network,
                                     const train::BatchView& batch,
                                     const at::Tensor& weights) {
@@ -378,8 +378,8 @@ std::vector<at::Tensor> GradientsOf(const Network& network,
   return torch::autograd::grad({(scores * weights).sum()}, leaves);
 }
 
-// A batch that pulls embeddings lacks gradients, which a later one that
-// computes them adds, even if its own loss has none.
+// Gradients that a batch lacks because it pulls embeddings are added by a later
+// batch that computes them, even if its own loss has none.
 TEST(NetworkTest, GradientsByPulledEmbeddingsComeWithLaterBatches) {
   const SyntheticBatch whole = SmallBatch();
   const at::Tensor weights =
@@ -449,7 +449,7 @@ TEST(NetworkTest, PulledEmbeddingsAreConstants) {
   }
 }
 
-// The bound of the uniform distribution from which a large parameter comes.
+// Bound of the uniform distribution from which a large parameter is drawn.
 double Bound(const Network& network, const std::string& name) {
   for (const NamedTensor& named : network.parameters()) {
     if (named.name == name) return named.tensor.abs().max().item<double>();

@@ -34,9 +34,10 @@ at::Tensor RelationInputs::Take(size_t set) {
 
 at::Tensor RelationInputs::TakeMean(size_t set, const RelationBlock& relation,
                                     const at::Tensor& weight) {
-  // Rows of one width lie as the sum wants them, and no gradient as large as
-  // the whole matrix is needed. Products that come first need the relation's
-  // rows alone. Counting all rows as sources would favor sums even more.
+  // Sums in place only if all rows have the same width, and no gradient as
+  // large as the whole matrix is needed. Products that come first need only the
+  // relation's rows, so counting all rows as sources would favor sums even
+  // more.
   const bool in_place =
       !x_.requires_grad() && sets_[set].columns == x_.size(1) &&
       SumsFirst({.sources = relation.edges.num_sources,
@@ -126,7 +127,8 @@ class HeteroConvolution final : public Convolution {
     return sets;
   }
 
-  // To the rows of each type those of all relations that lead to it.
+  // Adds, to the rows of each type, the biases of all relations that lead to
+  // it.
   at::Tensor AddBiases(at::Tensor sum, const std::vector<RowsPtr>& rows) const {
     std::vector<at::Tensor> biases(rows.size());
     for (const LiveRelation& live : live_) {

@@ -14,82 +14,83 @@
 #include "engine/model/layers/step_memory.h"
 #include "engine/model/operators/graph_functions.h"
 
+/// Layers of PyG's HeteroConv: one convolution for each relation, over rows
+/// gathered by type.
+
 namespace hearth::model {
 
-/// The rows that the relations of a layer read: sets of rows of one matrix,
-/// first added, then taken, each once. Where the matrix needs a gradient, all
-/// are gathered with the first, so that the gradient is one matrix; where it
-/// does not, as in the first layer, each when it is taken, so that one is held
-/// at a time. Single-owner.
+/// Rows that the relations of a layer read: sets of rows of one matrix, first
+/// added, then each taken once. Where the matrix needs a gradient, the first
+/// Take gathers all sets, so that the gradient is one matrix; otherwise, as in
+/// the first layer, each set is gathered when it is taken, so that only one is
+/// held at a time. Single-owner.
 class RelationInputs {
  public:
   explicit RelationInputs(at::Tensor x) : x_(std::move(x)) {}
 
-  /// Returns the set's number. REQUIRES: none was taken.
+  /// Adds a set and returns its number. REQUIRES: no set was taken.
   size_t Add(RowSet set);
 
-  /// The rows of set number `set`.
+  /// Rows of set number `set`.
   at::Tensor Take(size_t set);
 
-  /// The mean over each destination's edges in `relation`, whose sources are
-  /// set number `set`, multiplied by `weight`, [out, columns]: [destinations of
-  /// the relation, out]. Takes the set, or sums rows where they lie.
+  /// [destinations of the relation, out]: mean over each destination's edges in
+  /// `relation`, whose sources are set number `set`, multiplied by `weight`,
+  /// [out, columns]. Takes the set, or sums its rows in place.
   at::Tensor TakeMean(size_t set, const RelationBlock& relation,
                       const at::Tensor& weight);
 
  private:
   at::Tensor x_;
   std::vector<RowSet> sets_;
-  // Where x_ needs a gradient: all sets, from the first Take on.
+  // All sets, from the first Take on, if x_ needs a gradient.
   std::vector<at::Tensor> gathered_;
 };
 
-/// The convolution of one relation in a layer of PyG's HeteroConv, with its
-/// parameters, named as in its state_dict. Single-owner. Throws what LibTorch
-/// throws.
+/// Convolution of one relation in a layer of PyG's HeteroConv, with parameters
+/// named as in its state_dict. Single-owner. Throws what LibTorch throws.
 class RelationConvolution {
  public:
   virtual ~RelationConvolution() = default;
 
-  /// Where the relation's rows are: numbers of sets in RelationInputs.
+  /// Numbers of the relation's sets in RelationInputs.
   struct Sets {
     size_t sources = 0;
-    /// Where reads_destinations.
+    /// Only if reads_destinations().
     size_t destinations = 0;
   };
 
-  /// Rows of the relation's destinations, without the bias.
+  /// Rows of the relation's destinations, before the bias.
   virtual at::Tensor Forward(const RelationBlock& relation, const Sets& sets,
                              RelationInputs& inputs) const = 0;
 
-  /// Whether it looks at the rows of destinations.
+  /// Whether Forward reads the rows of destinations.
   virtual bool reads_destinations() const { return false; }
 
-  /// Which every node of the destination's type gets, with edges or without.
+  /// Bias, added to every node of the destination type, also without in-edges.
   virtual const at::Tensor& bias() const = 0;
 
-  /// In the order in which they were drawn, the bias among them.
+  /// Parameters in the order in which they were drawn, the bias included.
   virtual std::vector<NamedTensor> parameters() const = 0;
 };
 
-/// The columns that a relation's ends have in a layer, and those it gives.
+/// Columns of a relation's ends and of its output, in a layer.
 struct RelationPlace {
   int64_t source_columns = 0;
   int64_t destination_columns = 0;
   int64_t out = 0;
 };
 
-/// That of `relation` in the layer at `place`.
+/// Columns of `relation` in the layer at `place`.
 RelationPlace PlaceOf(const RelationSchema& schema, const Relation& relation,
                       const LayerPlace& place);
 
-/// Makes the convolutions of a layer's live relations, in their order.
+/// Makes the convolutions of a layer's live relations, in order.
 using NewRelationConvolution =
     std::function<std::unique_ptr<RelationConvolution>(const RelationPlace&)>;
 
-/// A layer of PyG's HeteroConv, which sums over the relations that lead to a
-/// node. Destinations of types that are not live get zeros, which no later
-/// layer reads.
+/// A layer of PyG's HeteroConv: sums over the relations that lead to a node.
+/// Destinations of types without rows get zeros, which no later layer reads.
 std::unique_ptr<Convolution> NewHeteroConvolution(
     const RelationSchema& schema, const LayerPlace& place,
     const NewRelationConvolution& new_convolution);

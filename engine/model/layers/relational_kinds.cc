@@ -20,10 +20,10 @@
 
 namespace hearth::model {
 
-/// An upper bound for any block of that size in a layer of `relations`, numbers
-/// of the schema's: those of the block, if they are known; a node is a source
-/// or a destination in no more relations than its type is, and all of them
-/// together in no more than there are edges.
+/// Upper bound of the rows in any block of this size, for a layer with these
+/// `relations` (indices in the schema): the block's own counts, if known;
+/// otherwise a node is an end in at most as many relations as its type has, and
+/// all nodes together in at most as many as there are edges.
 RelationRowCounts CountRows(const RelationSchema& schema,
                             const std::vector<size_t>& relations,
                             const BlockSize& block);
@@ -262,7 +262,7 @@ class RgcnConvolution final : public Convolution {
   }
 
  private:
-  // Those of destinations: a view needs a gradient of its own as large as x.
+  // Rows of destinations. A copy: a view would need a gradient as large as x.
   static at::Tensor FirstRows(const at::Tensor& x, const sample::Block& block,
                               size_t set, RelationInputs& inputs) {
     return x.requires_grad() ? inputs.Take(set)
@@ -282,7 +282,7 @@ class RgcnConvolution final : public Convolution {
   at::Tensor weight_;
   at::Tensor root_;
   at::Tensor bias_;
-  // Undefined without bases.
+  // Undefined if there are no bases.
   at::Tensor combination_;
 };
 
@@ -422,9 +422,9 @@ std::unique_ptr<ModelKind> NewRsage(const train::RsageOptions& options,
 
 namespace {
 
-// The attention of one relation. Ends of equal width share a matrix. That of
-// destinations is needed for their scores alone: folded with the attention
-// vectors, it has as many rows as there are heads.
+// Attention of one relation. Ends of equal width share a matrix. The matrix of
+// destinations is needed only for scores: folded with the attention vectors, it
+// has as many rows as there are heads.
 class AttentionConvolution final : public RelationConvolution {
  public:
   AttentionConvolution(const RelationPlace& place, int64_t heads,

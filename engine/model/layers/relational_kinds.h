@@ -8,8 +8,8 @@
 
 namespace hearth::model {
 
-/// PyG's RGCNConv with mean aggregation for a graph of this shape, all edge
-/// types of which are relations of every layer.
+/// PyG's RGCNConv with mean aggregation, for a graph of this shape. Each edge
+/// type is a relation of every layer.
 std::unique_ptr<ModelKind> NewRgcn(const train::RgcnOptions& options,
                                    const train::ModelShape& shape);
 

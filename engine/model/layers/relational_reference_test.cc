@@ -14,9 +14,9 @@
 #include "engine/model/testing/synthetic_batch.h"
 #include "gtest/gtest.h"
 
-// Compares the relational models with PyG's on the same graph: what PyG
-// computes is in relational_reference.json, which
-// tests/accuracy/relational_reference.py wrote.
+// Compares the relational models with PyG's on the same graph.
+// relational_reference.json, written by tests/accuracy/relational_reference.py,
+// has PyG's results.
 
 namespace hearth::model {
 namespace {
@@ -24,7 +24,7 @@ namespace {
 using nlohmann::json;
 
 json Examples() {
-  std::ifstream file("engine/model/relational_reference.json");
+  std::ifstream file("engine/model/layers/relational_reference.json");
   return json::parse(file);
 }
 
@@ -91,8 +91,7 @@ TypedGraph GraphOf(const json& example) {
   return graph;
 }
 
-// Copies PyG's parameters into the network, whose names and shapes must all be
-// PyG's.
+// Copies PyG's parameters into the network; all names and shapes must be equal.
 void LoadStrictly(const json& state, const Network& network) {
   ASSERT_EQ(network.parameters().size(), state.size());
   for (const NamedTensor& parameter : network.parameters()) {

@@ -19,13 +19,13 @@ namespace {
 constexpr uint64_t kEdgeBytes = 24;
 constexpr uint64_t kNodeBytes = 32;
 
-// With a self loop at each destination.
+// Edges of a block and a self loop at each destination.
 uint64_t EdgesWithLoops(const BlockSize& block) {
   return block.edges + block.destinations;
 }
 
-// Whether blocks up to the size of `block`, with edges in about that proportion
-// to their sources, may be summed first, or multiplied first.
+// Whether blocks of at most the size of `block`, with edges in about that
+// proportion to their sources, may be summed first, or multiplied first.
 struct Orders {
   bool sums_first = false;
   bool products_first = false;
@@ -63,12 +63,12 @@ Bytes EdgeScoreBytes(int64_t heads, const BlockSize& block) {
   return MatrixBytes(EdgesWithLoops(block), heads);
 }
 
-// With S sources, D destinations, I input columns and O output columns, the
-// sums, [D, I], stay until their part of the weight's gradient is made; sums of
-// products, [D, O], come from the products, [S, O], and back to them. The
-// gradient of the output is there twice where it has to be brought through an
-// activation; that of the input is [S, I], and [D, I] before it is spread over
-// the sources.
+// With S sources, D destinations, I input columns and O output columns: sums,
+// [D, I], stay until their part of the weight's gradient is made; sums of
+// products, [D, O], are made from products, [S, O], and lead back to them. The
+// gradient by the output exists twice where it must pass an activation; the
+// gradient by the input is [S, I], and [D, I] before it is spread over the
+// sources.
 LayerMemory PropagationMemory(const LayerPlace& place, const BlockSize& block,
                               Bytes parameters) {
   const Bytes output = MatrixBytes(block.destinations, place.out);
@@ -97,18 +97,18 @@ LayerMemory PropagationMemory(const LayerPlace& place, const BlockSize& block,
 
 namespace {
 
-// LibTorch, oneDNN and their threads: several times what they were seen to
-// take.
+// LibTorch, oneDNN and their threads: several times the memory that they were
+// seen to take.
 constexpr uint64_t kRuntimeBytes = uint64_t{24} << 20;
 // cuBLAS's workspaces, and the blocks that LibTorch's allocator of device
 // memory rounds up to: a guess, not yet measured on a GPU.
 constexpr uint64_t kDeviceRuntimeBytes = uint64_t{192} << 20;
-// Copies of batches on the device: those of all steps that have begun, and of
-// the one that begins.
+// Copies of batches on the device: one for each step that has begun, and one
+// for the step that begins.
 constexpr uint64_t kDeviceCopies = kMostPendingSteps + 1;
-// Pinned memory for them: LibTorch rounds its blocks up to powers of two.
+// Copies in pinned memory, whose blocks LibTorch rounds up to powers of two.
 constexpr uint64_t kPinnedCopies = 2 * kDeviceCopies;
-// LibTorch's part for GPUs, and the driver's: a guess, too.
+// LibTorch's part for GPUs and the driver: a guess, too.
 constexpr uint64_t kDeviceHostBytes = uint64_t{512} << 20;
 
 // Arrays of an optimizer that are as large as the parameters.

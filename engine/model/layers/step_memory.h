@@ -11,23 +11,23 @@
 
 namespace hearth::model {
 
-/// A number of bytes that no model's options are large enough to overflow.
+/// A number of bytes that options of no model can overflow.
 using Bytes = absl::uint128;
 
-/// Where a layer stands in its model.
+/// Place of a layer in its model.
 struct LayerPlace {
-  /// From 0, at the inputs.
+  /// Number of the layer, from 0 at the inputs.
   int64_t layer = 0;
   /// Columns of its input and output.
   int64_t in = 0;
   int64_t out = 0;
-  /// Its input is the batch's, which needs no gradient.
+  /// The layer's input is the batch's, which needs no gradient.
   bool first = false;
   /// No other convolution follows.
   bool last = false;
 };
 
-/// The rows that a layer's relations read and write in all (as
+/// Sums and maxima of the rows that a layer's relations read and write (as
 /// sample::RelationEnds).
 struct RelationRowCounts {
   uint64_t sources = 0;
@@ -37,36 +37,37 @@ struct RelationRowCounts {
   uint64_t most_destinations = 0;
 };
 
-/// Sizes of the block that a layer works on.
+/// Sizes of a layer's block.
 struct BlockSize {
   uint64_t sources = 0;
   uint64_t destinations = 0;
-  /// Without self loops.
+  /// Edges without self loops.
   uint64_t edges = 0;
-  /// Bytes of an element of rows that are made for products alone
+  /// Bytes of an element of rows that are made only for products
   /// (matrix_product.h, FactorType).
   uint64_t factor_bytes = sizeof(float);
-  /// No more than so many; absent: unknown, or edges are of one type.
+  /// Upper bounds of the rows of relations; absent: unknown, or edges are of
+  /// one type.
   std::optional<RelationRowCounts> relations = {};
 };
 
-/// Bytes that a layer holds, forward and backward, for one block. Its input is
-/// another layer's output, or the batch's, and does not count; that of its
-/// output does.
+/// Bytes that a layer holds, forward and backward, for one block. Its output
+/// counts, its input does not: that is the previous layer's output, or the
+/// batch's.
 struct LayerMemory {
-  /// One copy of the parameters, exactly.
+  /// Exact bytes of one copy of the parameters.
   Bytes parameters = 0;
-  /// From its forward pass to the end of the step.
+  /// Held from the layer's forward pass to the end of the step.
   Bytes edges = 0;
-  /// From its forward pass to the end of its backward pass.
+  /// Held from the layer's forward pass to the end of its backward pass.
   Bytes saved = 0;
-  /// The most that it holds besides in its forward pass.
+  /// Maximum of further bytes in its forward pass.
   Bytes forward = 0;
-  /// The most that it holds besides in its backward pass, the gradients of its
-  /// output and its input among them.
+  /// Maximum of further bytes in its backward pass, gradients of output and
+  /// input included.
   Bytes backward = 0;
 
-  /// The memory of two parts of a layer, as if both held their most at once.
+  /// Memory of two parts of a layer, as if both held their maximum at once.
   friend LayerMemory operator+(const LayerMemory& a, const LayerMemory& b) {
     return {.parameters = a.parameters + b.parameters,
             .edges = a.edges + b.edges,
@@ -81,35 +82,37 @@ inline Bytes MatrixBytes(Bytes rows, int64_t columns) {
   return sizeof(float) * rows * static_cast<uint64_t>(columns);
 }
 
-/// Bytes of a linear layer's parameters, its bias included.
+/// Bytes of a linear layer's parameters, bias included.
 inline Bytes LinearBytes(int64_t in, int64_t out) {
   return MatrixBytes(static_cast<uint64_t>(in) + 1, out);
 }
 
-/// The most that products with matrices of `bytes` take beside their results:
-/// the matrices transposed, and as kernels read them.
+/// Upper bound of the bytes that products with matrices of `bytes` take in
+/// addition to their results: the matrices transposed, and as kernels read
+/// them.
 inline Bytes ProductBytes(Bytes bytes) { return 2 * bytes; }
 
-/// The most that gradients of matrices of `bytes`, summed over `rows` rows, and
-/// products with these matrices take beside their results.
+/// Upper bound of the bytes that gradients of matrices of `bytes`, summed over
+/// `rows` rows, and products with these matrices take in addition to their
+/// results.
 Bytes GradientBytes(Bytes bytes, uint64_t rows);
 
-/// Bytes of a block's adjacency and its transposition.
+/// Bytes of a block's adjacency and its transpose.
 Bytes EdgesBytes(const BlockSize& block);
 
-/// The memory of a layer that sums rows along edges and multiplies them by a
-/// matrix, in either order (graph_functions.h, PropagateLinear), with a product
-/// of the destinations' own rows besides if it has one. `parameters`: bytes of
+/// Memory of a layer that sums rows along edges and multiplies them by a
+/// matrix, in either order (graph_functions.h, PropagateLinear), with a further
+/// product of the destinations' own rows if it has one. `parameters`: bytes of
 /// all matrices.
 LayerMemory PropagationMemory(const LayerPlace& place, const BlockSize& block,
                               Bytes parameters);
 
-/// The bytes of scores or attention for all edges of a block, and a self loop
-/// at each destination.
+/// Bytes of scores or attention for all edges of a block and a self loop at
+/// each destination.
 Bytes EdgeScoreBytes(int64_t heads, const BlockSize& block);
 
-/// The most that a function here returns: more than any machine has, and far
-/// from an overflow of sums and products of such numbers.
+/// Upper bound of all results here: more than any machine has, and far below an
+/// overflow of sums and products of such numbers.
 inline constexpr uint64_t kMostMemoryBytes = uint64_t{1} << 56;
 
 /// The bytes that a model, its optimizer and a step on a batch of `batch` hold

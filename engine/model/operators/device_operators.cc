@@ -20,7 +20,7 @@ namespace hearth::model {
 
 namespace {
 
-// Without dropout.
+// An activation without dropout.
 HearthCudaActivation Plain(float slope, float scale) {
   return {
       .slope = slope, .scale = scale, .threshold = 0, .key = {}, .nonce = {}};
@@ -43,7 +43,7 @@ at::Tensor Gradient(const HearthCudaActivation& activation,
     return stream.ActivationGradient(
         {.activation = activation,
          .count = result.numel(),
-         // The gradient reads it alone.
+         // The gradient only reads it.
          .output = const_cast<float*>(output.const_data_ptr<float>()),
          .gradient = gradient.const_data_ptr<float>(),
          .result = result.mutable_data_ptr<float>()});
@@ -123,7 +123,7 @@ at::Tensor CopyOf(const std::vector<T>& values, const at::Device& device) {
                   device);
 }
 
-// Lists on a device; `edges` undefined where edges stand at their own places.
+// Edge lists on a device; `edges` is undefined if edges are in their own order.
 struct DeviceLists {
   at::Tensor indptr;
   at::Tensor indices;
@@ -153,7 +153,7 @@ class DeviceEdges final : public Edges {
     return WeightedSum(lists_, weights_, /*heads=*/1, x);
   }
 
-  // Products are of float32.
+  // Products on devices are of float32.
   at::Tensor SumForProducts(const at::Tensor& x) const override {
     return Sum(x);
   }
@@ -199,7 +199,7 @@ class DeviceEdges final : public Edges {
                      result.sources, /*by_vectors=*/nullptr);
   }
 
-  // GAT's scores are GATv2's with one channel, whose attention is 1.
+  // GAT's scores are GATv2's with one channel and an attention of 1.
   HearthCudaScored Scored(const ScoreRows<const float>& rows,
                           int64_t heads) const {
     return {.edges = lists_.view(),
@@ -232,13 +232,14 @@ class DeviceEdges final : public Edges {
                          int64_t heads, const at::Tensor& x) const;
   at::Tensor AttentionOf(const HearthCudaScored& scored) const;
 
-  // The gradient by scores, [num_edges, heads], if rows of `x` were summed by
-  // `attention`, their softmax, and the sums' gradient is `gradient`.
+  // Gradient by scores, [num_edges, heads], where rows of `x` were summed by
+  // `attention`, the softmax of the scores, and `gradient` is by the sums.
   at::Tensor ByScores(const at::Tensor& attention, const at::Tensor& x,
                       const at::Tensor& gradient) const;
 
-  // For that gradient: writes that by destinations, adds that by sources, and
-  // writes what each destination adds to that by the vectors, if it is wanted.
+  // From the gradient by scores: writes the gradient by destinations, adds the
+  // gradient by sources, and writes each destination's contribution to the
+  // gradient by the vectors, unless that is null.
   void AddScoreGradient(const HearthCudaScored& scored,
                         const at::Tensor& by_scores, float* by_destinations,
                         float* by_sources, float* by_vectors);

@@ -10,27 +10,28 @@
 #include "engine/model/operators/edges.h"
 #include "engine/model/operators/matrix_product.h"
 
-/// The operations of relu_dropout.h on tensors, contiguous, of a device whose
-/// DeviceKernels are open; what is dropped is the same. A slope of 0 is ReLU's.
+/// Operations of relu_dropout.h, matrix_product.h and edges.h on contiguous
+/// tensors of a device whose DeviceKernels are open. The dropped elements are
+/// the same as on the processor. A slope of 0 means ReLU.
 
 namespace hearth::model {
 
-/// LeakyReLU, then `dropout` if there is one, in place.
+/// Applies LeakyReLU, then `dropout` if there is one, in place.
 void ActivateOnDevice(const at::Tensor& x, float slope,
                       const std::optional<DropoutPattern>& dropout);
 
-/// The gradient through both, if that gave `output`.
+/// Gradient through LeakyReLU and dropout, where ActivateOnDevice gave
+/// `output`.
 at::Tensor GradientOnDevice(const at::Tensor& output,
                             const at::Tensor& gradient, float slope,
                             const std::optional<DropoutPattern>& dropout);
 
-/// The gradient through ReLU and dropout of that scale, which `output` shows
-/// (ReluDropoutGradient).
+/// Gradient through ReLU and dropout of factor `scale`, where `output` tells
+/// which elements were kept (ReluDropoutGradient).
 at::Tensor ReluGradientOnDevice(const at::Tensor& output,
                                 const at::Tensor& gradient, float scale);
 
-/// The functions of matrix_product.h for tensors that are not the processor's,
-/// by LibTorch's operators, in float32.
+// The functions of matrix_product.h, by LibTorch's operators, in float32.
 
 at::Tensor SumOfProductsOnDevice(
     absl::Span<const Factors> terms, const std::optional<at::Tensor>& bias,
@@ -45,9 +46,9 @@ ParameterGradients TransposedProductsOnDevice(const RowGradient& g,
                                               absl::Span<const at::Tensor> xs,
                                               bool bias);
 
-/// Edges whose lists are copied to `device` and whose operations are
-/// DeviceKernels'. Lists by source are made by the processor, when backward
-/// passes first need them.
+/// Edges whose lists are copied to `device`, with DeviceKernels' operations.
+/// The processor makes the lists by source when a backward pass first needs
+/// them.
 EdgesPtr NewDeviceEdges(Adjacency adjacency, const at::Device& device);
 
 }  // namespace hearth::model

@@ -31,8 +31,7 @@ kernels::EdgeLists Lists(const TransposedAdjacency& transposed) {
           .edges = transposed.edges.data()};
 }
 
-// Calls `function(range)` for ranges of rows that together are all rows, on
-// this thread's team.
+// Calls `function(range)` for ranges that together cover all rows, in parallel.
 template <typename F>
 void ForRows(absl::Span<const int64_t> indptr, const F& function) {
   const int64_t parts = at::get_num_threads();
@@ -42,7 +41,7 @@ void ForRows(absl::Span<const int64_t> indptr, const F& function) {
   });
 }
 
-// kernels::WeightedSumRows for all rows of `lists`.
+// kernels::WeightedSumRows over all rows of `lists`.
 at::Tensor WeightedSum(const kernels::EdgeLists& lists,
                        absl::Span<const int64_t> indptr, const float* weights,
                        int64_t heads, const at::Tensor& x) {
@@ -57,8 +56,8 @@ at::Tensor WeightedSum(const kernels::EdgeLists& lists,
   return result;
 }
 
-// The adjacency's sums of rows of `x`, rounded to bfloat16 while they are in
-// the caches.
+// Sums of rows of `x` along the adjacency, rounded to bfloat16 while they are
+// in the caches.
 at::Tensor RoundedSum(const Adjacency& adjacency, const at::Tensor& x) {
   constexpr int64_t kRowsAtOnce = 32;
   const int64_t width = x.size(1);
@@ -82,7 +81,7 @@ at::Tensor RoundedSum(const Adjacency& adjacency, const at::Tensor& x) {
   return result;
 }
 
-// Turns the scores of one row's edges, `values` [num_edges, heads], into their
+// Replaces the scores of one row's edges, `values` [num_edges, heads], by their
 // softmax.
 void SoftmaxRow(const Adjacency& adjacency, int64_t row, int64_t heads,
                 float* values) {
@@ -105,8 +104,8 @@ void SoftmaxRow(const Adjacency& adjacency, int64_t row, int64_t heads,
   }
 }
 
-// Turns the gradients by attention of one row's edges into those by their
-// scores, in place.
+// Replaces the gradients by attention of one row's edges by the gradients by
+// their scores.
 void SoftmaxRowGradient(const Adjacency& adjacency, int64_t row, int64_t heads,
                         const float* attention, float* gradient) {
   const int64_t first = adjacency.indptr[row];
@@ -123,8 +122,8 @@ void SoftmaxRowGradient(const Adjacency& adjacency, int64_t row, int64_t heads,
   }
 }
 
-// The scores of one row's edges: LeakyReLU(source + destination), for the
-// scores of all sources, those of a row `stride` apart, and of the destination.
+// Computes LeakyReLU(source + destination) for one row's edges. Scores of
+// sources are `stride` apart.
 void ScoreRow(const Adjacency& adjacency, int64_t row, const float* sources,
               int64_t stride, const float* destination, int64_t heads,
               float* edge_scores) {
@@ -138,9 +137,8 @@ void ScoreRow(const Adjacency& adjacency, int64_t row, const float* sources,
   }
 }
 
-// Turns the gradients by the scores of one row's edges into those by the sums
-// of source and destination, in place, and adds the latter up in `own`,
-// [heads].
+// Replaces the gradients by scores of one row's edges by the gradients by the
+// sums of source and destination, and adds these up in `own`, [heads].
 void ScoreRowGradient(const Adjacency& adjacency, int64_t row,
                       const float* sources, int64_t stride,
                       const float* destination, int64_t heads, float* gradient,
@@ -302,7 +300,7 @@ Edges::DynamicGradient CpuEdges::DynamicAttentionGradient(
   DynamicGradient result;
   result.sources = SumTransposed(gradient, attention);
   result.destinations = at::empty_like(destinations);
-  // Added up over all rows below, in an order that threads do not change.
+  // Contributions of all rows, summed below in an order independent of threads.
   at::Tensor by_vectors = at::empty_like(destinations);
   auto* edge_gradient = by_edge.mutable_data_ptr<float>();
   ForRows(adjacency_.indptr, [&](kernels::RowRange range) {

@@ -11,10 +11,10 @@
 namespace hearth::model {
 
 /// An adjacency with the operations on its edges that layers and their
-/// gradients consist of, on the processor or on a device. Every output row is
-/// computed by one thread in the order of its edges, so that the number of
-/// threads changes nothing. All tensors are float32 where nothing else is said,
-/// contiguous, on the device that the edges were made for. Single-owner. Throws
+/// gradients need, on the processor or a device. One thread computes each
+/// output row, in the order of its edges, so results do not depend on the
+/// number of threads. All tensors are contiguous, on the device for which the
+/// edges were made, and float32 unless stated otherwise. Single-owner. Throws
 /// what LibTorch throws.
 class Edges {
  public:
@@ -26,71 +26,72 @@ class Edges {
   int64_t num_destinations() const { return num_destinations_; }
   int64_t num_edges() const { return num_edges_; }
 
-  /// [num_destinations, width]: the sum over each destination's edges of the
-  /// source's row of `x`, [num_sources, width], times the adjacency's weight.
+  /// [num_destinations, width]: for each destination, the sum over its edges of
+  /// the source's row of `x`, [num_sources, width], times the adjacency's
+  /// weight.
   virtual at::Tensor Sum(const at::Tensor& x) const = 0;
 
-  /// The same for products of matrices alone: of their FactorType().
+  /// Sum for use in products only: of the products' FactorType().
   virtual at::Tensor SumForProducts(const at::Tensor& x) const = 0;
 
-  /// As Sum with `weights`, [num_edges, heads]: head h weighs the h-th of
-  /// `heads` equal parts of a row.
+  /// Sum weighted by `weights`, [num_edges, heads], instead: head h weighs the
+  /// h-th of `heads` equal parts of a row.
   virtual at::Tensor Sum(const at::Tensor& x,
                          const at::Tensor& weights) const = 0;
 
-  /// The gradient of Sum with respect to x: [num_sources, width], for
-  /// `gradient`, [num_destinations, width].
+  /// Gradient of Sum by x, [num_sources, width], for `gradient`,
+  /// [num_destinations, width].
   virtual at::Tensor SumTransposed(const at::Tensor& gradient) = 0;
   virtual at::Tensor SumTransposed(const at::Tensor& gradient,
                                    const at::Tensor& weights) = 0;
 
-  /// [num_edges, heads]: the softmax over each destination's edges of GATv2's
+  /// [num_edges, heads]: softmax, over each destination's edges, of GATv2's
   /// scores (dynamic_attention.h) of `sources`, [num_sources, heads *
   /// channels], and `destinations`, [num_destinations, heads * channels], with
-  /// the vectors `vectors`, [1, heads, channels].
+  /// `vectors`, [1, heads, channels].
   virtual at::Tensor DynamicAttention(const at::Tensor& sources,
                                       const at::Tensor& destinations,
                                       const at::Tensor& vectors) const = 0;
 
-  /// Gradients by the operands of DynamicAttention, each of its shape.
+  /// Gradients by the operands of DynamicAttention, with their shapes.
   struct DynamicGradient {
     at::Tensor sources;
     at::Tensor destinations;
     at::Tensor vectors;
   };
-  /// They are those of the sums of rows of `sources` by `attention`, the result
-  /// of DynamicAttention, if the gradient of the sums is `gradient`.
+  /// Gradients where rows of `sources` were summed by `attention`, the result
+  /// of DynamicAttention, and `gradient` is by the sums.
   virtual DynamicGradient DynamicAttentionGradient(
       const at::Tensor& sources, const at::Tensor& destinations,
       const at::Tensor& vectors, const at::Tensor& attention,
       const at::Tensor& gradient) = 0;
 
-  /// [num_edges, heads]: LeakyReLU (slope 0.2) of the source's plus the
-  /// destination's score, then the softmax over each destination's edges.
-  /// `scores` is [num_sources, 2 * heads]: as source, then as destination.
+  /// [num_edges, heads]: softmax, over each destination's edges, of LeakyReLU
+  /// (slope 0.2) of the source's plus the destination's score. `scores` are
+  /// [num_sources, 2 * heads]: each node's scores as source, then as
+  /// destination.
   at::Tensor Attention(const at::Tensor& scores) const;
 
-  /// The gradient of Attention with respect to `scores`, of their shape, if
-  /// rows of `x` were summed by that attention and the sums' gradient is
-  /// `gradient`.
+  /// Gradient of Attention by `scores`, with their shape, where rows of `x`
+  /// were summed by `attention` and `gradient` is by the sums.
   at::Tensor AttentionGradient(const at::Tensor& scores,
                                const at::Tensor& attention, const at::Tensor& x,
                                const at::Tensor& gradient);
 
-  /// Scores where destinations are no sources: those of sources, [num_sources,
+  /// Scores where destinations are not sources: of sources, [num_sources,
   /// heads], and of destinations, [num_destinations, heads].
   struct ScorePair {
     at::Tensor sources;
     at::Tensor destinations;
   };
-  /// The same for such scores; the gradient is of their shapes.
+  /// Attention and its gradient for such scores; the gradient has their shapes.
   at::Tensor Attention(const ScorePair& scores) const;
   ScorePair AttentionGradient(const ScorePair& scores,
                               const at::Tensor& attention, const at::Tensor& x,
                               const at::Tensor& gradient);
 
  protected:
-  /// Scores of several heads as they lie: those of row r from r * stride on.
+  /// Scores of several heads in memory: scores of row r begin at r * stride.
   template <typename T>
   struct ScoreRows {
     T* sources;
@@ -121,7 +122,8 @@ class Edges {
 /// Shared by a layer's forward and backward.
 using EdgesPtr = std::shared_ptr<Edges>;
 
-/// For tensors on `device`: the processor, or one whose DeviceKernels are open.
+/// Edges for tensors on `device`: the processor, or a device whose
+/// DeviceKernels are open.
 EdgesPtr NewEdges(Adjacency adjacency, const at::Device& device);
 
 }  // namespace hearth::model

@@ -26,8 +26,8 @@ at::Tensor FirstRows(const at::Tensor& x, const EdgesPtr& edges) {
   return x.narrow(0, 0, edges->num_destinations());
 }
 
-// Calls `function(begin, end)` for parts of a matrix's elements, each of them
-// whole tiles of a dropout pattern.
+// Calls `function(begin, end)` for ranges of a matrix's elements, each
+// consisting of whole tiles of a dropout pattern.
 template <typename F>
 void ForElements(const at::Tensor& matrix, const F& function) {
   constexpr int64_t kTile = DropoutPattern::kTile;
@@ -47,14 +47,13 @@ void ActivateRows(const at::Tensor& x, const ReluActivation& activation) {
   });
 }
 
-// Keeps what backward needs to know of the activation that gave `output`, if
-// there was one; one for each context.
+// Keeps what backward needs of `activation`, if there is one; one per context.
 void SaveActivation(AutogradContext* context,
                     const std::optional<ReluActivation>& activation) {
   if (activation) context->saved_data["scale"] = double{activation->scale()};
 }
 
-// The gradient by `output`, what a function with that activation returned.
+// Gradient by `output`, which a function with the saved activation returned.
 RowGradient LoadRowGradient(AutogradContext* context, const at::Tensor& output,
                             const at::Tensor& gradient) {
   RowGradient rows = {.gradient = gradient.contiguous()};
@@ -124,7 +123,8 @@ class PropagateLinearFunction : public Function<PropagateLinearFunction> {
                    .in = weight.size(1),
                    .out = weight.size(0),
                    .needs_input_gradient = x.requires_grad()});
-    // The matrix that the weight is multiplied with: its gradient needs it.
+    // Left factor of the product with the weight, which the weight's gradient
+    // needs.
     const at::Tensor factor = sums_first ? edges->SumForProducts(x) : x;
     at::Tensor result;
     if (sums_first) {
@@ -308,7 +308,8 @@ void LeakyActivateRows(const at::Tensor& x,
   });
 }
 
-// The gradient through that, if it gave `output`.
+// Gradient through LeakyReLU and dropout, where LeakyActivateRows gave
+// `output`.
 at::Tensor ThroughLeakyActivation(
     const at::Tensor& output, const at::Tensor& gradient,
     const std::optional<DropoutPattern>& dropout) {
@@ -352,8 +353,8 @@ class LeakyReluDropoutFunction : public Function<LeakyReluDropoutFunction> {
 }  // namespace
 
 bool SumsFirst(const PropagateSizes& sizes) {
-  // Multiply-adds that a product does while a sum, bound by memory, takes in
-  // one element; measured with 256 to 1,024 columns.
+  // Multiply-adds of a product in the time in which a sum, bound by memory,
+  // adds one element; measured with 256 to 1,024 columns.
   constexpr double kSumCost = 16;
   const double products = sizes.needs_input_gradient ? 3 : 2;
   const double weight = static_cast<double>(sizes.in) * sizes.out;
@@ -417,7 +418,7 @@ at::Tensor LeakyReluDropout(const at::Tensor& x,
 
 namespace {
 
-// Elements for which a thread is worth while.
+// Elements that make a thread worth while.
 constexpr int64_t kElementsPerThread = 1 << 15;
 
 // Calls `function(i)` for each of `count` rows of `columns` columns.
@@ -430,7 +431,7 @@ void ForEachRow(int64_t count, int64_t columns, const F& function) {
   });
 }
 
-// Numbers of rows, on a device.
+// Copy of `rows` on a device.
 at::Tensor OnDevice(const std::vector<int32_t>& rows,
                     const at::Device& device) {
   return ToDevice(at::from_blob(const_cast<int32_t*>(rows.data()),
@@ -455,8 +456,8 @@ at::Tensor Gather(const at::Tensor& x, const RowSet& set) {
   return result;
 }
 
-// Adds each row of `source`, whose columns are dense, to the row of `sum` that
-// `rows` names; none is named twice.
+// Adds each row of `source`, which has dense columns, to the row of `sum` that
+// `rows` names; no row is named twice.
 void ScatterAdd(const at::Tensor& sum, const std::vector<int32_t>& rows,
                 const at::Tensor& source) {
   const int64_t columns = source.size(1);
@@ -503,7 +504,7 @@ class GatherRowsFunction : public Function<GatherRowsFunction> {
     for (size_t i = 0; i < sets.size(); ++i) {
       if (!gradients[i].defined()) continue;
       ScatterAdd(result, *sets[i].rows, gradients[i].contiguous());
-      // As many may be held as there are sets.
+      // Freed at once, as there may be as many gradients as sets.
       gradients[i] = at::Tensor();
     }
     return {result, at::Tensor()};

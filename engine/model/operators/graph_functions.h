@@ -15,52 +15,52 @@
 
 namespace hearth::model {
 
-/// A value of any type as autograd can keep it between forward and backward.
+/// Value of any type that autograd keeps between forward and backward.
 template <typename T>
 struct SavedValue final : torch::CustomClassHolder {
   explicit SavedValue(T value) : value(std::move(value)) {}
   T value;
 };
 
-/// Keeps `value` for backward; one for each context.
+/// Keeps `value` for backward; one value per context.
 template <typename T>
 void SaveValue(torch::autograd::AutogradContext* context, T value) {
   context->saved_data["value"] = c10::IValue::make_capsule(
       c10::make_intrusive<SavedValue<T>>(std::move(value)));
 }
 
-/// The value that SaveValue kept, of the same type.
+/// The value that SaveValue kept, of the same type T.
 template <typename T>
 T LoadValue(torch::autograd::AutogradContext* context) {
   const auto capsule = context->saved_data["value"].toCapsule();
   return static_cast<SavedValue<T>*>(capsule.get())->value;
 }
 
-/// Differentiable operations on mini-batches, whose results do not depend on
-/// the number of threads. D, S and E are the numbers of destinations, sources
-/// and edges.
+// Differentiable operations on mini-batches. Results do not depend on the
+// number of threads. D, S and E are the numbers of destinations, sources and
+// edges.
 
-/// x Wᵀ, + bias in every row if there is one, then the `activation` if there is
-/// one: [rows, out] for `x` [rows, in] and `weight` [out, in].
+/// x Wᵀ, plus `bias` in every row, then `activation`, the latter two if given:
+/// [rows, out] for `x` [rows, in] and `weight` [out, in].
 at::Tensor Linear(
     const at::Tensor& x, const at::Tensor& weight,
     const std::optional<at::Tensor>& bias = std::nullopt,
     const std::optional<ReluActivation>& activation = std::nullopt);
 
-/// x + bias in every row.
+/// x plus `bias` in every row.
 at::Tensor AddBias(const at::Tensor& x, const at::Tensor& bias);
 
-/// A x Wᵀ, + bias and + x[:D] rootᵀ if there is a `bias` and a `root_weight`,
-/// then the `activation` if there is one: [D, out] for `x` [S, in] and weights
-/// [out, in], where A are the weighted edges. Sums before or after the
-/// transformation, whichever is cheaper by SumsFirst.
+/// A x Wᵀ, plus `bias` and x[:D] rootᵀ, then `activation`, each of the three if
+/// given: [D, out] for `x` [S, in] and weights [out, in], where A are the
+/// weighted edges. Sums before or after the transformation, whichever is
+/// cheaper by SumsFirst.
 at::Tensor PropagateLinear(
     const at::Tensor& x, const at::Tensor& weight,
     const std::optional<at::Tensor>& bias,
     const std::optional<at::Tensor>& root_weight, const EdgesPtr& edges,
     const std::optional<ReluActivation>& activation = std::nullopt);
 
-/// Sizes that decide in which order PropagateLinear works.
+/// Sizes from which SumsFirst decides.
 struct PropagateSizes {
   int64_t sources;
   int64_t destinations;
@@ -71,62 +71,62 @@ struct PropagateSizes {
 };
 
 /// Whether (A x) Wᵀ is cheaper than A (x Wᵀ), gradients included. A pure
-/// function of the sizes, since the two differ in rounding.
+/// function of the sizes, because the two differ in rounding.
 bool SumsFirst(const PropagateSizes& sizes);
 
-/// Sums the rows of `x`, [S, heads * channels], that lead to each destination,
-/// weighed by the attention that the scores x `score_weight`ᵀ give (see
-/// Edges::Attention), for a `score_weight` [2 * heads, heads * channels]: [D,
-/// heads * channels].
+/// [D, heads * channels]: sum of the rows of `x`, [S, heads * channels], over
+/// each destination's edges, weighted by the attention of the scores x
+/// `score_weight`ᵀ (see Edges::Attention), for `score_weight` [2 * heads, heads
+/// * channels].
 at::Tensor SumByAttention(const at::Tensor& x, const at::Tensor& score_weight,
                           const EdgesPtr& edges);
 
-/// The same where destinations are no sources: scores are given, those of
-/// sources, [S, heads], and of destinations, [D, heads] (see Edges::ScorePair).
+/// SumByAttention where destinations are not sources: scores are given for
+/// sources, [S, heads], and destinations, [D, heads] (see Edges::ScorePair).
 at::Tensor SumByAttention(const at::Tensor& x, const at::Tensor& source_scores,
                           const at::Tensor& destination_scores,
                           const EdgesPtr& edges);
 
-/// The same with GATv2's attention of `destinations`, [D, heads * channels], to
-/// the rows of `sources`, [S, heads * channels], which are summed; `vectors`
-/// [1, heads, channels] (see Edges::DynamicAttention).
+/// [D, heads * channels]: sum of the rows of `sources`, [S, heads * channels],
+/// weighted by GATv2's attention of `destinations`, [D, heads * channels], with
+/// `vectors`, [1, heads, channels] (see Edges::DynamicAttention).
 at::Tensor SumByDynamicAttention(const at::Tensor& sources,
                                  const at::Tensor& destinations,
                                  const at::Tensor& vectors,
                                  const EdgesPtr& edges);
 
-/// The `activation` of x; x itself if there is none. Works in place: `x` must
-/// not be needed by anyone else.
+/// `activation` of x; x itself if there is none. Works in place: nobody else
+/// may need `x`.
 at::Tensor Activate(const at::Tensor& x,
                     const std::optional<ReluActivation>& activation);
 
-/// LeakyReLU of slope kLeakyReluSlope, then `dropout` if there is one, in place
-/// likewise.
+/// LeakyReLU with slope kLeakyReluSlope, then `dropout` if there is one. Works
+/// in place: nobody else may need `x`.
 at::Tensor LeakyReluDropout(const at::Tensor& x,
                             const std::optional<DropoutPattern>& dropout);
 
-/// Differentiable operations on some rows of a matrix, whose results do not
-/// depend on the number of threads: each output row is written by one thread,
-/// in the order of the sets. float32, contiguous; no row is named twice in a
-/// set.
+// Differentiable operations on some rows of a matrix. Results do not depend on
+// the number of threads: one thread writes each output row, in the order of the
+// sets. Tensors are float32 and contiguous; a set names each row once.
 
-/// Some rows of a matrix, and of each its first columns.
+/// Some rows of a matrix, limited to their first `columns` columns.
 struct RowSet {
   RowsPtr rows;
   int64_t columns = 0;
 };
 
-/// For each set the rows of `x` that it names, [rows, columns]; nothing else of
-/// `x` is read. All at once, so that their gradients meet in one matrix.
+/// For each set, its rows of `x`, [rows, columns]; other elements of `x` are
+/// not read. All sets at once, so that their gradients are summed in one
+/// matrix.
 std::vector<at::Tensor> GatherRows(const at::Tensor& x,
                                    const std::vector<RowSet>& sets);
 
-/// Adds row i of `rows` to row (*positions)[i] of `sum`, which is changed and
-/// must not be needed by anyone else. Returns it.
+/// Adds row i of `rows` to row (*positions)[i] of `sum`, in place: nobody else
+/// may need `sum`. Returns it.
 at::Tensor AddRows(const at::Tensor& sum, const at::Tensor& rows,
                    const RowsPtr& positions);
 
-/// The same with `bias`, [columns], for each of those rows.
+/// Adds `bias`, [columns], to each row (*positions)[i] of `sum`, likewise.
 at::Tensor AddBiasToRows(const at::Tensor& sum, const at::Tensor& bias,
                          const RowsPtr& positions);
 

@@ -41,9 +41,9 @@ TEST(SumsFirstTest, WeighsProductsAgainstSums) {
                        .in = 1024,
                        .out = 256,
                        .needs_input_gradient = false};
-  // Three products of sources for one of destinations.
+  // Three products of sources against one of destinations.
   EXPECT_TRUE(SumsFirst(sizes));
-  // A whole graph: as many products either way, but narrower sums.
+  // A whole graph: equally many products either way, but narrower sums.
   sizes.sources = sizes.destinations;
   EXPECT_FALSE(SumsFirst(sizes));
   sizes.needs_input_gradient = true;
@@ -54,7 +54,7 @@ TEST(SumsFirstTest, WeighsProductsAgainstSums) {
 }
 
 TEST(PropagateLinearTest, BothOrdersAgreeWithAutogradsOwn) {
-  // 12 to 5 columns transforms first, 5 to 12 sums first.
+  // 12 to 5 columns multiplies first, 5 to 12 sums first.
   for (const auto& [in, out] : {std::pair{12, 5}, std::pair{5, 12}}) {
     const EdgesPtr edges = Ring(40, 3);
     const at::Tensor dense = [&] {
@@ -178,7 +178,7 @@ TEST(ActivateTest, GradientIsScaledWhereKept) {
   }
 }
 
-// The number of threads is set for the thread that calls.
+// The number of threads is a setting of the calling thread.
 TEST(BackwardTest, RunsOnTheCallingThread) {
   const at::Tensor x = Values({10, 20}).requires_grad_();
   const at::Tensor inner = x * 2;
@@ -213,7 +213,7 @@ TEST(GatherRowsTest, TakesTheFirstColumnsOfItsRows) {
       at::equal(parts[0], at::tensor({9.0f, 10.0f, 3.0f, 4.0f}).view({2, 2})));
   EXPECT_EQ(parts[1].sizes(), (std::vector<int64_t>{0, 3}));
   EXPECT_TRUE(at::equal(parts[2], at::tensor({0.0f, 3.0f, 9.0f}).view({3, 1})));
-  // Rows that were taken twice have the sum; sets that nobody used, nothing.
+  // Rows taken twice have the sum of both gradients; unused sets have none.
   const at::Tensor gradient =
       torch::autograd::grad({parts[0].sum() + 10 * parts[2].sum()}, {x})[0];
   EXPECT_TRUE(

@@ -19,17 +19,19 @@
 namespace hearth::model {
 namespace {
 
-// Work of a thread at a time: small enough for even shares.
+// Rows that a thread computes at a time: few enough for even shares.
 constexpr int64_t kRowsPerPart = 1024;
-// Bounds the memory for partial sums, and the threads that share a sum.
+// Limits the memory for partial sums, and the number of threads that share a
+// sum.
 constexpr int64_t kMaxPartialSums = 32;
-// Rows that a kernel multiplies at once: they and their result fit the caches.
+// Rows that a kernel multiplies at once: with their result they fit into
+// caches.
 constexpr int64_t kBlockRows = 64;
 // Inner size of one call of a kernel, and columns of a right factor's tile,
-// which fits the second cache.
+// which fits into the second-level cache.
 constexpr int64_t kTile = 256;
-// oneDNN compiles a kernel for each size: sizes of the last block of rows are
-// padded to multiples of this.
+// oneDNN compiles a kernel for each size, so the size of the last block of rows
+// is padded to a multiple of this.
 constexpr int64_t kPadding = 16;
 
 thread_local train::Precision product_precision = train::Precision::kFloat32;
@@ -43,8 +45,8 @@ bool HasBlockKernels() {
 #endif
 }
 
-// Splits rows into parts of `size` and calls `function(part, first, count)`
-// for each, on this thread's team.
+// Splits rows into parts of `size` and calls `function(part, first, count)` for
+// each, in parallel.
 template <typename F>
 void ForParts(int64_t rows, int64_t size, const F& function) {
   const int64_t parts = (rows + size - 1) / size;
@@ -58,8 +60,8 @@ void ForParts(int64_t rows, int64_t size, const F& function) {
   });
 }
 
-// A factor as kernels take it: float32, or bfloat16, of which the right factor
-// has its rows in pairs: [ceil(rows / 2), columns, 2].
+// A factor as kernels take it: float32; or bfloat16, where the right factor has
+// its rows in pairs: [ceil(rows / 2), columns, 2].
 template <typename T>
 struct Matrix {
   T* data;
@@ -80,10 +82,10 @@ int64_t PanelColumns() {
   return kTile;
 }
 
-// A right factor, [rows, columns], in panels of PanelColumns() columns, each a
-// dense matrix and all one after another. Rows that are a power of two apart
-// would share a few sets of the first cache: kernels for AVX2 took 1.7 times as
-// long for columns of a matrix 1,024 wide.
+// A right factor, [rows, columns], as consecutive dense panels of
+// PanelColumns() columns. Rows that are a power of two apart would share few
+// sets of the first-level cache: kernels for AVX2 took 1.7 times as long for
+// columns of a matrix 1,024 wide.
 template <typename T>
 struct RightFactor {
   T* data;
@@ -91,8 +93,8 @@ struct RightFactor {
   int64_t columns;
 };
 
-// Calls `function(first, count, panel)` for each panel: its columns and where
-// it begins.
+// Calls `function(first, count, panel)` for each panel, with its columns and
+// its begin.
 template <typename T, typename F>
 void ForPanels(const RightFactor<T>& right, const F& function) {
   const int64_t size = PanelColumns<std::remove_const_t<T>>();
@@ -144,19 +146,19 @@ at::Tensor EmptyMatrix(int64_t rows, int64_t columns) {
   return at::empty({rows, columns}, c10::CppTypeToScalarType<T>::value);
 }
 
-// The bits of bfloat16s are handled by code that knows no torch.
+// Bits of bfloat16s, for code that knows no torch.
 template <typename Bits>
 Bits* BitsOf(const at::Tensor& tensor) {
   return reinterpret_cast<Bits*>(tensor.mutable_data_ptr<at::BFloat16>());
 }
 
-// Rows and columns of a matrix.
+// A range of rows or columns.
 struct Range {
   int64_t first;
   int64_t count;
 };
 
-// Elements of T are those of `x`, bfloat16s as bits.
+// View of `x` with elements of type T; bfloat16s as bits.
 template <typename T = float>
 MatrixBlock<T> BlockOf(const at::Tensor& x, const Range& rows,
                        const Range& columns) {
@@ -172,7 +174,7 @@ MatrixBlock<T> BlockOf(const at::Tensor& x, int64_t first, int64_t count) {
   return BlockOf<T>(x, {first, count}, {0, x.size(1)});
 }
 
-// Some columns of a block.
+// View of some columns of a block.
 template <typename T>
 MatrixBlock<T> Columns(const MatrixBlock<T>& block, int64_t first,
                        int64_t count) {
@@ -204,8 +206,8 @@ class Term<float> {
     return {right_.const_data_ptr<float>(), inner(), right_.size(1)};
   }
 
-  // Rows [first, first + count) and zeros up to `padded`, in `scratch` if they
-  // cannot be used where they lie.
+  // Rows [first, first + count), followed by zeros up to `padded` rows; copied
+  // to `scratch` if they cannot be used in place.
   Matrix<const float> Left(int64_t first, int64_t count, int64_t padded,
                            at::Tensor& scratch) const {
     const MatrixBlock<float> block = BlockOf(x_, first, count);
@@ -249,7 +251,7 @@ class Term<at::BFloat16> {
               x_.stride(0)};
     }
     if (!scratch.defined()) {
-      // Zeros, also in the column that makes the inner size even.
+      // Zeros, because a column may be added to make the inner size even.
       scratch = at::zeros({kBlockRows, inner_}, at::kBFloat16);
     }
     auto* const bits = BitsOf<Bfloat16Bits>(scratch);
@@ -273,18 +275,18 @@ class Term<at::BFloat16> {
   const at::Tensor right_;
 };
 
-// Steps before and after the terms of a sum of products.
+// What happens before and after the terms of a sum of products.
 struct SumFrame {
-  // Fate of the values that are there: they go, the sum begins with them, or
-  // the complete sum is added to them.
+  // Former values of the target: replaced; the sum begins with them; or the
+  // complete sum is added to them.
   enum class Before { kReplaced, kBegins, kAddedTo } before = Before::kReplaced;
-  // Begins every row of a sum that replaces; may be null.
+  // First value of every row of a sum that replaces; may be null.
   const float* bias = nullptr;
-  // The activation of the sum, which is dense then; may be null.
+  // Activation of the sum, which is dense then; may be null.
   const ReluActivation* activation = nullptr;
 };
 
-// Computes blocks of rows of a sum of products; one thread's.
+// Computes blocks of rows of a sum of products, on one thread.
 template <typename T>
 class BlockSums {
  public:
@@ -335,7 +337,7 @@ class BlockSums {
     }
   }
 
-  // Whether there is something in `target` now to which terms are added.
+  // Returns whether `target` now has values to which terms are added.
   bool Begin(const float* rows, int64_t count, Matrix<float> target) const {
     const bool begins = frame_.before == SumFrame::Before::kBegins;
     if (!begins && frame_.bias == nullptr) return false;
@@ -351,7 +353,7 @@ class BlockSums {
   const SumFrame& frame_;
   const at::Tensor& sum_;
   const int64_t out_;
-  // Scratch, made when it is needed.
+  // Scratch, allocated on first use.
   std::vector<at::Tensor> left_;
   at::Tensor tail_;
 };
@@ -379,10 +381,10 @@ void ComputeSums(absl::Span<const Factors> factors, const SumFrame& frame,
   }
 }
 
-// Rows that enter the sums of a part at once.
+// Rows that are added to the sums of a part at once.
 struct InnerRows {
   Range rows;
-  // With zeros that follow them.
+  // Number of rows, zeros at the end included.
   int64_t padded;
 };
 
@@ -410,7 +412,7 @@ class TransposedRows<float> {
   at::Tensor transposed_;
 };
 
-// The rows of `block` in pairs, with zeros up to `padded` rows.
+// Rows of `block` in pairs, with zeros up to `padded` rows.
 template <typename T>
 void PairPadded(const MatrixBlock<T>& block, int64_t padded, Bfloat16Pair* to) {
   PairRows(block, to);
@@ -424,7 +426,7 @@ class TransposedRows<at::BFloat16> {
  public:
   TransposedRows(const MatrixBlock<float>& g, int64_t padded)
       : transposed_(EmptyMatrix<at::BFloat16>(g.columns, kTile)) {
-    // Rows in pairs, transposed, are columns side by side.
+    // Pairs of rows, transposed, are adjacent columns.
     const at::Tensor pairs = EmptyMatrix<at::BFloat16>(padded, g.columns);
     PairPadded(g, padded, BitsOf<Bfloat16Pair>(pairs));
     TransposeBlock({.data = BitsOf<Bfloat16Pair>(pairs),
@@ -470,7 +472,7 @@ RightFactor<const at::BFloat16> RightTile(const at::Tensor& x,
   return {tile.data, tile.rows, tile.columns};
 }
 
-// Computes the gradients of parts of the rows; one thread's.
+// Computes the gradients of parts of the rows, on one thread.
 template <typename T>
 class PartGradients {
  public:
@@ -492,8 +494,8 @@ class PartGradients {
   }
 
  private:
-  // gᵀ of so many rows stays in the second cache, with a tile of a gradient, to
-  // which they are all added before the next one is begun.
+  // Rows whose gᵀ stays in the second-level cache, next to a tile of a
+  // gradient, to which all of them are added before the next tile.
   static constexpr int64_t kGroupRows = 2 * kTile;
 
   struct Left {
@@ -519,7 +521,7 @@ class PartGradients {
     }
   }
 
-  // The rows' gradient, through the activation if there was one.
+  // Gradient of the rows, through the activation if there is one.
   MatrixBlock<float> Through(const Range& rows) {
     const auto given = BlockOf(g_.gradient, rows.first, rows.count);
     if (!g_.activated.defined()) return given;
@@ -553,19 +555,19 @@ class PartGradients {
   const RowGradient& g_;
   const absl::Span<const at::Tensor> xs_;
   const int64_t out_;
-  // Scratch, made when it is needed.
+  // Scratch, allocated on first use.
   at::Tensor through_;
   at::Tensor right_;
 };
 
-// Rows of one part of a sum over `rows` of them.
+// Rows of one part of a sum over `rows` rows.
 int64_t RowsPerPartialSum(int64_t rows) {
   return std::max(
       kRowsPerPart,
       RoundUp((rows + kMaxPartialSums - 1) / kMaxPartialSums, kTile));
 }
 
-// Adds `parts` up in their order, in the first of them.
+// Adds `parts` up in order, into the first.
 at::Tensor SumOfParts(absl::Span<const at::Tensor> parts) {
   auto* const sum = parts.front().mutable_data_ptr<float>();
   at::parallel_for(0, parts.front().numel(), /*grain_size=*/4096,

@@ -11,18 +11,18 @@
 #include "engine/train/model_options.h"
 
 /// Products of tall matrices (many rows, one per node) with small ones, by
-/// oneDNN's kernels for blocks that stay in the caches. Rows are taken in parts
-/// that depend on the sizes alone, each part by one thread, so that the number
-/// of threads changes no bit. All tensors are float32, apart from rows that
-/// were rounded before; no gradients. Those of another device are multiplied
+/// oneDNN's kernels on blocks that fit into caches. Rows are divided into parts
+/// that depend on the sizes alone, each computed by one thread, so results do
+/// not depend on the number of threads. Tensors are float32, except rows that
+/// were rounded before; no gradients. Tensors of another device are multiplied
 /// there, in float32, by LibTorch's operators. Throws what LibTorch throws.
 
 namespace hearth::model {
 
-/// While it lives, products that this thread asks for round their factors to
-/// `precision`, which is not kAuto; they are added up in float32, and results
-/// are float32. Like LibTorch's autocast a matter of the thread, since backward
-/// passes run on the thread that asks for them.
+/// While it lives, products on this thread round their factors to `precision`,
+/// which is not kAuto; sums and results are float32. Like LibTorch's autocast
+/// it is a setting of the thread, because backward passes run on the calling
+/// thread.
 class ProductPrecision {
  public:
   explicit ProductPrecision(train::Precision precision);
@@ -34,79 +34,80 @@ class ProductPrecision {
   train::Precision before_;
 };
 
-/// Whether this processor has products of the precision.
+/// Whether this processor has products of this precision.
 bool HasProducts(train::Precision precision);
 
-/// The precision that kAuto stands for on this processor; others stand for
-/// themselves.
+/// The precision that kAuto means on this processor; other precisions are
+/// returned unchanged.
 train::Precision ResolvedPrecision(train::Precision precision);
 
-/// The type of rows that are made for products of this thread alone: bfloat16
-/// if products round their factors to it, which changes no result.
+/// Type of rows that are made only for products on this thread: bfloat16 if
+/// products round their factors to it, so that results do not change.
 at::ScalarType FactorType();
 
-/// The number of parts in which the gradients of parameters are summed over
-/// `rows` rows, all of which are there at once.
+/// Number of parts in which gradients of parameters are summed over `rows`
+/// rows; the sums of all parts exist at the same time.
 int64_t NumPartialSums(int64_t rows);
 
-/// One term of a sum of products: x wᵀ for `x` [rows, in] of FactorType() or
-/// float32, whose rows are dense, and `w` [out, in], of any strides.
+/// One term of a sum of products: x wᵀ for `x` [rows, in], of FactorType() or
+/// float32 with dense rows, and `w` [out, in] with any strides.
 struct Factors {
   at::Tensor x;
   at::Tensor w;
 };
 
-/// [rows, out]: the sum of all terms, plus `bias`, [out], in every row if there
-/// is one, then the `activation` if there is one. REQUIRES: a term at least;
-/// terms of equal rows and out.
+/// [rows, out]: sum of all terms, plus `bias`, [out], in every row, then
+/// `activation`, the latter two if given. REQUIRES: at least one term; equal
+/// rows and out in all terms.
 at::Tensor SumOfProducts(
     absl::Span<const Factors> terms, const std::optional<at::Tensor>& bias,
     const std::optional<ReluActivation>& activation = std::nullopt);
 
-/// x wᵀ.
+/// [rows, out]: x wᵀ.
 at::Tensor Product(const at::Tensor& x, const at::Tensor& w);
 
-/// Adds x wᵀ to `sum`, [rows, out], whose rows are dense.
+/// Adds x wᵀ to `sum`, [rows, out], which has dense rows.
 void AddProduct(const at::Tensor& x, const at::Tensor& w,
                 const at::Tensor& sum);
 
-/// Adds what Product gives to `sum`: rounded once more than by AddProduct.
+/// Adds Product(x, w) to `sum`: rounds once more than AddProduct.
 void AddRoundedProduct(const at::Tensor& x, const at::Tensor& w,
                        const at::Tensor& sum);
 
-/// The gradient by a sum of products.
+/// Gradient by the result of SumOfProducts.
 struct RowGradient {
-  /// [rows, out], with dense rows: by the sum, or by what an activation made of
-  /// it.
+  /// [rows, out], with dense rows: gradient by the sum or, with an activation,
+  /// by its output.
   at::Tensor gradient;
-  /// Output of the activation, of the same shape, contiguous; undefined if
-  /// there was none.
+  /// Output of the activation, of the same shape, contiguous; undefined without
+  /// an activation.
   at::Tensor activated = {};
-  /// The factor of the activation.
+  /// Factor of elements that the activation kept.
   float scale = 1;
 };
 
-/// The gradient through the activation: `gradient` itself if there was none.
+/// Gradient through the activation; `gradient` itself without one.
 at::Tensor ThroughActivation(const RowGradient& rows);
 
-/// Gradients of a layer's parameters, from the gradient g of a sum of products.
+/// Gradients of a layer's parameters, from g, the gradient by a sum of
+/// products.
 struct ParameterGradients {
-  /// gᵀ xᵢ, [out, inᵢ], for each factor.
+  /// gᵀ xᵢ, [out, inᵢ], for each left factor xᵢ.
   std::vector<at::Tensor> weights;
-  /// [out]: the sum of all rows of g; undefined if it was not asked for.
+  /// [out]: sum of all rows of g; undefined if not requested.
   at::Tensor bias;
 };
 
-/// For each of `xs` [rows, in], of FactorType() or float32, with dense rows.
-/// The bias's part is added up in float32 whatever the precision.
+/// Gradients for left factors `xs`, each [rows, in] of FactorType() or float32
+/// with dense rows. The bias is summed in float32 in any precision.
 ParameterGradients TransposedProducts(const RowGradient& g,
                                       absl::Span<const at::Tensor> xs,
                                       bool bias);
 
-/// gᵀ x: [out, in].
+/// [out, in]: gᵀ x.
 at::Tensor TransposedProduct(const at::Tensor& g, const at::Tensor& x);
 
-/// [columns]: the sum of all rows of `x`, which are dense.
+/// [columns]: sum of all rows of `x`, which has dense rows.
 at::Tensor ColumnSums(const at::Tensor& x);
 
 }  // namespace hearth::model

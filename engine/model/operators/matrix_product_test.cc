@@ -15,7 +15,7 @@ namespace {
 
 using train::Precision;
 
-// As a product of the precision takes it, in double precision.
+// The factor as products of this precision round it, in double precision.
 at::Tensor Factor(const at::Tensor& x, Precision precision) {
   return precision == Precision::kBfloat16 ? x.to(at::kBFloat16).to(at::kDouble)
                                            : x.to(at::kDouble);
@@ -29,7 +29,7 @@ std::vector<Precision> Precisions() {
   return precisions;
 }
 
-// Sums of up to 40,000 rounded terms below 1.
+// Tolerance for sums of up to 40,000 rounded terms below 1.
 void ExpectClose(const at::Tensor& result, const at::Tensor& expected) {
   ASSERT_EQ(result.sizes(), expected.sizes());
   EXPECT_EQ(result.dtype(), at::kFloat);
@@ -43,7 +43,7 @@ struct Sizes {
   int64_t out;
 };
 
-// Around the sizes of blocks, tiles and parts.
+// Sizes around those of blocks, tiles and parts.
 std::vector<Sizes> AllSizes() {
   std::vector<Sizes> all;
   for (const int64_t rows :
@@ -128,7 +128,7 @@ TEST(MatrixProductTest, AnActivationChangesNoBitByItsPlace) {
       DropoutPattern(0.3, 1, {.epoch = 0, .batch = 0}, 0)};
   for (const Precision precision : Precisions()) {
     const ProductPrecision scope(precision);
-    // Tiles of dropout end within a row, and with the last rows.
+    // Sizes in which tiles of dropout end within a row, and at the last rows.
     for (const Sizes& sizes :
          {Sizes{1, 5, 3}, Sizes{64, 20, 32}, Sizes{1500, 20, 33}}) {
       const at::Tensor x = Values({sizes.rows, sizes.in});
@@ -222,7 +222,7 @@ TEST(MatrixProductTest, NotANumberStaysInItsRow) {
 
 TEST(MatrixProductTest, PrecisionIsThatOfTheInnermostScope) {
   if (!HasProducts(Precision::kBfloat16)) GTEST_SKIP() << "no bfloat16 here";
-  // Not a bfloat16.
+  // 1.001 is not a bfloat16.
   const at::Tensor x = at::full({1, 1}, 1.001f);
   const at::Tensor w = at::ones({1, 1});
   const ProductPrecision outer(Precision::kBfloat16);

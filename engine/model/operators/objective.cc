@@ -26,19 +26,19 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-// One score's part of the loss, and its derivative.
+// Loss of one score, and its derivative.
 struct Term {
   double loss;
   float slope;
 };
 
-// Labels, and a factor for each that a row has; empty = all are 1.
+// Labels, and factors of the loss of labels that rows have; empty = all are 1.
 struct WeightedLabels {
   store::LabelsView labels;
   absl::Span<const float> weights;
 };
 
-// log(1 + exp(x)) - x y, in a form that overflows for no x.
+// log(1 + exp(x)) - x y, in a form that never overflows.
 struct LogisticLoss {
   static Term Of(float score, const WeightedLabels& of, int64_t row,
                  int64_t column) {
@@ -64,9 +64,9 @@ struct SquaredError {
   }
 };
 
-// The mean of a loss that is a sum over all scores. Its gradient costs little
-// beside it, so that both are computed in the forward pass. Unlike LibTorch's,
-// adds up in an order that threads do not change.
+// Mean of a loss that is a sum over all scores. Its gradient costs little more,
+// so forward computes both. Unlike LibTorch's, it adds in an order that does
+// not depend on threads.
 template <typename Terms>
 class MeanLossFunction : public Function<MeanLossFunction<Terms>> {
  public:
@@ -109,7 +109,8 @@ at::Tensor Classes(absl::Span<const int32_t> labels) {
   return classes;
 }
 
-// The tensor that LibTorch takes; undefined where all classes are alike.
+// Class weights as LibTorch takes them; undefined where all classes weigh the
+// same.
 at::Tensor Weights(absl::Span<const float> weights) {
   if (weights.empty()) return {};
   at::Tensor tensor =
@@ -142,7 +143,7 @@ at::Tensor KnownMatrix(const store::LabelsView& labels, int64_t width) {
   return matrix;
 }
 
-// The losses by LibTorch's operators, on the device of the scores.
+// Loss by LibTorch's operators, on the device of the scores.
 at::Tensor LossOnDevice(const at::Tensor& scores,
                         const store::LabelsView& labels,
                         absl::Span<const float> weights) {
@@ -175,19 +176,19 @@ at::Tensor LossOnDevice(const at::Tensor& scores,
       scores, ToDevice(Classes(labels.classes), device), weight);
 }
 
-// Calls `judge(score, row, column)` for each score, row by row.
+// Calls `visit(score, row, column)` for each score, row by row.
 template <typename F>
-void ForScores(const at::Tensor& scores, const F& judge) {
+void ForScores(const at::Tensor& scores, const F& visit) {
   const auto* score = scores.const_data_ptr<float>();
   for (int64_t row = 0; row < scores.size(0); ++row) {
     for (int64_t column = 0; column < scores.size(1); ++column) {
-      judge(*score++, row, column);
+      visit(*score++, row, column);
     }
   }
 }
 
-train::Tally JudgeClasses(const at::Tensor& scores,
-                          const store::LabelsView& labels) {
+train::Tally TallyOfClasses(const at::Tensor& scores,
+                            const store::LabelsView& labels) {
   const auto* row = scores.const_data_ptr<float>();
   train::Tally tally{.num_predictions = labels.num_rows};
   for (const int32_t label : labels.classes) {
@@ -198,8 +199,8 @@ train::Tally JudgeClasses(const at::Tensor& scores,
   return tally;
 }
 
-train::Tally JudgeLabels(const at::Tensor& scores,
-                         const store::LabelsView& labels) {
+train::Tally TallyOfLabels(const at::Tensor& scores,
+                           const store::LabelsView& labels) {
   train::Tally tally{.num_predictions = labels.num_rows};
   ForScores(scores, [&](float score, int64_t row, int64_t column) {
     if (!labels.IsKnown(row, column)) return;
@@ -212,8 +213,8 @@ train::Tally JudgeLabels(const at::Tensor& scores,
   return tally;
 }
 
-train::Tally JudgeTargets(const at::Tensor& scores,
-                          const store::LabelsView& labels) {
+train::Tally TallyOfTargets(const at::Tensor& scores,
+                            const store::LabelsView& labels) {
   train::Tally tally{.num_predictions = scores.numel()};
   ForScores(scores, [&](float score, int64_t row, int64_t column) {
     const double error = double{score} - labels.TargetRow(row)[column];
@@ -278,14 +279,15 @@ double LossWeight(const store::LabelsView& labels,
   return sum;
 }
 
-train::Tally Judge(const at::Tensor& scores, const store::LabelsView& labels) {
+train::Tally TallyOf(const at::Tensor& scores,
+                     const store::LabelsView& labels) {
   switch (labels.kind) {
     case store::LabelKind::kClasses:
-      return JudgeClasses(scores, labels);
+      return TallyOfClasses(scores, labels);
     case store::LabelKind::kMultiLabel:
-      return JudgeLabels(scores, labels);
+      return TallyOfLabels(scores, labels);
     case store::LabelKind::kTargets:
-      return JudgeTargets(scores, labels);
+      return TallyOfTargets(scores, labels);
   }
   return {};
 }

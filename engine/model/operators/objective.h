@@ -7,14 +7,14 @@
 #include "engine/store/labels.h"
 #include "engine/train/metric.h"
 
-/// The loss that a model is trained for, and its metric. `scores` are [rows,
-/// width] float32, contiguous, for labels of as many rows and columns, all of
-/// them labeled; for the loss on any device, for the rest on the processor.
-/// Threads change no result.
+/// Loss of a model, and counts and scores for its metric. `scores` are [rows,
+/// width] float32, contiguous, for labels of equally many rows and columns, all
+/// rows labeled; on any device for the loss, on the processor for the rest.
+/// Results do not depend on threads.
 
 namespace hearth::model {
 
-/// The mean loss, a scalar, differentiable by the scores:
+/// Mean loss, a scalar, differentiable by the scores:
 ///
 /// * kClasses: cross-entropy of the softmax, over rows;
 /// * kMultiLabel: cross-entropy of the logistic function of each score, over
@@ -22,26 +22,26 @@ namespace hearth::model {
 ///   (torch.nn.BCEWithLogitsLoss);
 /// * kTargets: squared difference, over rows and targets (torch.nn.MSELoss).
 ///
-/// `weights` are empty or one for each column (train::ClassWeights): of
-/// kClasses, those of the rows in the mean; of kMultiLabel, factors of the loss
-/// of a label that a row has.
+/// `weights` are empty or one for each column (train::ClassWeights): for
+/// kClasses, weights of the rows in the mean; for kMultiLabel, factors of the
+/// loss of labels that rows have.
 at::Tensor Loss(const at::Tensor& scores, const store::LabelsView& labels,
                 absl::Span<const float> weights = {});
 
-/// Weight of the rows together in Loss: means of parts of a batch, weighted so,
-/// are the mean of the whole. The number of rows, but where classes have
-/// weights; of partial labels, the number of those that are known.
+/// Sum of the rows' weights in Loss: with it, means of parts of a batch combine
+/// to the mean of the batch. The number of rows without class weights; with
+/// partial labels, the number of known labels.
 double LossWeight(const store::LabelsView& labels,
                   absl::Span<const float> weights);
 
-/// The counts that the metric for labels of this kind is computed from. The
-/// class of a row is the highest column, the first of equals.
-train::Tally Judge(const at::Tensor& scores, const store::LabelsView& labels);
+/// Counts from which the metric for labels of this kind is computed. The class
+/// of a row is the column with the highest score, the first of equals.
+train::Tally TallyOf(const at::Tensor& scores, const store::LabelsView& labels);
 
-/// The scores that metrics rank rows by: of two classes the log-odds of class
-/// 1, of more the logarithm of each one's probability, of kMultiLabel those of
-/// the labels. As exact as the scores: probabilities near 1 would be equal.
-/// REQUIRES: labels of one of these kinds.
+/// Scores by which metrics rank rows: for two classes the log-odds of class 1,
+/// for more the logarithm of each class's probability, for kMultiLabel the
+/// scores themselves. As exact as the scores; probabilities near 1 would be
+/// equal. REQUIRES: labels of one of these kinds.
 train::Ranking Rank(const at::Tensor& scores, const store::LabelsView& labels);
 
 }  // namespace hearth::model

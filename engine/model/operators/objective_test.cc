@@ -17,7 +17,7 @@ namespace {
 using store::LabelKind;
 using store::Labels;
 
-// Labels of `kind`, and the same as LibTorch's losses want them.
+// Labels of `kind`, and the same labels as LibTorch's losses take them.
 struct Example {
   at::Tensor scores;
   Labels labels;
@@ -123,7 +123,7 @@ TEST(LossTest, LogisticLossOverflowsForNoScore) {
   const at::Tensor scores = at::tensor({1e30f, -1e30f, 1000.0f, -1000.0f})
                                 .view({2, 2})
                                 .requires_grad_();
-  // Row 0 is right in both, row 1 wrong in both.
+  // Row 0 is right in both columns, row 1 wrong in both.
   const Labels labels = Labels::MultiLabel({0b101, 0b110}, 2, 2);
   const at::Tensor loss = Loss(scores, labels.view());
   EXPECT_FLOAT_EQ(loss.item<float>(), 500);
@@ -147,7 +147,7 @@ TEST(LossTest, WeightsOfClassesAreTorchsOwn) {
   const at::Tensor ours = scores.clone().requires_grad_();
   const at::Tensor theirs = scores.to(at::kDouble).requires_grad_();
   const at::Tensor loss = Loss(ours, labels.view(), weights);
-  // The weighted mean, written out.
+  // Weighted mean, written out.
   const at::Tensor each = -at::log_softmax(theirs, 1);
   const at::Tensor expected = (0.5 * (each[0][0] + each[4][0]) +
                                2 * (each[1][1] + each[3][1]) + 7 * each[2][2]) /
@@ -161,8 +161,8 @@ TEST(LossTest, WeightsOfClassesAreTorchsOwn) {
   EXPECT_EQ(LossWeight(labels.view(), {}), 5);
 }
 
-// The example's labels, but for some that are not known: each third of a row,
-// and the first of all rows but the first. `known` is 1 for the others.
+// The example's labels, some of them unknown: one third of each row, and the
+// first label of all rows but the first. `known` is 1 for the others.
 Labels PartialOf(const Example& example, at::Tensor& known) {
   const int64_t rows = example.scores.size(0);
   const int64_t width = example.scores.size(1);
@@ -208,18 +208,19 @@ TEST(LossTest, UnknownLabelsCountNowhere) {
         << loss << expected;
     EXPECT_TRUE(
         at::allclose(ours.grad().to(at::kDouble), theirs.grad(), 1e-4, 1e-8));
-    // Means of parts of a batch add up by it.
+    // Means of parts of a batch are combined by this weight.
     EXPECT_EQ(LossWeight(labels.view(), weights), known.sum().item<double>());
   }
 }
 
-TEST(JudgeTest, UnknownLabelsCountNowhere) {
+TEST(TallyOfTest, UnknownLabelsCountNowhere) {
   const at::Tensor scores =
       at::tensor({1.0f, -1.0f, 0.0f, 2.0f, 5.0f, -3.0f}).view({2, 3});
-  // Node 0 has label 0 and does not know 2; node 1 has 0 and does not know 1.
+  // Node 0 has label 0, and its label 2 is unknown; node 1 has label 0, and its
+  // label 1 is unknown.
   const Labels labels =
       Labels::MultiLabel({0b1001, 0b011, 0b1001, 0b101}, 2, 3, true);
-  const train::Tally tally = Judge(scores, labels.view());
+  const train::Tally tally = TallyOf(scores, labels.view());
   EXPECT_EQ(tally.true_positives, 2);
   EXPECT_EQ(tally.false_positives, 0);
   EXPECT_EQ(tally.false_negatives, 0);
@@ -245,11 +246,11 @@ TEST(LossTest, WeightsOfLabelsAreTorchsOwn) {
   EXPECT_TRUE(at::allclose(loss.to(at::kDouble), expected, 1e-5, 1e-7));
   EXPECT_TRUE(
       at::allclose(ours.grad().to(at::kDouble), theirs.grad(), 1e-4, 1e-8));
-  // The mean stays one over rows.
+  // The mean is still over rows.
   EXPECT_EQ(LossWeight(example.labels.view(), weights), 31);
 }
 
-// Differences of the loss itself, which is computed in single precision.
+// Differences of the loss itself, in single precision.
 TEST(LossTest, GradientsOfWeightedLossesAreItsDifferences) {
   for (const LabelKind kind : {LabelKind::kClasses, LabelKind::kMultiLabel}) {
     const Example example = MakeExample(LabelKind::kMultiLabel, 4, 3);
@@ -329,31 +330,32 @@ TEST(RankTest, NaNComesThrough) {
   }
 }
 
-TEST(JudgeTest, CountsClassesByTheirFirstHighestScore) {
+TEST(TallyOfTest, CountsClassesByTheirFirstHighestScore) {
   const at::Tensor scores =
       at::tensor({1.0f, 2.0f, 3.0f, 3.0f, 0.0f, -1.0f}).view({3, 2});
   const train::Tally tally =
-      Judge(scores, Labels::Classes({1, 0, 1}, 2).view());
+      TallyOf(scores, Labels::Classes({1, 0, 1}, 2).view());
   EXPECT_EQ(tally.num_predictions, 3);
   EXPECT_EQ(tally.num_correct, 2);
 }
 
-TEST(JudgeTest, CountsPairsOfNodeAndLabel) {
+TEST(TallyOfTest, CountsPairsOfNodeAndLabel) {
   const at::Tensor scores =
       at::tensor({1.0f, -1.0f, 0.0f, 2.0f, 5.0f, -3.0f}).view({2, 3});
-  // Node 0 has labels 0 and 2, node 1 has label 0; 0 predicts nothing.
+  // Node 0 has labels 0 and 2, node 1 has label 0; a score of 0 predicts
+  // nothing.
   const train::Tally tally =
-      Judge(scores, Labels::MultiLabel({0b1101, 0b1001}, 2, 3).view());
+      TallyOf(scores, Labels::MultiLabel({0b1101, 0b1001}, 2, 3).view());
   EXPECT_EQ(tally.true_positives, 2);
   EXPECT_EQ(tally.false_positives, 1);
   EXPECT_EQ(tally.false_negatives, 1);
   EXPECT_EQ(tally.Value(train::Metric::kMicroF1), 4.0 / 6);
 }
 
-TEST(JudgeTest, SumsSquaredErrors) {
+TEST(TallyOfTest, SumsSquaredErrors) {
   const at::Tensor scores = at::tensor({1.0f, 2.0f, 3.0f, 4.0f}).view({2, 2});
   const train::Tally tally =
-      Judge(scores, Labels::Targets({0, 2, 5, 4.5}, 2, 2).view());
+      TallyOf(scores, Labels::Targets({0, 2, 5, 4.5}, 2, 2).view());
   EXPECT_EQ(tally.num_predictions, 4);
   EXPECT_EQ(tally.squared_error, 1 + 4 + 0.25);
 }

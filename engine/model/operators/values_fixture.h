@@ -8,7 +8,7 @@
 
 namespace hearth::model {
 
-/// Values in [-1, 1) that depend on the shape alone; for tests.
+/// Values in [-1, 1) that depend on the shape alone.
 inline at::Tensor Values(at::IntArrayRef shape) {
   at::Tensor result = at::empty(shape, at::kFloat);
   auto* data = result.mutable_data_ptr<float>();

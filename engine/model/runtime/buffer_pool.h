@@ -22,10 +22,10 @@ namespace hearth::model {
 /// Thread-safe.
 class BufferPool {
  public:
-  /// Buffers below this are left to malloc, which keeps them well enough.
+  /// Smaller buffers are left to malloc, which keeps them well enough.
   static constexpr size_t kSmallestPooled = size_t{256} << 10;
-  /// Trims after which unused memory goes back to the kernel. Batches differ
-  /// in size, so that not every step uses all of it, but most do.
+  /// Number of trims after which unused memory goes back to the kernel. Batches
+  /// differ in size, so that not every step uses all memory, but most do.
   static constexpr uint64_t kTrimsKept = 4;
 
   /// Reserves addresses, but no memory.
@@ -34,11 +34,11 @@ class BufferPool {
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
-  /// At least `bytes`, 64-byte aligned, not cleared. Throws std::bad_alloc, as
-  /// LibTorch expects of an allocator.
+  /// A buffer of at least `bytes` bytes, 64-byte aligned, not cleared. Throws
+  /// std::bad_alloc, as LibTorch expects of an allocator.
   void* Allocate(size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Takes back what Allocate gave, or null.
+  /// Frees a buffer of Allocate; does nothing for null.
   void Free(void* buffer) ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Marks the end of a step: gives up memory unused for kTrimsKept steps.
@@ -50,17 +50,17 @@ class BufferPool {
   /// Gives up all unused memory, and forgets how much was in use.
   void Clear() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Bytes of memory that the region has at most: its huge pages that buffers
-  /// have been in and that were not given up.
+  /// Upper bound of the region's memory: its huge pages that had buffers and
+  /// were not given up since.
   size_t resident_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   // A huge page of the region.
   struct Page {
-    // Buffers that lie in it, wholly or in part.
+    // Number of buffers that lie in the page, wholly or in part.
     int64_t buffers = 0;
     bool is_resident = false;
-    // Number of the step in which the last of them was freed.
+    // Value of trims_ when the page's last buffer was freed.
     uint64_t idle_since = 0;
   };
 
@@ -72,20 +72,19 @@ class BufferPool {
   void ReleaseIdleSince(uint64_t before) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Release(size_t page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Starts at a huge page, consists of whole ones; all positions in it are
+  // Begins at a huge page and consists of whole ones. Positions in it are
   // offsets in bytes from its start.
   std::byte* region_ = nullptr;
   size_t region_bytes_ = 0;
 
   mutable absl::Mutex mutex_;
-  // Bytes of each buffer, and of each gap, by their offset. No gap touches
-  // another.
+  // Bytes of each buffer, and of each gap, by their offset. No two gaps touch.
   absl::flat_hash_map<size_t, size_t> buffers_ ABSL_GUARDED_BY(mutex_);
   std::map<size_t, size_t> gaps_ ABSL_GUARDED_BY(mutex_);
-  // Those that are writable, from the region's start.
+  // Writable pages, from the region's start.
   std::vector<Page> pages_ ABSL_GUARDED_BY(mutex_);
   size_t resident_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Bytes of the buffers in use, and the most that there were at once.
+  // Bytes of the buffers in use, and the maximum of that sum.
   size_t used_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t most_used_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t trims_ ABSL_GUARDED_BY(mutex_) = 0;

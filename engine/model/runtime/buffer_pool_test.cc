@@ -33,7 +33,7 @@ TEST(BufferPoolTest, BuffersLieInMemoryOfFreedOnes) {
   pool.Free(first);
   pool.Free(second);
   EXPECT_EQ(pool.resident_bytes(), 8 * kMebibyte);
-  // One that spans both, then smaller ones instead of it.
+  // A buffer as large as both, then smaller ones in its place.
   void* const large = pool.Allocate(8 * kMebibyte);
   EXPECT_EQ(large, first);
   pool.Free(large);
@@ -71,7 +71,8 @@ TEST(BufferPoolTest, KeepsNoMoreThanAnEighthMoreThanWasEverInUseAtOnce) {
   void* const first = pool.Allocate(16 * kMebibyte);
   void* const second = pool.Allocate(2 * kMebibyte);
   pool.Free(first);
-  // The small one does not fit behind the large one in the gap of the first.
+  // The small buffer does not fit behind the large one into the first one's
+  // gap.
   for (const size_t mebibytes : {10, 7, 12, 15, 9}) {
     void* const large = pool.Allocate(mebibytes * kMebibyte);
     void* const small = pool.Allocate((17 - mebibytes) * kMebibyte);
@@ -83,7 +84,7 @@ TEST(BufferPoolTest, KeepsNoMoreThanAnEighthMoreThanWasEverInUseAtOnce) {
   pool.Free(second);
 }
 
-// Memory that is given up is mapped again, cleared, when it is used.
+// Memory that was given up is mapped again, cleared, when it is used.
 TEST(BufferPoolTest, TrimGivesUpWhatIsLongUnused) {
   BufferPool pool;
   void* const buffer = pool.Allocate(4 * kMebibyte);

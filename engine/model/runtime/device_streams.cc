@@ -18,7 +18,7 @@ namespace hearth::model {
 
 namespace {
 
-// Those that are open.
+// The open kernels, by device.
 struct Registry {
   absl::Mutex mutex;
   std::map<std::pair<at::DeviceType, at::DeviceIndex>,
@@ -30,7 +30,7 @@ struct Registry {
     return open[{device.type(), device.index()}];
   }
 
-  // Null if none are open.
+  // The kernels of `device`; null if they are not open.
   std::shared_ptr<DeviceKernels> Find(const at::Device& device)
       ABSL_LOCKS_EXCLUDED(mutex) {
     absl::MutexLock lock(&mutex);
@@ -88,8 +88,8 @@ absl::StatusOr<cuda::Stream*> DeviceKernels::Current() {
 
 namespace {
 
-// The stream of copies to each device. All steps share it, as they share the
-// bus; LibTorch never destroys streams.
+// The stream of copies to each device, shared by all steps, as the bus is.
+// LibTorch never destroys streams.
 class CopyStreams {
  public:
   c10::Stream Of(const at::Device& device) {
@@ -128,8 +128,8 @@ at::Tensor ToDevice(const at::Tensor& host, const at::Device& device) {
     copied.record(copies);
   }
   copied.block(work);
-  // The copy's memory belongs to its stream: once freed, it is used again only
-  // after the work that was queued until then.
+  // The copy's memory belongs to its stream: once freed, it is reused only
+  // after the work that was queued before.
   streams.recordDataPtrOnStream(copy.storage().data_ptr(), work);
   return copy;
 }

@@ -15,25 +15,30 @@
 #include "engine/cuda/device.h"
 #include "engine/cuda/stream.h"
 
+/// Work on a device in LibTorch's streams: the plug-in's kernels, copies to the
+/// device, and scalars that come back later.
+
 namespace hearth::model {
 
-/// The plug-in's kernels on tensors of one of LibTorch's devices, which
-/// LibTorch and the plug-in know as one. A tensor's device says whose they are,
-/// as it does for LibTorch's own operators: backward passes run on threads of
-/// autograd, where nothing else could.
+/// The plug-in's kernels on tensors of one device that both LibTorch and the
+/// plug-in know. A tensor's device selects the kernels, as it does for
+/// LibTorch's own operators, because backward passes run on threads of
+/// autograd, to which nothing else can be passed.
 ///
-/// Work goes to the stream of LibTorch's that is current, in the order of
-/// LibTorch's own work; memory of tensors, which LibTorch reuses in that order,
-/// is right for it. Thread-safe.
+/// Work is queued in LibTorch's current stream, in the order of LibTorch's own
+/// work, so memory of tensors, which LibTorch reuses in that order, is valid.
+/// Thread-safe.
 class DeviceKernels {
  public:
-  /// Open until the last owner lets go. Models on one device share them.
-  /// REQUIRES: `device` is not the processor; always the same `plugin` for it.
+  /// Opens the kernels until the last owner is destroyed. Models on one device
+  /// share them. REQUIRES: `device` is not the processor; always the same
+  /// `plugin` for one device.
   static std::shared_ptr<DeviceKernels> Open(const at::Device& device,
                                              const cuda::Device& plugin);
 
   /// Calls `queue` with the current stream of `device`. Throws c10::Error with
-  /// the message of its status. REQUIRES: the kernels of `device` are open.
+  /// the message of the returned status. REQUIRES: the kernels of `device` are
+  /// open.
   static void Queue(const at::Device& device,
                     absl::FunctionRef<absl::Status(cuda::Stream&)> queue);
 
@@ -58,24 +63,25 @@ class DeviceKernels {
       ABSL_GUARDED_BY(mutex_);
 };
 
-/// `host` on `device`: itself if that is the processor. Else its elements go to
-/// pinned memory, of which LibTorch keeps some, and a copy from there is queued
-/// in a stream of copies, beside the device's other work; work that is queued
-/// later waits for it. Nobody else does, and `host` may change. Thread-safe.
+/// `host` itself if `device` is the processor. Otherwise a copy on `device`:
+/// elements go to pinned memory, which LibTorch caches, and a copy from there
+/// is queued in a stream of copies, concurrent with the device's other work;
+/// work that is queued later waits for it. `host` may change after the call.
+/// Thread-safe.
 at::Tensor ToDevice(const at::Tensor& host, const at::Device& device);
 
-/// A float32 scalar that a device is yet to compute.
+/// A float32 scalar that a device may not have computed yet.
 class PendingScalar {
  public:
-  /// Queues its copy to the host. REQUIRES: one element.
+  /// Queues a copy of `scalar` to the host. REQUIRES: one element.
   explicit PendingScalar(const at::Tensor& scalar);
 
-  /// Waits for the work that was queued before the copy, not for later work.
+  /// Waits for the work queued before the copy, not for later work.
   float Get() const;
 
  private:
   at::Tensor host_;
-  // Absent for a scalar of the processor's.
+  // Absent for a scalar on the processor.
   std::optional<c10::Event> copied_;
 };
 

@@ -1,6 +1,6 @@
-// A program that links this starts anew with LibTorch's environment before any
-// library is initialized. LibTorch takes 0.3 s for its initialization, which
-// would otherwise be spent twice.
+// A program that links this file restarts itself with LibTorch's environment
+// before any library is initialized: LibTorch's initialization takes 0.3 s,
+// which a later restart would spend twice.
 
 #include "engine/model/runtime/torch_startup.h"
 

@@ -7,7 +7,7 @@
 
 namespace {
 
-// Before main, and before objects of the program are made.
+// Initialized before main, and before other objects of the program.
 const char* const wait_policy = getenv("OMP_WAIT_POLICY");
 
 TEST(EarlyTorchEnvironmentTest, IsCompleteBeforeTheProgramBegins) {

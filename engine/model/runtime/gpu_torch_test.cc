@@ -36,8 +36,9 @@ TEST(GpuTorchTest, NeedsADriver) {
 }
 
 TEST(GpuTorchTest, SaysWhyAFileIsNone) {
-  // Loaded once, it is found by the name that it has inside.
-  ASSERT_NE(::dlopen("engine/model/libtest_driver.so", RTLD_NOW), nullptr)
+  // Once loaded, the library is found by the name inside it.
+  ASSERT_NE(::dlopen("engine/model/runtime/libtest_driver.so", RTLD_NOW),
+            nullptr)
       << ::dlerror();
   ASSERT_TRUE(HasDriver());
   EXPECT_THAT(

@@ -16,16 +16,16 @@
 
 extern "C" void omp_set_num_threads(int threads);
 
-// Exported by libtorch_cpu, which contains MKL: the C interface, whose header
-// gives it the name in lower case, which here is Fortran's. Returns the setting
-// before; 0 stands for the process's setting.
+// Exported by libtorch_cpu, which contains MKL. MKL's C header declares it in
+// lower case; here that name is Fortran's. Returns the previous setting of this
+// thread; 0 stands for the process's setting.
 extern "C" int MKL_Set_Num_Threads_Local(int threads);
 
 namespace hearth::model {
 
-// OpenMP and MKL know a thread's own setting; LibTorch and oneDNN ask OpenMP.
-// LibTorch sets up each thread when first asked, once: ask before setting, so
-// that it does not undo it.
+// OpenMP and MKL have settings per thread; LibTorch and oneDNN ask OpenMP.
+// LibTorch initializes each thread when first asked, so the constructor asks
+// before it sets, to not lose the setting.
 ThreadCount::ThreadCount(int threads) : openmp_before_(at::get_num_threads()) {
   omp_set_num_threads(threads);
   mkl_before_ = MKL_Set_Num_Threads_Local(threads);
@@ -42,13 +42,13 @@ namespace hearth::model {
 
 namespace {
 
-// Never destroyed: LibTorch may free a tensor after main.
+// Never destroyed, because LibTorch may free a tensor after main.
 BufferPool& Pool() {
   static auto* const pool = new BufferPool;
   return *pool;
 }
 
-// Gives LibTorch its memory from the pool.
+// LibTorch's allocator of memory from the pool.
 class PooledAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
@@ -71,7 +71,7 @@ void SetUpTorch() {
   std::call_once(once, [] {
     c10::SetCPUAllocator(new PooledAllocator);
     at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
-    // Otherwise the line above makes every new tensor be filled first.
+    // Without this, the line above makes LibTorch fill every new tensor.
     at::globalContext().setDeterministicFillUninitializedMemory(false);
   });
 }

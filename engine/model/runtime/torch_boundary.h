@@ -6,9 +6,9 @@
 
 namespace hearth::model {
 
-/// While it lives, operations of LibTorch that this thread calls use `threads`
-/// threads. Unlike at::set_num_threads, which is the process's, it leaves other
-/// threads alone.
+/// Sets the number of threads with which this thread's calls of LibTorch run,
+/// while the object lives. Unlike at::set_num_threads, which is for the
+/// process, it does not affect other threads.
 class ThreadCount {
  public:
   explicit ThreadCount(int threads);
@@ -21,18 +21,19 @@ class ThreadCount {
   int mkl_before_;
 };
 
-/// The one boundary around LibTorch: what it needs of process and thread is
-/// set here, and its exceptions stop here. Knows no torch itself.
+/// The only boundary around LibTorch: the settings of process and thread that
+/// it needs are made here, and its exceptions stop here. This header knows no
+/// torch.
 
 /// Makes LibTorch deterministic and lets it reuse memory, once per process;
-/// cheap afterwards. Thread-safe. Must come before the first use of LibTorch.
+/// later calls are cheap. Thread-safe. Must be called before the first use of
+/// LibTorch.
 void SetUpTorch();
 
 /// Runs `function`, which uses LibTorch, on this thread with `threads` threads
-/// inside each operation, and returns its status or, for an exception,
-/// RESOURCE_EXHAUSTED (out of memory) or INTERNAL. The number of threads holds
-/// for this call and this thread alone, so that concurrent models do not share
-/// it.
+/// inside each operation. Returns its status or, after an exception,
+/// RESOURCE_EXHAUSTED (out of memory) or INTERNAL. The number of threads
+/// applies to this call on this thread only, so concurrent models may differ.
 absl::Status RunTorch(int threads, absl::FunctionRef<absl::Status()> function);
 
 /// Marks the end of a step: gives up memory that LibTorch has freed and that

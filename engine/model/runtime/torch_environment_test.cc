@@ -10,7 +10,7 @@ namespace {
 
 constexpr char kStartedAnew[] = "HEARTH_TEST_STARTED_ANEW";
 
-// Runs in the program that the other test starts anew.
+// Runs in the program that the other test starts again.
 TEST(StartedAnewTest, EnvironmentIsComplete) {
   if (getenv(kStartedAnew) == nullptr) {
     GTEST_SKIP() << "only as a child of the test below";
@@ -22,7 +22,7 @@ TEST(StartedAnewTest, EnvironmentIsComplete) {
   EXPECT_STREQ(getenv("LRU_CACHE_CAPACITY"), "64");
   EXPECT_STREQ(getenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY"), "128");
   EXPECT_STREQ(getenv("CUBLAS_WORKSPACE_CONFIG"), ":4096:8");
-  // Nothing is missing: this returns instead of starting anew forever.
+  // Returns, as nothing is missing, instead of starting again forever.
   EnsureTorchEnvironment(nullptr);
 }
 

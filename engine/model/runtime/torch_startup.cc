@@ -18,25 +18,26 @@ namespace hearth::model {
 namespace {
 
 constexpr const char* kEnvironment[] = {
-    // Sums in MKL do not depend on where arrays lie.
+    // Sums in MKL must not depend on addresses.
     "MKL_CBWR=AUTO",
-    // The number of threads is what we say, not what MKL thinks best now.
+    // The number of threads is the one we set, not the one MKL prefers.
     "MKL_DYNAMIC=FALSE",
     "OMP_DYNAMIC=FALSE",
-    // Threads that wait for work sleep: spinning, they would take the cores
-    // from the samplers and from other jobs.
+    // Waiting threads sleep: spinning, they would take cores from samplers and
+    // other jobs.
     "OMP_WAIT_POLICY=PASSIVE",
-    // Operators of oneDNN leave up to 250 KiB for each size in two caches, for
-    // as long as the process lives: one of each thread, one of all. The
-    // defaults keep 1,024 of each. Products (matrix_product.cc) are not among
-    // them.
+    // Operators of oneDNN keep up to 250 KiB for each size in two caches, one
+    // per thread and one per process, as long as the process lives; the
+    // defaults keep 1,024 sizes in each. Products (matrix_product.cc) are not
+    // kept there.
     "LRU_CACHE_CAPACITY=64",
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY=128",
-    // Products on a GPU repeat bit for bit; LibTorch refuses them without.
+    // Products on a GPU must repeat bit for bit; LibTorch refuses them without
+    // this.
     "CUBLAS_WORKSPACE_CONFIG=:4096:8",
 };
 
-// A program that was given more variables is not started anew.
+// Upper bound of the variables; a program with more is not restarted.
 constexpr size_t kMostVariables = 4000;
 
 // Whether `environment`, which ends with null, has the variable of `entry`,
@@ -69,7 +70,7 @@ void StartWithTorchEnvironment(char** argv, char** environment) {
   }
   if (count == given) return;
   complete[count] = nullptr;
-  // By its own path, not /proc/self/exe, so that the process keeps its name.
+  // The program's own path instead of /proc/self/exe keeps the process's name.
   char program[PATH_MAX];
   const ssize_t length =
       readlink("/proc/self/exe", program, sizeof(program) - 1);
@@ -80,8 +81,8 @@ void StartWithTorchEnvironment(char** argv, char** environment) {
 
 void EnsureTorchEnvironment(char** argv) {
   StartWithTorchEnvironment(argv, environ);
-  // MKL reads its variables at its first use, which is yet to come; what is
-  // lost without a new start is OpenMP's waiting.
+  // MKL has not read its variables yet; only OpenMP's way of waiting is lost
+  // without a restart.
   bool missing = false;
   for (const char* entry : kEnvironment) {
     if (HasVariable(environ, entry)) continue;
@@ -118,7 +119,7 @@ absl::Status LoadGpuTorch(const std::string& path) {
         "in $",
         kVariable));
   }
-  // Its registrations with LibTorch last until the process ends.
+  // The library's registrations with LibTorch last until the process ends.
   if (::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE) ==
       nullptr) {
     return absl::FailedPreconditionError(LinkerError());

@@ -7,29 +7,30 @@
 
 namespace hearth::model {
 
-/// Makes the environment such that MKL, oneDNN and OpenMP, which read it when
-/// they are loaded or first used, give equal results in equal runs, keep little
-/// memory, and leave idle cores to others. If anything was missing, starts the
-/// program anew with `argv`; what the user has set stays. Knows no torch.
+/// Sets the environment variables with which MKL, oneDNN and OpenMP, which read
+/// them when they are loaded or first used, give equal results in equal runs,
+/// keep little memory, and leave idle cores to others. If any was missing,
+/// restarts the program with `argv`; variables that the user has set stay.
+/// Knows no torch.
 void EnsureTorchEnvironment(char** argv);
 
-/// The part of it that starts the program anew, which returns if nothing was
-/// missing or that failed. Of the C library it calls only what works before
-/// anything is initialized, so that a program can call it first of all: see
-/// early_torch_environment.cc.
+/// Part of EnsureTorchEnvironment that restarts the program; returns if nothing
+/// was missing, or if restarting failed. It calls only functions of the C
+/// library that work before anything is initialized, so a program can call it
+/// first of all: see early_torch_environment.cc.
 void StartWithTorchEnvironment(char** argv, char** environment);
 
-/// LibTorch's part for NVIDIA GPUs, libtorch_cuda.so, which nothing links:
-/// where there is a GPU it is loaded, elsewhere all is as without it.
+// LibTorch's part for NVIDIA GPUs, libtorch_cuda.so, is not linked: it is
+// loaded where there is a GPU.
 
-/// The path in the environment variable HEARTH_TORCH_CUDA; without one,
-/// torch_cuda/torch/lib/libtorch_cuda.so beside the binary that runs.
+/// Path in the environment variable HEARTH_TORCH_CUDA; without it,
+/// torch_cuda/torch/lib/libtorch_cuda.so next to the running binary.
 std::string GpuTorchPath();
 
-/// Loads the library at `path`, of the version that the process links.
-/// FAILED_PRECONDITION, naming what is missing, if the machine has no driver or
-/// the file is not there or cannot be loaded. Must come before the first use of
-/// LibTorch, which asks once whether it is there.
+/// Loads the library at `path`, which must be of the version that the process
+/// links. FAILED_PRECONDITION, naming what is missing, if the machine has no
+/// driver, or the file is missing or cannot be loaded. Must be called before
+/// the first use of LibTorch, which looks for it only once.
 absl::Status LoadGpuTorch(const std::string& path);
 
 }  // namespace hearth::model

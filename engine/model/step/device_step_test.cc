@@ -1,5 +1,5 @@
-// Models on a device, which here is a fake: FakeCuda with LibTorch's operators
-// done by the processor.
+// Models on a fake device: FakeCuda, with LibTorch's operators run by the
+// processor.
 
 #include <algorithm>
 #include <cmath>
@@ -74,7 +74,7 @@ std::vector<train::ModelOptions> Models() {
           train::GinOptions{.hidden = 8}};
 }
 
-// The losses of so many steps, and of an evaluation.
+// Losses of training steps on `batches`, and of an evaluation.
 std::vector<float> Losses(train::TrainStep& step,
                           const std::vector<SyntheticBatch>& batches,
                           int steps = kSteps, int first = 0) {
@@ -98,7 +98,7 @@ std::vector<float> Losses(train::TrainStep& step, store::LabelKind kind,
   return Losses(step, Batches(kind), steps, first);
 }
 
-// A graph of several types, of several widths.
+// Shape of a graph with several types of several widths.
 train::ModelShape TypedShape() {
   return {.feature_dim = 6,
           .label_width = kWidth,
@@ -233,7 +233,7 @@ TEST_F(DeviceStepTest, ResultsMayBeAwaitedLater) {
       }
     };
     for (uint64_t i = 0; i < 6; ++i) {
-      // Gone as soon as the step has begun.
+      // Batches are destroyed as soon as their step has begun.
       std::vector<SyntheticBatch> batches = Batches(kKind);
       SyntheticBatch& batch = batches[i % batches.size()];
       auto result = step->BeginTrain({batch.View()}, {.epoch = 0, .batch = i});
@@ -250,7 +250,7 @@ TEST_F(DeviceStepTest, ResultsMayBeAwaitedLater) {
   }
 }
 
-// Batches of these are so large that what follows from their sizes counts.
+// Batches so large that their sizes dominate the memory.
 SyntheticShape LargeShape() {
   return {.nodes = {200, 1500, 8000},
           .max_neighbors = 12,
@@ -279,23 +279,22 @@ TEST_F(DeviceStepTest, HoldsNoMoreOfTheDeviceThanItsBound) {
           (*step)->Train({large.View()}, {.epoch = 0, .batch = batch}).ok());
     }
     const int64_t peak = fake_.TakePeakDeviceBytes();
-    // Constants apart, which no step on a fake needs.
+    // Memory without the constants, which no step on a fake device needs.
     const auto bytes = [&](const sample::BatchShape& batch) {
       return static_cast<int64_t>((*step)->GpuBytes(batch));
     };
     const int64_t bound = bytes(sample::ShapeOf(large.sample)) -
                           bytes({.nodes = {0, 0, 0}, .edges = {0, 0}});
     EXPECT_LE(peak, bound);
-    // It is no idle promise.
+    // The bound is not far above the peak.
     EXPECT_GE(3 * peak, bound);
   }
 }
 
-// The rows of a batch on the device, once a stream of their own has brought
-// them there.
+// Rows of a batch on the device, copied there by a stream of their own.
 class RowsThere final : public train::DeviceRows {
  public:
-  // The batch outlives this.
+  // The batch must outlive the object.
   RowsThere(const cuda::Device& device, const SyntheticBatch& batch)
       : device_(device),
         bytes_(batch.sample.input_nodes.size() *
@@ -339,7 +338,7 @@ TEST_F(DeviceStepTest, RowsMayBeThereAlready) {
         step->Train({view}, {.epoch = 0, .batch = static_cast<uint64_t>(i)});
     ASSERT_TRUE(result.ok()) << result.status();
     losses.push_back(result->loss);
-    // A model elsewhere cannot take them.
+    // A model on the processor cannot take them.
     EXPECT_FALSE(NewCpuStep(options, kKind)->Evaluate({view}).ok());
   }
   const std::vector<float> expected =
@@ -354,7 +353,7 @@ TEST_F(DeviceStepTest, RowsThatCannotBeCopiedEndTheStep) {
   const RowsThere rows(fake_.device(), batches.front());
   train::BatchView view = batches.front().View();
   view.device_rows = &rows;
-  // The first is for the tensor.
+  // Call 1 is for the tensor.
   fake_.FailCall(2);
   const absl::Status status = step->Evaluate({view}).status();
   EXPECT_TRUE(absl::IsInternal(status)) << status;
@@ -370,7 +369,7 @@ TEST_F(DeviceStepTest, GoesOnFromWhatWasSaved) {
   const StepPtr other = NewStep(options, kKind);
   ASSERT_TRUE(other->Load(*state).ok());
   EXPECT_EQ(Losses(*other, kKind, 5, 5), Losses(*step, kKind, 5, 5));
-  // The processor goes on likewise.
+  // The processor continues to the same result.
   const StepPtr cpu = NewCpuStep(options, kKind);
   const StepPtr third = NewStep(options, kKind);
   ASSERT_TRUE(cpu->Load(*state).ok());
@@ -393,11 +392,11 @@ TEST_F(DeviceStepTest, BeginsAndExportsAsTheProcessor) {
   }
 }
 
-// The use of a model on a device that may fail.
+// One use of a model on a device that may fail.
 struct Attempt {
   absl::Status status;
-  // Whether the fake had failed by then; later failures, as its memory is given
-  // back, are nobody's.
+  // Whether the fake had failed by then; later failures, while memory is freed,
+  // are reported to nobody.
   bool failed;
 };
 
@@ -422,7 +421,7 @@ class DeviceFaultTest : public ::testing::Test {
     return step.Export().status();
   }
 
-  // Fails the 1st, 2nd ... of all calls, or pieces of work, of a step.
+  // Fails the 1st, 2nd ... call, or piece of work, of a step.
   void ExpectErrors(const std::function<void(int64_t)>& fault) {
     int64_t nth = 1;
     for (bool failed = true; failed; ++nth) {
@@ -459,7 +458,7 @@ TEST_F(DeviceStepTest, MemoryThatIsNotThereIsResourceExhausted) {
   const StepPtr step = NewStep(Options(train::SageOptions{.hidden = 8}),
                                store::LabelKind::kClasses);
   fake_.FailCall(1, HEARTH_CUDA_OUT_OF_MEMORY);
-  // The first call makes the model.
+  // The first call creates the model.
   const absl::Status status = step->Save().status();
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
 }

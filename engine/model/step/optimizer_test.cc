@@ -69,7 +69,7 @@ constexpr int kSteps = 6;
 
 double Gradient(int step) { return std::sin(step) + 0.1; }
 
-// The values that one parameter takes, from 0.5.
+// Values that one parameter takes, starting from 0.5.
 std::vector<double> Values(const train::OptimizerOptions& options) {
   const at::Tensor parameter = at::full({1}, 0.5, at::kFloat).requires_grad_();
   train::TrainOptions train;
@@ -85,7 +85,8 @@ std::vector<double> Values(const train::OptimizerOptions& options) {
   return values;
 }
 
-// The same by `update(value, gradient, step)`, in double precision.
+// Expects the values that `update(value, gradient, step)` gives, in double
+// precision.
 void ExpectFollows(const train::OptimizerOptions& options,
                    const std::function<double(double, double, int)>& update) {
   const std::vector<double> values = Values(options);
@@ -96,7 +97,8 @@ void ExpectFollows(const train::OptimizerOptions& options,
   }
 }
 
-// Adam's moments with torch's defaults; how far to move, per unit of rate.
+// Adam's moments with torch's defaults, and the distance to move per unit of
+// rate.
 class Moments {
  public:
   double Direction(double gradient, int step) {

@@ -54,7 +54,7 @@ class Graph {
       }
       indptr_.push_back(static_cast<int64_t>(indices_.size()));
     }
-    // Its nodes are those of the graph, and so are its inputs and labels.
+    // Nodes, inputs and labels of the graph.
     nodes_ = MakeBatch({.nodes = {kNodes, kNodes},
                         .feature_dim = kFeatureDim,
                         .label_kind = kind,
@@ -86,7 +86,7 @@ class Graph {
     return batch;
   }
 
-  // The shards of batch `number`, of so many seeds.
+  // Shards of batch number `number`, of `seeds` seeds in all.
   std::vector<SyntheticBatch> Shards(uint64_t number, int64_t seeds,
                                      int64_t shards) const {
     std::vector<SyntheticBatch> result;
@@ -137,8 +137,8 @@ std::unique_ptr<train::TrainStep> NewStep(const train::TrainOptions& options,
   return *std::move(step);
 }
 
-// Seeds of the batches of a test: an even number, ones that leave shards of
-// several sizes, and ones too few for all shards.
+// Seeds of the batches of a test: an even number, numbers that leave shards of
+// several sizes, and numbers too small for all shards.
 constexpr int64_t kSeeds[] = {60, 61, 59, 7, 2, 1, 60};
 
 train::BatchResult TrainBatch(train::TrainStep& step, const Graph& graph,
@@ -150,7 +150,7 @@ train::BatchResult TrainBatch(train::TrainStep& step, const Graph& graph,
   return result.value_or(train::BatchResult{});
 }
 
-// The losses of batches first .. end - 1.
+// Losses of batches first .. end - 1.
 std::vector<float> Losses(train::TrainStep& step, const Graph& graph,
                           uint64_t first, uint64_t end, int64_t trainers) {
   std::vector<float> losses;
@@ -169,7 +169,7 @@ void ExpectLossesOfOneTrainer(const train::TrainOptions& options,
     const train::BatchResult expected = TrainBatch(*one, graph, number, 1);
     const train::BatchResult result =
         TrainBatch(*several, graph, number, trainers);
-    // Adam turns what rounding makes of a small gradient into a whole step.
+    // Adam makes a whole step of the rounding of a small gradient.
     EXPECT_NEAR(result.loss, expected.loss, 5e-5) << "batch " << number;
     EXPECT_EQ(result.num_seeds, expected.num_seeds);
     EXPECT_EQ(result.tally.num_predictions, expected.tally.num_predictions);
@@ -201,7 +201,7 @@ TEST(ParallelStepTest, LossesAreThoseOfOneTrainerWithTheWholeBatch) {
   }
 }
 
-// Shards count by the weights of their classes, not by their seeds.
+// Shards count by the class weights of their seeds, not by their number.
 TEST(ParallelStepTest, ClassWeightsAreThoseOfTheWholeBatch) {
   train::TrainOptions options = Options(kSage);
   options.optimizer = train::SgdOptions{.learning_rate = 0.1};
@@ -223,7 +223,7 @@ TEST(ParallelStepTest, EveryOptimizerTakesTheStepsOfOneTrainer) {
   }
 }
 
-// The norm is that of the sum of the shards' gradients.
+// The clipped norm is of the sum of the shards' gradients.
 TEST(ParallelStepTest, ClippingIsThatOfOneTrainer) {
   train::TrainOptions options = Options(kSage);
   options.optimizer = train::SgdOptions{.learning_rate = 0.5};
@@ -236,7 +236,7 @@ TEST(ParallelStepTest, EvaluationAddsUpOverTheShards) {
     const Graph graph(kind);
     const auto one = NewStep(Options(kSage), kind, 1);
     const auto three = NewStep(Options(kSage), kind, 3);
-    // Replicas that have trained, so that one that differs would show.
+    // Trained replicas, so that a difference would show.
     Losses(*three, graph, 0, 4, 3);
     ASSERT_TRUE(one->Load(*three->Save()).ok());
     for (const int64_t seeds : {100, 1}) {
@@ -292,8 +292,8 @@ TEST(ParallelStepTest, ThreadsAndRepetitionChangeNoBit) {
   }
 }
 
-// The shards of this batch are equal: without patterns of their own, all would
-// lose the same.
+// The shards of this batch are equal: with equal patterns, all would have equal
+// losses.
 TEST(ParallelStepTest, EachShardDropsByItsOwnPattern) {
   const Graph graph(LabelKind::kClasses);
   const SyntheticBatch batch = graph.Sample(0, 0, 40);
@@ -378,7 +378,7 @@ TEST(ParallelStepTest, RefusesShardsThatDoNotFit) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// While this exists, the process may have so much more writable memory.
+// While it lives, the process can have this much more writable memory.
 class DataLimit {
  public:
   explicit DataLimit(uint64_t more) {
@@ -406,7 +406,7 @@ TEST(ParallelStepTest, OneShardThatFailsEndsTheStepForAll) {
   const auto undisturbed = NewStep(options, LabelKind::kClasses, 3);
   EXPECT_EQ(Losses(*step, graph, 0, 2, 3),
             Losses(*undisturbed, graph, 0, 2, 3));
-  // Its activations take 64 MB at least; those of the others fit.
+  // Its activations take at least 64 MB; those of the others fit.
   const SyntheticBatch large = MakeBatch({.nodes = {20, 1 << 20, 1 << 20},
                                           .max_neighbors = 1,
                                           .feature_dim = kFeatureDim,

@@ -18,16 +18,16 @@
 #include "engine/train/train_step.h"
 #include "gtest/gtest.h"
 
-// Relational models on heterographs; network_test and train_step_test have them
-// on graphs of one type.
+// Relational models on heterographs; network_test and train_step_test cover
+// graphs of one type.
 
 namespace hearth::model {
 namespace {
 
 constexpr int64_t kClasses = 4;
 
-// Three node types of several widths; to the last of them no edges lead, so
-// that `tagged` has no part in the second layer.
+// Three node types of several widths. No edges lead to the last one, so
+// `tagged` has no part in the second layer.
 train::ModelShape Shape(int64_t trainers = 1) {
   return {.feature_dim = 6,
           .label_width = kClasses,
@@ -128,7 +128,7 @@ std::unique_ptr<train::TrainStep> NewStep(const train::TrainOptions& options,
   return *std::move(step);
 }
 
-// Nodes [begin, end) of the target type, counted round.
+// Nodes [begin, end) of the target type, wrapping around.
 std::vector<int32_t> Seeds(const TypedGraph& graph, size_t begin, size_t end) {
   const std::vector<int32_t> nodes = TargetNodes(graph);
   std::vector<int32_t> seeds;
@@ -138,7 +138,8 @@ std::vector<int32_t> Seeds(const TypedGraph& graph, size_t begin, size_t end) {
 
 constexpr size_t kSeeds = 150;
 
-// The losses of so many batches, each in as many shards as there are trainers.
+// Losses of batches first .. end - 1, each in as many shards as there are
+// trainers.
 std::vector<float> Losses(train::TrainStep& step, const TypedGraph& graph,
                           uint64_t first, uint64_t end, size_t trainers = 1) {
   std::vector<float> losses;
@@ -199,7 +200,7 @@ TEST(RelationalTest, LoadedStateGoesOnBitForBit) {
   }
 }
 
-// Values behind the columns of narrow types are NaN in these batches.
+// Columns that narrow types lack are NaN in these batches.
 TEST(RelationalTest, UnspecifiedColumnsChangeNothing) {
   const TypedGraph graph = LargeGraph();
   for (const train::ModelOptions& model : Models()) {
@@ -225,7 +226,7 @@ TEST(RelationalTest, UnspecifiedColumnsChangeNothing) {
   }
 }
 
-// Pulled nodes of all types, of which the last layer has to know the types.
+// Pulled nodes of all types, whose types the last layer must know.
 TEST(RelationalTest, PulledEmbeddingsStandForThoseThatWouldBeComputed) {
   const SyntheticBatch whole =
       WholeNeighborhood(LargeGraph(), Seeds(LargeGraph(), 0, kSeeds));
@@ -284,7 +285,7 @@ TEST(RelationalTest, RefusesATargetToWhichNoEdgesLead) {
     EXPECT_EQ(Refusal(model, shape),
               absl::InvalidArgumentError("no edge type leads to tag"));
   }
-  // Its root weights give every node a row.
+  // Root weights give every node a row.
   EXPECT_EQ(Refusal(train::RgcnOptions{}, shape), absl::OkStatus());
 }
 

@@ -29,11 +29,11 @@ namespace hearth::model {
 
 namespace {
 
-// torch's, against a division by zero.
+// torch's protection against division by zero.
 constexpr double kEpsilon = 1e-6;
 
-// A fixed number of sums, so that the compiler can use vectors and the order of
-// additions depends on nothing but the size.
+// Adds up a fixed number of partial sums, so that the compiler can use vectors
+// and the order of additions depends only on the size.
 double SumOfSquares(const float* values, int64_t count) {
   constexpr int64_t kSums = 8;
   std::array<double, kSums> sums = {};
@@ -66,7 +66,7 @@ std::vector<at::Tensor> ClipNorm(const std::vector<at::Tensor>& gradients,
   const at::NoGradGuard no_gradients;
   const double scale = max_norm / (GlobalNorm(gradients) + kEpsilon);
   if (scale >= 1) return gradients;
-  // Not in place: two gradients may be one tensor.
+  // Not in place, because two gradients may be one tensor.
   std::vector<at::Tensor> clipped;
   clipped.reserve(gradients.size());
   for (const at::Tensor& gradient : gradients) {
@@ -77,12 +77,12 @@ std::vector<at::Tensor> ClipNorm(const std::vector<at::Tensor>& gradients,
 
 namespace {
 
-// torch.optim's defaults, which are the papers' too.
+// Defaults of torch.optim and of the papers.
 constexpr double kBeta1 = 0.9;
 constexpr double kBeta2 = 0.999;
 constexpr double kAdamEpsilon = 1e-8;
 
-// The part that all methods share: parameters, a count of steps, named state.
+// Common part of all methods: parameters, a count of steps, named state.
 class StatefulOptimizer : public Optimizer {
  public:
   StatefulOptimizer(const train::LearningRate& rate,
@@ -99,7 +99,7 @@ class StatefulOptimizer : public Optimizer {
   const std::vector<NamedTensor>& state() const override { return state_; }
 
  protected:
-  // Zeros beside each parameter, part of the state.
+  // Makes a tensor of zeros for each parameter, as part of the state.
   std::vector<at::Tensor> NewMoments(const std::string& name) {
     std::vector<at::Tensor> moments;
     for (size_t i = 0; i < parameters_.size(); ++i) {
@@ -109,10 +109,10 @@ class StatefulOptimizer : public Optimizer {
     return moments;
   }
 
-  // Counts a step; its number, from 1.
+  // Counts a step and returns its number, from 1.
   int64_t NextStep() { return ++*step_.mutable_data_ptr<int64_t>(); }
 
-  // Takes the number of the step, from 1.
+  // Learning rate of step number `step`, from 1.
   double RateOf(int64_t step) const { return rate_.At(step - 1); }
 
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
@@ -126,7 +126,7 @@ class StatefulOptimizer : public Optimizer {
 };
 
 // Adam (Kingma and Ba, 2015) or, if `decoupled`, AdamW (Loshchilov and Hutter,
-// 2019): they differ in where the weight decay enters.
+// 2019), which differ in where weight decay enters.
 class Adam final : public StatefulOptimizer {
  public:
   Adam(const train::LearningRate& rate, double weight_decay, bool decoupled,
@@ -244,8 +244,8 @@ Replica::Derivative Replica::Differentiate(const train::BatchView& batch,
       .loss = loss.detach(),
       .gradients = torch::autograd::grad(
           {loss}, parameters_, {at::full({}, weight, loss.options())})};
-  // The fused optimizers walk a gradient as its parameter lies in memory; that
-  // of a parameter which was used transposed may lie otherwise.
+  // Fused optimizers walk a gradient with its parameter's strides; the gradient
+  // of a parameter that was used transposed may have others.
   for (at::Tensor& gradient : derivative.gradients) {
     gradient = gradient.contiguous();
   }
@@ -283,7 +283,7 @@ train::BatchResult Replica::Result(const train::BatchView& batch,
   return {.loss = loss.item<float>(),
           .num_seeds = batch.sample.num_seeds,
           .weight = LossWeight(batch),
-          .tally = Judge(scores, batch.labels)};
+          .tally = TallyOf(scores, batch.labels)};
 }
 
 store::TensorMap Replica::Save() const {

@@ -14,15 +14,17 @@
 #include "engine/train/model_options.h"
 #include "engine/train/train_step.h"
 
+/// A model with its optimizer, and clipping of its gradients.
+
 namespace hearth::model {
 
-/// The L2 norm of all elements of float32 tensors together. The same in every
-/// bit for any number of threads.
+/// L2 norm of all elements of float32 tensors together. Equal in every bit for
+/// any number of threads.
 double GlobalNorm(const std::vector<at::Tensor>& tensors);
 
-/// `gradients` scaled to a GlobalNorm of at most `max_norm`, as torch's
-/// clip_grad_norm_ does it: by max_norm / (norm + 1e-6) where that is below 1.
-/// Those that are within it already are given back as they are.
+/// `gradients` scaled to a GlobalNorm of at most `max_norm`, as by torch's
+/// clip_grad_norm_: multiplied by max_norm / (norm + 1e-6) where that is below
+/// 1. Gradients whose norm is at most `max_norm` are returned unchanged.
 std::vector<at::Tensor> ClipNorm(const std::vector<at::Tensor>& gradients,
                                  double max_norm);
 
@@ -32,35 +34,36 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  /// One step; gradients are in the order of the parameters.
+  /// Takes one step along `gradients`, in the order of the parameters.
   virtual void Step(const std::vector<at::Tensor>& gradients) = 0;
 
-  /// The state by name: "step" (int64) and, per parameter, what the method
-  /// remembers ("convs.0.bias.exp_avg"). Tensors are the live ones: copying
-  /// into them restores a state.
+  /// State by name: "step" (int64) and, for each parameter, the tensors of the
+  /// method ("convs.0.bias.exp_avg"). Tensors are the live ones: copying into
+  /// them restores a state.
   virtual const std::vector<NamedTensor>& state() const = 0;
 };
 
 /// An optimizer of `parameters`, whose tensors it keeps and changes in place.
-/// `rate` gives the learning rate of each step by the number of steps taken,
+/// `rate` gives the learning rate of each step by the number of earlier steps,
 /// which is part of the state.
 std::unique_ptr<Optimizer> NewOptimizer(
     const train::OptimizerOptions& options, const train::LearningRate& rate,
     const std::vector<NamedTensor>& parameters);
 
-/// One copy of a model and its optimizer. Single-owner. Is made and used within
-/// RunTorch: throws what LibTorch throws.
+/// One copy of a model and its optimizer. Single-owner. Must be created and
+/// used within RunTorch: throws what LibTorch throws.
 class Replica {
  public:
   /// Equal options and shapes make equal replicas, on every device. REQUIRES:
-  /// both are valid and there is a model.
+  /// valid `options` and `shape`; a model.
   Replica(const train::TrainOptions& options, const train::ModelShape& shape,
           const at::Device& device = at::kCPU);
 
-  /// Result and gradients of one batch or shard, whose loss counts as `weight`
-  /// of it. The gradients are in the order of parameters().
+  /// Result and gradients of one batch or shard, whose loss is weighted by
+  /// `weight`. Gradients are in the order of parameters().
   struct Derivative {
-    /// On a device, all but the loss, which is yet to come, and the tally.
+    /// On a device without the loss, which is computed later, and without the
+    /// tally.
     train::BatchResult result;
     at::Tensor loss;
     std::vector<at::Tensor> gradients;
@@ -70,18 +73,18 @@ class Replica {
                            const train::StepPosition& position,
                            float weight) const;
 
-  /// One step of the optimizer, along `gradients` as they are clipped.
+  /// Takes one step of the optimizer along the clipped `gradients`.
   void Step(const std::vector<at::Tensor>& gradients);
 
-  /// Without dropout. REQUIRES: as Differentiate.
+  /// Forward pass without dropout. REQUIRES: as Differentiate.
   train::BatchResult Evaluate(const train::BatchView& batch) const;
 
-  /// BatchResult::weight of a batch, before it is computed.
+  /// BatchResult::weight of a batch, known before the batch is computed.
   double LossWeight(const train::BatchView& batch) const;
 
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
 
-  /// As train::TrainStep has them.
+  /// As in train::TrainStep.
   store::TensorMap Save() const;
   absl::Status Load(const store::TensorMap& state);
   store::SafeTensors Export() const;

@@ -7,15 +7,16 @@
 #include "engine/train/model_options.h"
 #include "engine/train/train_step.h"
 
-// Steps on synthetic batches of 1,024 seeds and fan-outs 10, 10, 10, with 256
-// hidden columns and 45 classes. The argument is the number of threads.
+// Benchmarks of steps on synthetic batches of 1,024 seeds and fan-outs 10, 10,
+// 10, with 256 hidden columns and 45 classes. The argument is the number of
+// threads.
 
 namespace hearth::model {
 namespace {
 
 constexpr int64_t kClasses = 45;
 
-// A sparse graph, of about 3 neighbors per node, with wide rows: WordNet.
+// A sparse graph with wide rows, about 3 neighbors per node: WordNet.
 SyntheticShape WideShape() {
   return {.nodes = {1024, 5000, 20000, 60000},
           .max_neighbors = 8,
@@ -24,7 +25,7 @@ SyntheticShape WideShape() {
           .seed = 1};
 }
 
-// A graph of 15 neighbors per node with narrow rows: the R-MAT graph of
+// A dense graph with narrow rows, 15 neighbors per node: the R-MAT graph of
 // tests/bench.
 SyntheticShape DenseShape() {
   return {.nodes = {1024, 9000, 62000, 223000},
@@ -34,7 +35,7 @@ SyntheticShape DenseShape() {
           .seed = 1};
 }
 
-// Runs on one thread keep a batch to themselves: making one takes seconds.
+// Batches are kept, because making one takes seconds.
 const SyntheticBatch& Batch(bool dense) {
   static const auto* const wide_batch =
       new SyntheticBatch(MakeBatch(WideShape()));

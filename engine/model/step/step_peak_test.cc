@@ -19,8 +19,8 @@
 #include "engine/train/train_step.h"
 #include "gtest/gtest.h"
 
-// Compares the bound on a step's memory with what its tensors take, and with
-// the pages of the pool that they lie in.
+// Compares the bound on a step's memory with the bytes of its tensors, and with
+// the pages of the pool that hold them.
 
 namespace hearth::model {
 namespace {
@@ -52,7 +52,7 @@ void Delete(void* buffer) {
   Pool().Free(block);
 }
 
-// Counts what LibTorch allocates.
+// LibTorch's allocator, which counts what is allocated.
 class CountingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t size) override {

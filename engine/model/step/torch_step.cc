@@ -25,14 +25,14 @@ namespace hearth::model {
 
 namespace {
 
-// Where a model is; `kernels` null: on the processor.
+// Device of a model; on the processor, `kernels` is null.
 struct ModelDevice {
   at::Device device = at::kCPU;
   std::shared_ptr<DeviceKernels> kernels = nullptr;
 };
 
-// A member of a model: once all the model's tensors are freed, gives what
-// LibTorch keeps of a device's memory for the next ones back to the device.
+// Member of a model, destroyed after all of the model's tensors: returns the
+// device memory that LibTorch caches to the device.
 struct DeviceMemory {
   at::Device device = at::kCPU;
 
@@ -41,7 +41,7 @@ struct DeviceMemory {
     auto* const kept =
         dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(device.type()));
     if (kept == nullptr) return;
-    // There is nobody to tell, and a device that fails says so elsewhere.
+    // Errors are dropped: a device that fails reports them elsewhere.
     (void)RunTorch(1, [&] {
       kept->emptyCache();
       return absl::OkStatus();
@@ -172,7 +172,7 @@ class TorchStep final : public train::TrainStep {
  private:
   bool on_device() const { return kernels_ != nullptr; }
 
-  // Made by the first call, which is within RunTorch, as all are.
+  // The replica, created by the first call, which is within RunTorch.
   Replica& replica() {
     if (replica_ == nullptr) {
       replica_ =
@@ -234,20 +234,20 @@ absl::StatusOr<std::unique_ptr<train::TrainStep>> NewDeviceStep(
                   .kernels = DeviceKernels::Open(device, plugin)});
 }
 
-// A step, in three rounds of the team:
+// Rounds of the thread team in one step:
 //
 //  1. Each trainer computes the gradients of its shard, weighted by the shard's
-//     part in the weight of the batch's seeds, into a flat array of its own;
-//     those of an empty shard are zero. If one fails, the step ends here, and
-//     nothing has changed.
+//     share of the batch's loss weight, into a flat array of its own; the
+//     gradients of an empty shard are zero. If a trainer fails, the step ends
+//     here, and nothing has changed.
 //  2. Each trainer adds up one part of the flat arrays of all trainers, in the
-//     order of their ranks, and writes the sum into all of them.
-//  3. Each trainer's optimizer takes the step. All began equal, all take the
-//     same gradients: they stay equal in every bit.
+//     order of their ranks, and writes the sum into all arrays.
+//  3. Each trainer's optimizer takes a step. Replicas begin equal and take
+//     equal gradients, so they stay equal in every bit.
 
 namespace {
 
-// One replica and what it computed last.
+// A replica with its last results.
 struct Trainer {
   Trainer(const train::TrainOptions& options, const train::ModelShape& shape)
       : replica(options, shape) {
@@ -288,8 +288,8 @@ struct Trainer {
   }
 
   Replica replica;
-  // All gradients one after the other, and each as a part of it: first those
-  // of the shard, then those of the batch.
+  // Flat array of all gradients, and views of each: first of the shard's
+  // gradients, then of the batch's.
   at::Tensor flat;
   std::vector<at::Tensor> gradients;
   train::BatchResult result;
@@ -394,8 +394,8 @@ class ParallelStep final : public train::TrainStep {
   }
 
  private:
-  // The outcome of the last steps of the optimizers, once the trainers are
-  // there; the first call makes them.
+  // Creates the trainers in the first call. Returns the status of the
+  // optimizers' last steps.
   absl::Status MakeTrainers() {
     if (!flats_.empty()) return update_;
     HEARTH_RETURN_IF_ERROR(OnTeam([&](int rank) {
@@ -429,7 +429,7 @@ class ParallelStep final : public train::TrainStep {
     });
   }
 
-  // That of the whole batch, added up in the order of the shards.
+  // Result of the whole batch, summed in the order of the shards.
   train::BatchResult Result() const {
     train::BatchResult whole;
     double sum = 0;
@@ -449,9 +449,9 @@ class ParallelStep final : public train::TrainStep {
   const train::ModelShape shape_;
   std::vector<std::unique_ptr<Trainer>> trainers_;
   std::unique_ptr<ThreadTeam> team_;
-  // The trainers' flat arrays, in the order of their ranks.
+  // Flat arrays of all trainers, in the order of their ranks.
   std::vector<absl::Span<float>> flats_;
-  // The outcome of the last steps of the optimizers.
+  // Status of the optimizers' last steps.
   absl::Status update_;
 };
 

@@ -27,7 +27,7 @@ constexpr int64_t kFeatureDim = 40;
 constexpr int64_t kClasses = 6;
 constexpr int64_t kLayers = 3;
 
-// Big enough for several threads to share each operation.
+// A batch large enough for several threads to share each operation.
 SyntheticBatch Batch(uint64_t seed,
                      store::LabelKind kind = store::LabelKind::kClasses) {
   return MakeBatch({.nodes = {100, 500, 1500, 4000},
@@ -69,13 +69,13 @@ std::vector<train::ModelOptions> AllModels() {
           train::RgatOptions{.hidden = 32, .heads = 4}};
 }
 
-// Whether a node's own row is part of what the model knows of it.
+// Whether a node's own row is an input of its scores.
 bool SeesTheNodeItself(const train::ModelOptions& model) {
   return !std::holds_alternative<train::RsageOptions>(model) &&
          !std::holds_alternative<train::RgatOptions>(model);
 }
 
-// The losses of batches first .. first + count - 1.
+// Losses of batches first .. first + count - 1.
 std::vector<float> Losses(train::TrainStep& step, uint64_t first,
                           uint64_t count,
                           store::LabelKind kind = store::LabelKind::kClasses) {
@@ -162,7 +162,8 @@ TEST(TrainStepTest, LoadedStateGoesOnBitForBit) {
   }
 }
 
-// The rate of a step depends on its number, which is part of the state.
+// The learning rate of a step depends on its number, which is part of the
+// state.
 TEST(TrainStepTest, SchedulesGoOnBitForBit) {
   for (const train::Schedule& schedule :
        {train::Schedule(train::CosineSchedule{}),
@@ -201,7 +202,7 @@ TEST(TrainStepTest, ClippingBoundsTheStepForAnyNumberOfThreads) {
   };
   EXPECT_EQ(losses(0.01, 1), losses(0.01, 5));
   EXPECT_NE(losses(0.01, 1), losses(0, 1));
-  // No gradient is as long.
+  // No gradient is that long.
   EXPECT_EQ(losses(1e6, 1), losses(0, 1));
 }
 
@@ -232,7 +233,8 @@ TEST(TrainStepTest, LearnsLabelsThatFeaturesTell) {
   }
 }
 
-// Labels and targets that features tell, as many as there are classes.
+// Labels or targets that follow from the features, as many as there are
+// classes.
 SyntheticBatch TellingBatch(store::LabelKind kind) {
   SyntheticBatch batch = MakeBatch({.nodes = {100, 150, 200, 250},
                                     .max_neighbors = 2,
@@ -318,7 +320,7 @@ TEST(TrainStepTest, BalancedWeightsAreThoseOfTheTrainingNodes) {
   EXPECT_EQ(balanced.loss, listed.loss);
   EXPECT_EQ(balanced.weight, listed.weight);
   EXPECT_NE(balanced.loss, plain.loss);
-  // Metrics know no weights.
+  // Metrics ignore class weights.
   EXPECT_EQ(balanced.tally.num_correct, plain.tally.num_correct);
 }
 

@@ -37,18 +37,18 @@ void Check(const absl::Status& status) {
   TORCH_CHECK(status.ok(), std::string(status.message()));
 }
 
-// A stream's number: the default one, and the one of the pool.
+// Numbers of streams: the default stream, and the stream of the pool.
 constexpr c10::StreamId kDefault = 0;
 constexpr c10::StreamId kOfPool = 1;
 constexpr c10::StreamId kNumStreams = 2;
 
 thread_local c10::StreamId current_stream = kDefault;
 
-// Streams by their numbers, one bit each.
+// A set of streams: bit i is stream number i.
 using StreamSet = uint32_t;
 StreamSet SetOf(c10::StreamId stream) { return StreamSet{1} << stream; }
 
-// The plug-in's side of the device. Work goes to the current stream.
+// The plug-in's side of the device. Work is queued in the current stream.
 class Memory {
  public:
   void Open(const cuda::Device& plugin) {
@@ -64,8 +64,8 @@ class Memory {
     }
   }
 
-  // Waits for tensors that threads of autograd still hold: those may let go a
-  // moment after a backward pass has returned.
+  // Waits for tensors that threads of autograd still hold: these may free them
+  // shortly after a backward pass has returned.
   void Close() {
     absl::MutexLock lock(&mutex_);
     const absl::Time deadline = absl::Now() + absl::Minutes(1);
@@ -97,7 +97,8 @@ class Memory {
     if (--live_ == 0) all_freed_.SignalAll();
   }
 
-  // Memory that a stream uses, besides the one that it was allocated for.
+  // Records that a stream uses memory, in addition to the stream for which it
+  // was allocated.
   void NoteUse(void* memory, c10::StreamId stream) {
     absl::MutexLock lock(&mutex_);
     used_by_.at(memory) |= SetOf(stream);
@@ -123,7 +124,8 @@ class Memory {
     return PinnedAt(pointer) != nullptr;
   }
 
-  // LibTorch remembers which streams copy from and to pinned memory.
+  // Queues a copy. LibTorch remembers the streams that copy from and to pinned
+  // memory.
   void QueueCopy(void* to, const void* from, size_t bytes) {
     absl::MutexLock lock(&mutex_);
     for (const void* const end : {static_cast<const void*>(to), from}) {
@@ -133,16 +135,16 @@ class Memory {
     Check(lanes_[current_stream].stream->Copy(to, from, bytes));
   }
 
-  // Copies and waits, for all that was queued before, too.
+  // Queues a copy and waits for it, and for all earlier work.
   void Copy(void* to, const void* from, size_t bytes) {
     absl::MutexLock lock(&mutex_);
     Check(lanes_[current_stream].stream->Copy(to, from, bytes));
     Wait(current_stream);
-    // Nobody waits for copies alone; a GPU has done them by now.
+    // Nothing waits only for copies, which a GPU would have done by now.
     if (freed_.size() > kMostFreed) Wait(kOfPool);
   }
 
-  // The stream's later work waits for the event.
+  // Makes the stream's later work wait for the event.
   void Block(void* event, c10::StreamId stream) {
     absl::MutexLock lock(&mutex_);
     Check(cuda::ToStatus(
@@ -152,7 +154,7 @@ class Memory {
         "waiting for an event"));
   }
 
-  // Makes the event if it is null, and has it happen after what is queued.
+  // Creates the event if it is null, and records it after the queued work.
   void Record(void** event, c10::StreamId stream) {
     absl::MutexLock lock(&mutex_);
     auto* made = static_cast<HearthCudaEvent*>(*event);
@@ -189,13 +191,13 @@ class Memory {
     StreamSet used_by = 0;
   };
   struct Freed {
-    // Streams that may still use it.
+    // Streams that may still use the memory.
     StreamSet pending = 0;
     int (*release)(int device, void* memory) = nullptr;
   };
   static constexpr size_t kMostFreed = 16;
 
-  // Null: that is not in pinned memory.
+  // The pinned memory at `pointer`; null if there is none.
   Pinned* PinnedAt(const void* pointer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const auto address = reinterpret_cast<uintptr_t>(pointer);
     auto block = pinned_.upper_bound(address);
@@ -227,7 +229,7 @@ class Memory {
     return plugin_.table;
   }
 
-  // A stream has gone past all that was freed.
+  // Frees memory after a stream has passed everything that was queued before.
   void ReleaseFreed(c10::StreamId stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     for (auto entry = freed_.begin(); entry != freed_.end();) {
@@ -245,14 +247,14 @@ class Memory {
   absl::Mutex mutex_;
   cuda::Device plugin_ ABSL_GUARDED_BY(mutex_);
   std::array<Lane, kNumStreams> lanes_ ABSL_GUARDED_BY(mutex_);
-  // Allocations that no tensor has let go.
+  // Number of allocations that tensors still hold.
   int64_t live_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::CondVar all_freed_;
-  // The streams that use each piece of device memory.
+  // Streams that use each piece of device memory.
   std::map<void*, StreamSet> used_by_ ABSL_GUARDED_BY(mutex_);
   // Pinned memory by its address.
   std::map<uintptr_t, Pinned> pinned_ ABSL_GUARDED_BY(mutex_);
-  // Memory without owners that queued work may still need.
+  // Freed memory that queued work may still need.
   std::map<void*, Freed> freed_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -301,7 +303,7 @@ class PinnedAllocator final : public c10::Allocator {
   }
 };
 
-// One device.
+// The only device.
 struct Guard final : c10::impl::DeviceGuardImplInterface {
   c10::DeviceType type() const override { return at::kPrivateUse1; }
   c10::Device exchangeDevice(c10::Device device) const override {
@@ -345,7 +347,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
 
 C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard)
 
-// Autograd asks whether the device is there and in use.
+// Tells autograd that the device exists and is in use.
 struct Hooks final : at::PrivateUse1HooksInterface {
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }
@@ -388,7 +390,7 @@ size_t Extent(const at::Tensor& tensor) {
                                           tensor.itemsize());
 }
 
-// The tensor, which is not empty, as it lies in the host's memory.
+// A non-empty tensor's elements in the host's memory, with the same strides.
 at::Tensor OnHost(const at::Tensor& tensor) {
   if (tensor.is_cpu()) return tensor;
   at::Tensor result = at::detail::empty_strided_cpu(
@@ -398,7 +400,7 @@ at::Tensor OnHost(const at::Tensor& tensor) {
   return result;
 }
 
-// Whether nobody has to wait for a copy: as on a GPU, from or to pinned memory.
+// Whether a copy needs no wait: as on a GPU, from or to pinned memory.
 bool CanQueue(const at::Tensor& from, const at::Tensor& to) {
   if (from.scalar_type() != to.scalar_type() || !from.is_contiguous() ||
       !to.is_contiguous() || from.sizes() != to.sizes()) {
@@ -416,7 +418,7 @@ at::Tensor CopyFrom(const at::Tensor& from, const at::Tensor& to,
                           Extent(to));
     return to;
   }
-  // Bytes between the elements of `to` stay.
+  // Bytes between the elements of `to` must not change.
   at::Tensor host = OnHost(to);
   host.copy_(OnHost(from).expand(to.sizes()));
   if (!to.is_cpu()) {

@@ -7,17 +7,17 @@
 
 namespace hearth::model {
 
-/// A device of LibTorch's for tests (of its type PrivateUse1), with the memory
-/// and two streams of a plug-in, FakeCuda's: the default one, and one in the
-/// pool. LibTorch's operators are done by the processor, with copies there and
-/// back that wait for the current stream; host code that looks into a tensor
-/// crashes, and what was not waited for shows as rubbish. As on a GPU, freed
-/// memory is not reused before the streams that it is known to be used by have
-/// gone past, and backward passes run on a thread of autograd's. Errors are
-/// thrown as LibTorch throws those of GPUs.
+/// A device of LibTorch for tests (of type PrivateUse1), with the memory and
+/// two streams of a plug-in, FakeCuda: the default stream, and one in the pool.
+/// The processor runs LibTorch's operators, with copies there and back that
+/// wait for the current stream. Host code that reads a tensor crashes, and a
+/// missing wait shows as rubbish. As on a GPU, freed memory is not reused
+/// before all streams known to use it have gone past that point, and backward
+/// passes run on a thread of autograd. Errors are thrown as LibTorch throws
+/// errors of GPUs.
 ///
-/// There is one at a time. It ends once all tensors on it are freed, which is a
-/// matter of moments.
+/// At most one exists at a time. It ends when all tensors on it are freed, for
+/// which its destructor waits.
 class FakeDevice {
  public:
   explicit FakeDevice(const cuda::Device& plugin);

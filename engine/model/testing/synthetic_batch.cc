@@ -19,7 +19,7 @@ namespace hearth::model {
 
 namespace {
 
-// New sources come in turn among repeated ones, as sampling meets them.
+// New sources appear in turn among repeated ones, as sampling meets them.
 sample::Block MakeBlock(int64_t sources, int64_t destinations,
                         int64_t max_neighbors, RandomStream& random) {
   sample::Block block;
@@ -100,7 +100,7 @@ SyntheticBatch MakeBatch(const SyntheticShape& shape) {
         shape.nodes[hop], shape.nodes[hop - 1], shape.max_neighbors, random));
   }
   const int64_t count = num_inputs * shape.feature_dim;
-  // Many are in huge pages, as a job's rows are.
+  // Large arrays are in huge pages, as a job's rows are.
   constexpr uint64_t kHugePage = io::AlignedMemory::kHugePageBytes;
   const uint64_t alignment = count * sizeof(float) < kHugePage ? 64 : kHugePage;
   const uint64_t bytes = RoundUp(count * sizeof(float), alignment);
@@ -117,7 +117,7 @@ SyntheticBatch MakeBatch(const SyntheticShape& shape) {
 
 namespace {
 
-// The top nodes of `whole`, those of the last block's sources.
+// Top layer with the sources of the last block of `whole` as nodes.
 sample::TopLayer TopOf(const sample::MiniBatch& whole,
                        const std::vector<int32_t>& pulled) {
   const int64_t count = whole.blocks[1].num_sources;
@@ -140,7 +140,7 @@ sample::TopLayer TopOf(const sample::MiniBatch& whole,
   return top;
 }
 
-// The edges of `block` to `destinations`, whose sources are numbered anew.
+// Edges of `block` that lead to `destinations`, with renumbered sources.
 sample::Block EdgesTo(const sample::Block& block,
                       const std::vector<int32_t>& destinations,
                       const std::vector<int32_t>& position) {
@@ -160,7 +160,7 @@ sample::Block EdgesTo(const sample::Block& block,
   return result;
 }
 
-// `whole` with its input nodes in another order; blocks stay as they are.
+// `whole` with its input nodes in another order; blocks are unchanged.
 SyntheticBatch Reordered(const SyntheticBatch& whole,
                          const std::vector<int32_t>& order) {
   const sample::MiniBatch& from = whole.sample;
@@ -199,7 +199,7 @@ PrunedBatch Prune(const SyntheticBatch& whole,
                   const std::vector<int32_t>& pulled,
                   const std::vector<float>& embeddings, int64_t width) {
   sample::TopLayer top = TopOf(whole.sample, pulled);
-  // Computed nodes come first, then all others.
+  // Computed nodes first, then all others.
   std::vector<int32_t> order = top.computed;
   order.insert(order.end(), pulled.begin(), pulled.end());
   for (auto node = static_cast<int32_t>(top.nodes.size());
@@ -228,7 +228,7 @@ PrunedBatch WithTopLayer(const SyntheticBatch& whole, int64_t width) {
 
 namespace {
 
-// The nodes that a batch has met, in the order in which it met them.
+// Nodes met by a batch, in the order of meeting.
 class Positions {
  public:
   Positions(size_t num_nodes, const std::vector<int32_t>& seeds)
@@ -251,7 +251,7 @@ class Positions {
   std::vector<int32_t> nodes_;
 };
 
-// By node, the edges that lead to it, by their types.
+// In-edges of each node, by type.
 std::vector<std::vector<TypedEdge>> InEdges(const TypedGraph& graph) {
   std::vector<std::vector<TypedEdge>> in(graph.node_types.size());
   for (const TypedEdge& edge : graph.edges) {
@@ -265,7 +265,7 @@ std::vector<std::vector<TypedEdge>> InEdges(const TypedGraph& graph) {
   return in;
 }
 
-// The block to all nodes that were met so far.
+// The block whose destinations are all nodes met so far.
 sample::Block NextBlock(const std::vector<std::vector<TypedEdge>>& in,
                         Positions& positions) {
   sample::Block block;

@@ -13,13 +13,17 @@
 #include "engine/train/model_options.h"
 #include "engine/train/train_step.h"
 
+/// Random batches for tests and benchmarks: plain, with a top layer, and of
+/// heterographs.
+
 namespace hearth::model {
 
 /// Sizes of a batch to make.
 struct SyntheticShape {
-  /// Nodes after 0, 1, 2 ... hops, ascending: seeds first, input nodes last.
+  /// Numbers of nodes after 0, 1, 2 ... hops, ascending: seeds first, input
+  /// nodes last.
   std::vector<int64_t> nodes;
-  /// A destination has 0 to this many sampled neighbors.
+  /// Each destination has 0 to this many sampled neighbors.
   int64_t max_neighbors = 3;
   int64_t feature_dim = 0;
   store::LabelKind label_kind = store::LabelKind::kClasses;
@@ -27,7 +31,7 @@ struct SyntheticShape {
   uint64_t seed = 0;
 };
 
-/// A random batch for tests and benchmarks, and the arrays that a view of it
+/// A random batch for tests and benchmarks, with the arrays that its view
 /// refers to. In-degrees are at least the numbers of sampled neighbors.
 struct SyntheticBatch {
   sample::MiniBatch sample;
@@ -40,27 +44,27 @@ struct SyntheticBatch {
 
 SyntheticBatch MakeBatch(const SyntheticShape& shape);
 
-/// A batch of two layers with a top layer, for tests, and the arrays that a
-/// view of it refers to.
+/// A batch of two layers with a top layer, for tests, with the arrays that its
+/// view refers to.
 struct PrunedBatch {
-  /// The view has `pushed` to write to.
+  /// View of the batch, with `pushed` to write to.
   train::BatchView View();
 
   SyntheticBatch batch = {};
   int64_t width = 0;
-  /// Embeddings of pulled nodes, and room for those of pushed ones.
+  /// Embeddings of pulled nodes, and memory for those of pushed nodes.
   std::vector<float> pulled = {};
   std::vector<float> pushed = {};
 };
 
-/// `whole`, of whose top nodes those at `pulled` have their rows of
-/// `embeddings`, [top nodes, width], and are not computed. All others are
-/// pushed. REQUIRES: `whole` has two layers; `pulled` ascends.
+/// `whole` with the top nodes at `pulled` not computed, but pulled with their
+/// rows of `embeddings`, [top nodes, width]. All others are pushed. REQUIRES:
+/// `whole` has two layers; `pulled` ascends.
 PrunedBatch Prune(const SyntheticBatch& whole,
                   const std::vector<int32_t>& pulled,
                   const std::vector<float>& embeddings, int64_t width);
 
-/// `whole` with a top layer of which all nodes are computed and pushed.
+/// `whole` with a top layer whose nodes are all computed and pushed.
 PrunedBatch WithTopLayer(const SyntheticBatch& whole, int64_t width);
 
 /// An edge of a heterograph between two of its nodes.
@@ -74,24 +78,24 @@ struct TypedEdge {
 struct TypedGraph {
   train::ModelShape shape = {};
   std::vector<store::TypeId> node_types = {};
-  /// By node, as many columns as its type has.
+  /// Features of each node, with as many columns as its type has.
   std::vector<std::vector<float>> features = {};
-  /// By node; classes.
+  /// Class of each node.
   std::vector<int32_t> labels = {};
   std::vector<TypedEdge> edges = {};
 };
 
-/// A random graph of these types, with `num_edges` edges of each type, in which
-/// nodes have types in turn.
+/// A random graph of these types, with `num_edges` edges of each type. Node
+/// types alternate.
 TypedGraph MakeTypedGraph(const train::ModelShape& shape, int32_t num_nodes,
                           int64_t num_edges, uint64_t seed);
 
 /// The batch of `seeds` with all neighbors, in as many layers as the shape has.
-/// Values behind a row's columns are NaN.
+/// Columns that a node's type lacks are NaN.
 SyntheticBatch WholeNeighborhood(const TypedGraph& graph,
                                  const std::vector<int32_t>& seeds);
 
-/// The nodes of the target type, ascending.
+/// Nodes of the target type, ascending.
 std::vector<int32_t> TargetNodes(const TypedGraph& graph);
 
 }  // namespace hearth::model

@@ -36,8 +36,8 @@ Fennel::Fennel(const FennelInput& input)
 
 int Fennel::Place(const PartCounts& neighbors, bool is_training) {
   const bool training_fits =
-      training_penalties_[training_penalties_.lowest()] != PenaltyTree::kClosed;
-  const PenaltyTree& penalties =
+      training_penalties_[training_penalties_.lowest()] != MinTree::kClosed;
+  const MinTree& penalties =
       is_training && training_fits ? training_penalties_ : penalties_;
   // The best part without neighbors is the one with the lowest penalty.
   int best = penalties.lowest();
@@ -65,12 +65,12 @@ void Fennel::Update(int part) {
   const Size& size = sizes_[part];
   const double penalty =
       size.nodes >= node_capacity_
-          ? PenaltyTree::kClosed
+          ? MinTree::kClosed
           : 2 * alpha_ * static_cast<double>(size.nodes) +
                 std::sqrt(static_cast<double>(size.training_nodes));
   penalties_.Set(part, penalty);
   training_penalties_.Set(part, size.training_nodes >= training_capacity_
-                                    ? PenaltyTree::kClosed
+                                    ? MinTree::kClosed
                                     : penalty);
 }
 

@@ -16,13 +16,15 @@
 #include "engine/io/aligned_memory.h"
 #include "engine/store/topology.h"
 
+/// Decides to which part a node goes. No I/O, no threads.
+
 namespace hearth::plan {
 
-/// Parts that one level of partitioning makes, at most: the square root of all.
+/// Upper bound of the parts that one level makes: the square root of kMaxParts.
 inline constexpr int kMaxLevelParts = 256;
 
-/// How many neighbors of one node are in each part of a level. Costs what the
-/// parts cost that are met, not what there are. Single-owner.
+/// Number of neighbors of one node in each part of a level. Clearing and
+/// visiting cost time per part met, not per part. Single-owner.
 class PartCounts {
  public:
   void Add(int part, int64_t count = 1) {
@@ -34,7 +36,7 @@ class PartCounts {
     return counts_[static_cast<size_t>(part)];
   }
 
-  /// Calls `visit(part, count)` for the parts that were met, ascending.
+  /// Calls `visit(part, count)` for each part that was met, ascending.
   template <typename Visit>
   void ForEach(Visit visit) const {
     for (int word = 0; word < kMaxLevelParts / 64; ++word) {
@@ -46,7 +48,7 @@ class PartCounts {
     }
   }
 
-  /// All are 0.
+  /// Sets all counts to 0.
   void Clear() {
     ForEach(
         [this](int part, int64_t) { counts_[static_cast<size_t>(part)] = 0; });
@@ -55,20 +57,20 @@ class PartCounts {
 
  private:
   std::array<int64_t, kMaxLevelParts> counts_ = {};
-  // A bit for each part.
+  // One bit for each part that was met.
   std::array<uint64_t, kMaxLevelParts / 64> met_ = {};
 };
 
-/// A penalty for each part, and the part with the lowest one, of equal ones the
-/// first. A tournament: a change costs the logarithm of the parts.
-/// Single-owner.
-class PenaltyTree {
+/// Penalty of each part, and the part with the lowest penalty, the first of
+/// equals. A tournament tree: a change costs the logarithm of the number of
+/// parts. Single-owner.
+class MinTree {
  public:
-  /// The penalty of a part that takes no more nodes.
+  /// Penalty of a part that takes no more nodes.
   static constexpr double kClosed = std::numeric_limits<double>::infinity();
 
-  /// All are closed. REQUIRES: parts > 0.
-  explicit PenaltyTree(int parts)
+  /// All parts are closed. REQUIRES: parts > 0.
+  explicit MinTree(int parts)
       : leaves_(std::bit_ceil(static_cast<size_t>(parts))),
         penalties_(leaves_, kClosed),
         winners_(2 * leaves_) {
@@ -94,7 +96,7 @@ class PenaltyTree {
   int lowest() const { return winners_[1]; }
 
  private:
-  // The one of the two below with the lower penalty.
+  // Of the two children of node `at`, the one with the lower penalty.
   int Winner(size_t at) const {
     const int left = winners_[2 * at];
     const int right = winners_[2 * at + 1];
@@ -106,11 +108,11 @@ class PenaltyTree {
 
   size_t leaves_;
   std::vector<double> penalties_;
-  // A tree in an array: node i stands above 2i and 2i + 1; 1 is the root.
+  // A tree in an array: node i is the parent of 2i and 2i + 1; 1 is the root.
   std::vector<int> winners_;
 };
 
-/// The graph of a level, and the parts to make of it.
+/// Sizes of a level's graph, and the number of parts to make of it.
 struct FennelInput {
   int64_t nodes = 0;
   int64_t training_nodes = 0;
@@ -119,25 +121,26 @@ struct FennelInput {
   int parts = 1;
 };
 
-/// The places that each part has for `count` nodes: a tenth more than its
-/// share, rounded up.
+/// Upper bound of a part's nodes, for `count` nodes in all: a tenth more than
+/// its share, rounded up.
 int64_t PartCapacity(int64_t count, int parts);
 
 /// Places the nodes of a stream into parts (FENNEL, Tsourakakis et al., WSDM
-/// 2014, as OUTRE has it in section 5.2). Of N nodes, T training nodes and M
-/// edges to make P parts of, node v goes to the part p with the highest
+/// 2014, as OUTRE has it in section 5.2). With N nodes, T training nodes, M
+/// edges and P parts, node v goes to the part p with the highest
 ///
 ///     |N(v) in p| - (2 alpha |V_p| + sqrt(T_p)),   alpha = P M / N^2,
 ///
-/// that is, gamma = 2 and a penalty for training nodes; of equal ones to the
-/// first. A part takes no more than PartCapacity of N, and of T training
-/// nodes; where no part takes a training node, the second limit is passed
-/// over. Takes O(parts met + log P) a node. Single-owner.
+/// that is, gamma = 2 and a penalty for training nodes; ties go to the first
+/// part. A part takes at most PartCapacity of N nodes, and of T training nodes;
+/// where no part takes a training node, the second limit is ignored. Takes
+/// O(parts met + log P) per node. Single-owner.
 class Fennel {
  public:
   explicit Fennel(const FennelInput& input);
 
-  /// Places a node with these neighbors. REQUIRES: fewer than N are placed.
+  /// Places a node with these neighbors and returns its part. REQUIRES: fewer
+  /// than N nodes are placed.
   int Place(const PartCounts& neighbors, bool is_training);
 
   /// Takes a node out of its part again.
@@ -153,28 +156,27 @@ class Fennel {
     int64_t training_nodes = 0;
   };
 
-  // The part has another size.
+  // Updates the penalties of a part whose size has changed.
   void Update(int part);
 
   const double alpha_;
   const int64_t node_capacity_;
   const int64_t training_capacity_;
   std::vector<Size> sizes_;
-  // The penalties of the parts that take any node, and of those that take a
-  // training node.
-  PenaltyTree penalties_;
-  PenaltyTree training_penalties_;
+  // Penalties of parts for any node, and for a training node.
+  MinTree penalties_;
+  MinTree training_penalties_;
 };
 
-/// A Bloom filter for the nodes of each part (OUTRE, section 5.2), for
-/// PartCapacity nodes and a rate of false positives of 0.1. The filters are of
-/// one size and hash alike, and bit i of all of them stands together, so that
-/// one probe asks them all. Thread-compatible.
+/// Bloom filters, one for the nodes of each part (OUTRE, section 5.2), for
+/// PartCapacity nodes each and a rate of false positives of 0.1. All filters
+/// have equal sizes and hashes, and bit i of all of them is stored together, so
+/// that one probe asks them all. Thread-compatible.
 class BloomFilters {
  public:
   static constexpr double kFalsePositives = 0.1;
 
-  /// Bytes of filters for the parts of a level: 5.3 bits a node, where the
+  /// Bytes of the filters for the parts of a level: 5.3 bits per node, where
   /// parts are not tiny.
   static uint64_t Bytes(int64_t nodes, int parts);
 
@@ -183,19 +185,19 @@ class BloomFilters {
 
   void Insert(store::NodeId node, int part);
 
-  /// Adds 1 to `counts` for each part that the node seems to be in: for the
-  /// one in which it was put, and at times for others.
+  /// Adds 1 to `counts` for each part that the node seems to be in: the part in
+  /// which it is, and at times others.
   void Count(store::NodeId node, PartCounts& counts) const;
 
  private:
   static constexpr int kHashes = 3;
-  // Words that the bits of all parts may reach into, and one more.
+  // The bits of all parts may touch this many words and one more.
   static constexpr int kMaxWords = kMaxLevelParts / 64;
 
   BloomFilters(int64_t rows, int parts, io::AlignedMemory memory)
       : rows_(rows), parts_(parts), memory_(std::move(memory)) {}
 
-  // The first bits of the rows that the node's hashes name.
+  // Index of the first bit in the rows that the node's hashes name.
   std::array<uint64_t, kHashes> Places(store::NodeId node) const;
 
   uint64_t* words() {
@@ -208,13 +210,13 @@ class BloomFilters {
   // Bits of one filter.
   int64_t rows_;
   int parts_;
-  // rows_ times parts_ bits, one after the other.
+  // rows_ times parts_ bits, concatenated.
   io::AlignedMemory memory_;
 };
 
-/// The parts of the two levels (OUTRE, section 5.2): the first makes the square
-/// root of all, rounded up; of each, the second makes as many as of any other,
-/// or one more, so that they are all.
+/// Numbers of parts in the two levels (OUTRE, section 5.2): the first level
+/// makes the square root of all parts, rounded up; the second splits each of
+/// these into equally many, or one more, so that all parts are made.
 class LevelSplit {
  public:
   /// REQUIRES: 0 < parts <= PartitionOptions::kMaxParts.
@@ -228,7 +230,7 @@ class LevelSplit {
   /// Parts that are made of first-level part `first`.
   int second_parts(int first) const { return begin(first + 1) - begin(first); }
 
-  /// The number of the first of them.
+  /// Number of the first part made of first-level part `first`.
   int begin(int first) const {
     const int more = parts_ % first_parts_;
     return parts_ / first_parts_ * first + (first < more ? first : more);
@@ -239,10 +241,13 @@ class LevelSplit {
   int first_parts_;
 };
 
-/// Rounds without more inner edges than any before, after which a level ends.
+/// A level ends after this many rounds without more inner edges than any round
+/// before.
 inline constexpr int kMaxStalledRounds = 3;
 
-/// Calls `place`, again and again, `rounds` times at most; the rounds made.
+/// Calls `place(again)` up to `rounds` times, where `again` is false the first
+/// time, and returns the number of calls. `count_inner` gives the inner edges
+/// after each but the last.
 inline absl::StatusOr<int> MakeRounds(
     int rounds, absl::FunctionRef<absl::Status(bool again)> place,
     absl::FunctionRef<absl::StatusOr<int64_t>()> count_inner) {

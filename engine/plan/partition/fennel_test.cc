@@ -40,15 +40,15 @@ TEST(PartCountsTest, CountsThePartsThatAreMet) {
   EXPECT_EQ(counts[3], 0);
 }
 
-TEST(PenaltyTreeTest, FindsTheFirstOfTheLowest) {
+TEST(MinTreeTest, FindsTheFirstOfTheLowest) {
   RandomStream random(1, RandomPurpose::kGenerator);
   for (int parts : {1, 2, 3, 64, 65, 200, 256}) {
-    PenaltyTree tree(parts);
-    std::vector<double> penalties(parts, PenaltyTree::kClosed);
+    MinTree tree(parts);
+    std::vector<double> penalties(parts, MinTree::kClosed);
     for (int change = 0; change < 500; ++change) {
       const int part = static_cast<int>(random.Below(parts));
       const double penalty = random.Below(8) == 0
-                                 ? PenaltyTree::kClosed
+                                 ? MinTree::kClosed
                                  : static_cast<double>(random.Below(5));
       penalties[part] = penalty;
       tree.Set(part, penalty);
@@ -60,7 +60,7 @@ TEST(PenaltyTreeTest, FindsTheFirstOfTheLowest) {
   }
 }
 
-/// The same by asking every part.
+/// FENNEL by asking every part.
 class NaiveFennel {
  public:
   explicit NaiveFennel(const FennelInput& input)
@@ -162,8 +162,8 @@ TEST(FennelTest, PlacesAsIfEveryPartWereAsked) {
 }
 
 TEST(FennelTest, PassesOverTheTrainingLimitWhereNoPartIsLeft) {
-  // Parts of 2 nodes and 1 training node at most; more of these come than the
-  // input told.
+  // Parts of at most 2 nodes and 1 training node; more nodes come than the
+  // input promised.
   Fennel fennel({.nodes = 3, .training_nodes = 1, .edges = 0, .parts = 2});
   EXPECT_EQ(fennel.Place(PartCounts(), true), 0);
   EXPECT_EQ(fennel.Place(PartCounts(), true), 1);
@@ -171,7 +171,7 @@ TEST(FennelTest, PassesOverTheTrainingLimitWhereNoPartIsLeft) {
   EXPECT_EQ(fennel.training_nodes(0), 2);
 }
 
-/// Filters with every part full: node i is in part i % parts.
+/// Filters whose parts are all full: node i is in part i % parts.
 BloomFilters Full(int64_t nodes, int parts) {
   BloomFilters filters = *BloomFilters::Make(nodes, parts);
   const int64_t members = PartCapacity(nodes, parts) * parts;
@@ -211,7 +211,7 @@ TEST(BloomFiltersTest, TakeFewOthersForMembers) {
     const double rate =
         static_cast<double>(taken) / static_cast<double>(kStrangers * parts);
     EXPECT_LE(rate, 1.2 * BloomFilters::kFalsePositives) << parts << " parts";
-    // Filters that are much larger than said would have fewer.
+    // Filters far larger than promised would have fewer.
     EXPECT_GE(rate, 0.8 * BloomFilters::kFalsePositives) << parts << " parts";
   }
 }

@@ -14,9 +14,9 @@
 #include "engine/plan/partition/node_arrays.h"
 #include "engine/plan/partition/topology_scan.h"
 
-// A chunk is a sequence of records: a node, twice the number of its neighbors
-// that follow, plus 1 if the list goes on in the next record, and these
-// neighbors, all of them as ids.
+// A chunk is a sequence of records. A record consists of ids: a node; twice the
+// number of its neighbors in the record, plus 1 if the list continues in the
+// next record; and these neighbors.
 
 namespace hearth::plan {
 
@@ -28,7 +28,7 @@ constexpr uint64_t kPageBytes = 4096;
 constexpr size_t kHeaderIds = 2;
 
 uint64_t InPages(uint64_t bytes) {
-  return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+  return RoundUp(bytes, kPageBytes);
 }
 
 /// Reads the chunks of one part.
@@ -92,7 +92,7 @@ class ScatterReader final : public ListReader {
     const ScatterChunk& chunk = chunks_.front();
     const absl::Span<std::byte> bytes =
         memory_.bytes().first(InPages(chunk.bytes));
-    // Damage on the way is gone at the second reading; damage on disk is not.
+    // Damage in transit is gone at the second reading; damage on disk is not.
     for (int attempt = 0; attempt < 2; ++attempt) {
       HEARTH_RETURN_IF_ERROR(file_.Read(chunk.offset, bytes));
       rest_ = bytes.first(chunk.bytes);
@@ -109,13 +109,13 @@ class ScatterReader final : public ListReader {
   io::ReadableFile& file_;
   const uint64_t part_;
   const int id_bytes_;
-  // Those that are not read yet.
+  // Chunks that are not yet read.
   absl::Span<const ScatterChunk> chunks_;
   io::AlignedMemory memory_;
-  // Rest of the chunk that is read.
+  // Unread rest of the current chunk.
   absl::Span<const std::byte> rest_;
-  // The list that is read: neighbors left of its record, whether another
-  // record follows, and whether anything does.
+  // The current list: its node, neighbors left in the current record, whether
+  // another record follows, and whether anything of it is left.
   NodeId node_ = 0;
   size_t left_ = 0;
   bool goes_on_ = false;
@@ -153,8 +153,8 @@ uint64_t ListScatter::FileBytes(int64_t lists, int64_t neighbors, int parts,
   const auto ids = static_cast<uint64_t>(lists) * kHeaderIds +
                    static_cast<uint64_t>(neighbors);
   const uint64_t bytes = ids * static_cast<uint64_t>(id_bytes);
-  // A chunk may begin with the header of a list that goes on, and leaves less
-  // than a header and a neighbor unused; a window may cut a list, too.
+  // A chunk may begin with the header of a continued list, and leaves less than
+  // a header and a neighbor unused. A window may also cut a list.
   const uint64_t chunks =
       bytes / (kScatterChunkBytes / 2) + static_cast<uint64_t>(parts);
   return InPages(bytes + chunks * (kPageBytes + 128));
@@ -178,13 +178,13 @@ absl::Status ListScatter::Append(int part, NodeId node,
   const auto index = static_cast<size_t>(part);
   std::byte* const chunk = memory_.bytes().data() + index * kScatterChunkBytes;
   while (true) {
-    const uint64_t room = (kScatterChunkBytes - filled_[index]) / id_bytes_;
-    if (room <= kHeaderIds) {
+    const uint64_t space = (kScatterChunkBytes - filled_[index]) / id_bytes_;
+    if (space <= kHeaderIds) {
       HEARTH_RETURN_IF_ERROR(Flush(index));
       continue;
     }
     const size_t count =
-        std::min<uint64_t>(neighbors.size(), room - kHeaderIds);
+        std::min<uint64_t>(neighbors.size(), space - kHeaderIds);
     const bool goes_on = count < neighbors.size() || !ends;
     const std::array<NodeId, kHeaderIds> header = {
         node, static_cast<NodeId>(2 * count + (goes_on ? 1 : 0))};
@@ -227,10 +227,10 @@ absl::StatusOr<std::unique_ptr<ScatteredLists>> ListScatter::Finish() {
 
 namespace {
 
-// The windows of all threads together.
+// Memory of the windows of all threads together.
 constexpr uint64_t kAllWindowsBytes = 128 << 20;
 
-/// Writes one area.
+/// Writes one area: a piece of it at a time.
 class AreaWriter {
  public:
   AreaWriter(const PartitionContext& context, const ScatteredLists& lists,
@@ -241,7 +241,7 @@ class AreaWriter {
         area_(area),
         id_bytes_(static_cast<uint64_t>(context.id_bytes())) {}
 
-  /// Fills in the places of the parts; the end of the last.
+  /// Sets the places of the parts and returns the end of the last one.
   uint64_t Arrange() {
     uint64_t end = area_.offset;
     for (PartEntry& part : area_.parts) {
@@ -251,7 +251,7 @@ class AreaWriter {
     return RoundUp(end, kPageBytes);
   }
 
-  /// Puts the bytes of the file from `begin` on into `piece`.
+  /// Fills `piece` with the bytes of the file from `begin` on.
   absl::Status Fill(uint64_t begin, absl::Span<std::byte> piece) {
     piece_begin_ = begin;
     piece_ = piece;
@@ -273,7 +273,7 @@ class AreaWriter {
   }
 
  private:
-  /// Progress of a part.
+  /// What has been put of a part so far.
   struct Cursor {
     int64_t nodes = 0;
     int64_t neighbors = 0;
@@ -283,7 +283,7 @@ class AreaWriter {
     return static_cast<size_t>(labels_.Get(node) - area_.begin);
   }
 
-  // The bytes of a range of the file that are in the piece.
+  // The piece's bytes for a range of the file.
   absl::Span<std::byte> Within(uint64_t offset, uint64_t bytes) const {
     const uint64_t begin = std::max(offset, piece_begin_);
     const uint64_t end = std::min(offset + bytes, piece_begin_ + piece_.size());
@@ -291,8 +291,8 @@ class AreaWriter {
     return piece_.subspan(begin - piece_begin_, end - begin);
   }
 
-  // Nothing of it is there that is not whole: all begins at multiples of its
-  // size, and so does the piece.
+  // An id lies within the piece or outside, never across its ends: all arrays
+  // and pieces begin at multiples of its size.
   void PutIds(uint64_t offset, absl::Span<const NodeId> ids) {
     const uint64_t skipped =
         offset >= piece_begin_ ? 0 : (piece_begin_ - offset) / id_bytes_;

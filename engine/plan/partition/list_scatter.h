@@ -23,28 +23,32 @@
 #include "engine/plan/partition/topology_scan.h"
 #include "engine/store/topology.h"
 
+/// Brings neighbor lists to the place of their part on disk: first to
+/// first-level parts in a scratch file, then, by a counting sort, into the file
+/// of lists.
+
 namespace hearth::plan {
 
-/// Bytes that the scatter file is written and read in.
+/// Bytes in which the scatter file is written and read.
 inline constexpr uint64_t kScatterChunkBytes = 512 << 10;
 
-/// The place of one chunk of the scatter file.
+/// Place and checksum of one chunk of the scatter file.
 struct ScatterChunk {
   uint64_t offset = 0;
   uint32_t bytes = 0;
   uint32_t crc32c = 0;
 };
 
-/// Lists that were scattered to parts, to be read part by part, as often as
-/// needed. Thread-safe.
+/// Lists that were scattered to parts, to be read part by part, any number of
+/// times. Thread-safe.
 class ScatteredLists {
  public:
-  /// The lists of a part, as they were appended. DATA_LOSS, naming the file,
-  /// for what is no longer what was written. This outlives the reader, which
-  /// holds kScatterChunkBytes.
+  /// A reader of a part's lists, in the order in which they were appended. Next
+  /// gives DATA_LOSS, naming the file, where the file has changed. The reader
+  /// holds kScatterChunkBytes and must not outlive this object.
   absl::StatusOr<std::unique_ptr<ListReader>> Read(int part) const;
 
-  /// Hands them to `use`, window by window. CANCELLED after a stop.
+  /// Calls `use` with all windows of a part's lists. CANCELLED after a stop.
   absl::Status ForEachWindow(
       int part, const std::stop_token& stop,
       absl::FunctionRef<void(const ListWindow&)> use) const;
@@ -63,33 +67,33 @@ class ScatteredLists {
   const std::vector<std::vector<ScatterChunk>> chunks_;
 };
 
-/// Scatters lists to parts, in a scratch file that is written from one end to
-/// the other past the page cache: when the chunk of a part is full, it goes to
-/// the end. So nothing need be known of the parts' sizes. A list that a chunk
-/// does not hold goes on in the part's next one. Single-owner.
+/// Appends lists to parts in a scratch file that is written sequentially, past
+/// the page cache: a part's full chunk is written at the end of the file, so
+/// that sizes of parts need not be known. A list that does not fit into a chunk
+/// continues in the part's next one. Single-owner.
 class ListScatter {
  public:
   static uint64_t MemoryBytes(int parts) {
     return static_cast<uint64_t>(parts) * kScatterChunkBytes;
   }
 
-  /// Bytes of the file, at most, of so many lists.
+  /// Upper bound of the file's bytes, for so many lists.
   static uint64_t FileBytes(int64_t lists, int64_t neighbors, int parts,
                             int id_bytes);
 
-  /// Reserves `file_bytes`: RESOURCE_EXHAUSTED if the disk has no room.
-  /// `files` outlives it.
+  /// Reserves `file_bytes` on disk: RESOURCE_EXHAUSTED if there is too little
+  /// space.
+  /// `files` must outlive the object.
   static absl::StatusOr<std::unique_ptr<ListScatter>> Create(
       io::FileSystem& files, const std::string& path, int parts, int id_bytes,
       uint64_t file_bytes);
 
-  /// Appends neighbors of `node` to the list of it that part `part` has; the
-  /// list ends here, or goes on with the next neighbors of that part.
+  /// Appends neighbors of `node` to its list in part `part`. Unless the list
+  /// `ends` here, the part's next call continues it.
   absl::Status Append(int part, store::NodeId node,
                       absl::Span<const store::NodeId> neighbors, bool ends);
 
-  /// All that was appended. The file is not durable: nobody needs it after a
-  /// crash.
+  /// Ends writing. The file is not made durable: nobody needs it after a crash.
   absl::StatusOr<std::unique_ptr<ScatteredLists>> Finish();
 
  private:
@@ -106,26 +110,26 @@ class ListScatter {
   const std::string path_;
   const uint64_t id_bytes_;
   std::unique_ptr<io::WritableFile> file_;
-  // A chunk for each part, and the bytes of it that are used.
+  // A chunk for each part, and the number of its bytes in use.
   io::AlignedMemory memory_;
   std::vector<uint64_t> filled_;
   std::vector<std::vector<ScatterChunk>> chunks_;
   uint64_t end_ = 0;
 };
 
-/// The file of lists, to which several threads write, each to its own place.
-/// Thread-safe.
+/// File of all parts' lists, to which several threads write, each at its own
+/// place. Thread-safe.
 class PartListsFile {
  public:
-  /// Reserves `bytes`: RESOURCE_EXHAUSTED if the disk has no room.
+  /// Reserves `bytes` on disk: RESOURCE_EXHAUSTED if there is too little space.
   static absl::StatusOr<std::unique_ptr<PartListsFile>> Create(
       io::FileSystem& files, const std::string& path, uint64_t bytes);
 
-  /// Whole pages at a page's beginning.
+  /// Writes whole pages, at a multiple of the page size.
   absl::Status Write(uint64_t offset, absl::Span<const std::byte> pages)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Makes it durable, and closes it.
+  /// Makes the file durable and closes it.
   absl::Status Finish() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -136,30 +140,30 @@ class PartListsFile {
   const std::unique_ptr<io::WritableFile> file_ ABSL_PT_GUARDED_BY(mutex_);
 };
 
-/// The parts that are made of one first-level part, and their place, one after
-/// the other, in the file of lists.
+/// Parts that are made of one first-level part, and their area in the file of
+/// lists, in which they are stored one after another.
 struct PartArea {
-  /// The first-level part, and the first part made of it.
+  /// Number of the first-level part, and of the first part made of it.
   int first = 0;
   int begin = 0;
-  /// Where they begin in the file, at a page, and what they take there at most.
+  /// Begin of the area in the file, at a page, and its greatest size in bytes.
   uint64_t offset = 0;
   uint64_t bytes = 0;
-  /// Theirs in the index, with their sizes.
+  /// Entries of the parts in the index, with their sizes.
   absl::Span<PartEntry> parts;
 };
 
-/// Bytes of memory, whole pages, that each of so many threads has to write
-/// areas with.
+/// Bytes, in whole pages, of the memory with which each of `threads` threads
+/// writes areas.
 uint64_t AreaWindowBytes(int threads);
 
-/// Bytes, whole pages, that an area takes at most.
+/// Upper bound of an area's bytes, in whole pages.
 uint64_t AreaBytes(int64_t nodes, int64_t neighbors, int parts, int id_bytes);
 
 /// Writes the area's lists, and fills in the places and checksums of its parts.
-/// The second half of a counting sort: reads all lists once for each piece of
-/// the area that `window`, whole pages in memory, can hold. Returns the end of
-/// what was written, in whole pages.
+/// Second half of a counting sort: reads all lists of the first-level part once
+/// for each piece of the area that fits into `window`, whole pages of memory.
+/// Returns the end of the written bytes, in whole pages.
 absl::StatusOr<uint64_t> WriteArea(const PartitionContext& context,
                                    const ScatteredLists& lists,
                                    const NodeLabels<uint16_t>& labels,

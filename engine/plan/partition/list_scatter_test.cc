@@ -23,7 +23,7 @@ using store::NodeId;
 
 using Lists = std::vector<std::pair<NodeId, std::vector<NodeId>>>;
 
-/// All lists that a reader gives, those that windows cut put together again.
+/// All lists of a reader, those that windows cut joined again.
 Lists ReadAll(ListReader& reader) {
   Lists lists;
   ListWindow window;
@@ -61,8 +61,8 @@ class ListScatterTest : public ::testing::TestWithParam<int> {
   const io::ScratchDirectory scratch_;
 };
 
-// Short lists, empty ones and hubs, of which a chunk holds but a piece; they
-// come in pieces, too.
+// Short lists, empty lists, and hubs larger than a chunk, which are also
+// appended in pieces.
 TEST_P(ListScatterTest, GivesEachPartItsListsInOrder) {
   RandomStream random(1, RandomPurpose::kGenerator);
   constexpr int kParts = 5;
@@ -72,7 +72,7 @@ TEST_P(ListScatterTest, GivesEachPartItsListsInOrder) {
   int64_t neighbors = 0;
   constexpr int64_t kLists = 12'000;
   for (int64_t i = 0; i < kLists; ++i) {
-    // Part 4 has none.
+    // Part 4 has no lists.
     const auto part = static_cast<int>(random.Below(kParts - 1));
     const NodeId node = largest - kLists + i;
     std::vector<NodeId> list(i % 1000 == 0 ? random.Below(400'000)
@@ -90,7 +90,7 @@ TEST_P(ListScatterTest, GivesEachPartItsListsInOrder) {
   const auto lists = scatter->Finish();
   ASSERT_TRUE(lists.ok()) << lists.status();
   for (int part = 0; part < kParts; ++part) {
-    // As often as asked.
+    // A part can be read any number of times.
     for (int time = 0; time < 2; ++time) {
       EXPECT_EQ(ReadAll(**(*lists)->Read(part)), expected[part]);
     }

@@ -14,11 +14,13 @@
 #include "engine/io/aligned_memory.h"
 #include "engine/store/topology.h"
 
-/// Node ids at rest: little-endian, of 4 bytes where they fit, else of 8.
+/// Arrays of node ids, sets of nodes, and numbers of nodes in memory. Ids on
+/// disk are little-endian, of 4 bytes where they fit, else of 8.
 
 namespace hearth::plan {
 
-/// Bytes of an id in a graph of `nodes`, as the import has it.
+/// Bytes of an id on disk in a graph of `nodes` nodes, as in an imported
+/// dataset.
 inline int IdBytes(int64_t nodes) {
   return nodes <= int64_t{std::numeric_limits<int32_t>::max()} ? 4 : 8;
 }
@@ -62,10 +64,10 @@ inline void EncodeIds(const store::NodeId* from, size_t count, int id_bytes,
   }
 }
 
-/// A set of nodes: a bit for each that there is. Immutable; thread-safe.
+/// A set of nodes, with one bit per node of the graph. Immutable; thread-safe.
 class NodeSet {
  public:
-  /// RESOURCE_EXHAUSTED without memory. REQUIRES: 0 <= each of them < `nodes`.
+  /// RESOURCE_EXHAUSTED without memory. REQUIRES: 0 <= each member < `nodes`.
   static absl::StatusOr<NodeSet> Make(absl::Span<const store::NodeId> members,
                                       int64_t nodes) {
     HEARTH_ASSIGN_OR_RETURN(
@@ -92,9 +94,8 @@ class NodeSet {
   io::AlignedMemory memory_;
 };
 
-/// A number for each node, 0 at first. Any thread may read and write any of
-/// them at any time: who reads what another thread writes gets one of the two.
-/// Thread-safe.
+/// A number for each node, 0 at first. Any thread may read and write any number
+/// at any time: a concurrent read gives the old or the new number. Thread-safe.
 template <typename Label>
 class NodeLabels {
  public:
@@ -117,7 +118,7 @@ class NodeLabels {
         .store(label, std::memory_order_relaxed);
   }
 
-  /// All of them. REQUIRES: nobody writes.
+  /// The numbers of all nodes. REQUIRES: nobody writes.
   absl::Span<const Label> all() const {
     return {data(), memory_.bytes().size() / sizeof(Label)};
   }
@@ -129,7 +130,7 @@ class NodeLabels {
   explicit NodeLabels(io::AlignedMemory memory) : memory_(std::move(memory)) {}
 
   Label* data() const {
-    // An atomic_ref wants what it reads to be writable.
+    // An atomic_ref needs a writable object even to read it.
     return reinterpret_cast<Label*>(
         const_cast<std::byte*>(memory_.bytes().data()));
   }

@@ -21,13 +21,13 @@ namespace hearth::plan {
 namespace {
 
 constexpr char kMagic[8] = {'H', 'e', 'a', 'r', 't', 'h', 'P', 'N'};
-// The version of the index and of all files that it is the index of.
+// Version of the index and of all files that it describes.
 constexpr uint32_t kVersion = 1;
 
 struct Header {
   char magic[8];
   uint32_t version;
-  // The CRC32C of the parts, all other fields first.
+  // CRC32C of all other fields, then of the parts.
   uint32_t crc;
   int64_t nodes;
   int64_t training_nodes;
@@ -174,7 +174,7 @@ absl::StatusOr<PartitionIndex> ReadPartitionIndex(io::FileSystem& files,
                                                   const std::string& folder) {
   const std::string path = io::JoinPath(folder, kPartitionIndexFile);
   absl::StatusOr<PartitionIndex> index = absl::UnknownError("not read");
-  // Damage on the way is gone at the second reading; damage on disk is not.
+  // Damage in transit is gone at the second reading; damage on disk is not.
   for (int attempt = 0; attempt < 2; ++attempt) {
     HEARTH_ASSIGN_OR_RETURN(
         const std::string text,
@@ -196,8 +196,9 @@ using store::NodeId;
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kReadBytes = 4 << 20;
 
-/// Hands a whole file to `use`, part by part, in order. DATA_LOSS, naming it,
-/// if it does not have that CRC32C at the second attempt either.
+/// Calls `use` with the bytes of a whole file, piece by piece, in order.
+/// DATA_LOSS, naming the file, if its CRC32C differs from `crc32c` at the
+/// second attempt, too.
 absl::Status ReadStream(
     io::ReadableFile& file, uint64_t bytes, uint32_t crc32c,
     absl::FunctionRef<void(uint64_t offset, absl::Span<const std::byte>)> use) {
@@ -218,7 +219,7 @@ absl::Status ReadStream(
       absl::StrCat(file.path(), ": is damaged (its checksum does not match)"));
 }
 
-/// The same as values.
+/// Reads a whole file as an array of T.
 template <typename T>
 absl::StatusOr<std::vector<T>> ReadValues(io::ReadableFile& file, int64_t count,
                                           uint32_t crc32c) {
@@ -303,7 +304,7 @@ class StoredPartition final : public Partition {
                             io::AlignedMemory::Allocate(pages.size));
     const absl::Span<const std::byte> bytes = lists.memory.bytes().subspan(
         entry.offset - pages.begin, entry.bytes(index_.id_bytes()));
-    // Damage on the way is gone at the second reading; damage on disk is not.
+    // Damage in transit is gone at the second reading; damage on disk is not.
     for (int attempt = 0; attempt < 2; ++attempt) {
       HEARTH_RETURN_IF_ERROR(lists_->Read(pages.begin, lists.memory.bytes()));
       if (Crc32c(bytes) != entry.crc32c) continue;
@@ -322,7 +323,7 @@ class StoredPartition final : public Partition {
   }
 
  private:
-  /// Pages of the file of lists.
+  /// A range of pages in the file of lists.
   struct Pages {
     uint64_t begin = 0;
     uint64_t size = 0;
@@ -332,7 +333,7 @@ class StoredPartition final : public Partition {
     return index_.parts[static_cast<size_t>(part)];
   }
 
-  // Those that hold a part: the file ends with a page.
+  // Pages that hold a part; the file ends with a whole page.
   Pages PagesOf(const PartEntry& entry) const {
     const uint64_t bytes = entry.bytes(index_.id_bytes());
     if (bytes == 0) return {};
@@ -364,7 +365,7 @@ class StoredPartition final : public Partition {
   }
 
   const PartitionIndex index_;
-  // Part i has those from training_begins_[i] on.
+  // [parts + 1] index of each part's first node in the training nodes.
   std::vector<int64_t> training_begins_;
   std::vector<NodeId> training_;
   std::unique_ptr<io::ReadableFile> lists_;

@@ -16,15 +16,15 @@
 #include "engine/plan/partition/partition_options.h"
 #include "engine/store/topology.h"
 
-/// The files of a partition, in its folder. All numbers little-endian; node ids
-/// have 4 bytes where they fit, else 8.
+/// Reading a partition, and the files in its folder. All numbers are
+/// little-endian; node ids have 4 bytes where they fit, else 8.
 ///
-///   partition.index     written last: the summary, where each part is, and
-///                       the CRC32C of everything
-///   partition.lists     each part in one piece: [n] int64 where each list
-///                       ends, [n] nodes, [e] neighbors; at multiples of 64
+///   partition.index     written last: the summary, where each part is, and the
+///                       CRC32C of each other file
+///   partition.lists     each part contiguous, at a multiple of 64: [n] int64
+///                       end of each list, [n] nodes, [e] neighbors
 ///   partition.training  [T] training nodes, part after part, ascending
-///   partition.parts     [N] uint16 the part of each node
+///   partition.parts     [N] uint16 part of each node
 ///   partition.cross     [N] uint32 neighbors of each node in other parts
 
 namespace hearth::plan {
@@ -35,18 +35,18 @@ inline constexpr char kTrainingNodesFile[] = "partition.training";
 inline constexpr char kPartsFile[] = "partition.parts";
 inline constexpr char kCrossCountsFile[] = "partition.cross";
 
-/// One part, as it is in the index.
+/// Entry of one part in the index.
 struct PartEntry {
-  /// Where it begins in the file of lists.
+  /// Begin of the part in the file of lists.
   uint64_t offset = 0;
   int64_t nodes = 0;
   int64_t neighbors = 0;
   int64_t training_nodes = 0;
-  /// The checksum of its bytes in the file of lists.
+  /// Checksum of the part's bytes in the file of lists.
   uint32_t crc32c = 0;
   uint32_t unused = 0;
 
-  /// Bytes in the file of lists.
+  /// Bytes of the part in the file of lists.
   uint64_t bytes(int id_bytes) const {
     return static_cast<uint64_t>(nodes) * sizeof(int64_t) +
            static_cast<uint64_t>(nodes + neighbors) *
@@ -54,10 +54,10 @@ struct PartEntry {
   }
 };
 
-/// A multiple of this is where a part begins in the file of lists.
+/// Parts begin at multiples of this in the file of lists.
 inline constexpr uint64_t kPartAlignment = 64;
 
-/// The contents of the index.
+/// Contents of the index.
 struct PartitionIndex {
   PartitionSummary summary;
   /// Bytes of the file of lists.
@@ -70,7 +70,7 @@ struct PartitionIndex {
   int id_bytes() const;
 };
 
-/// Bytes of the index of so many parts.
+/// Bytes of the index of `parts` parts.
 uint64_t PartitionIndexBytes(int parts);
 
 /// Writes the index in `folder`, durably.
@@ -78,40 +78,40 @@ absl::Status WritePartitionIndex(io::FileSystem& files,
                                  const std::string& folder,
                                  const PartitionIndex& index);
 
-/// Errors as Partition::Open.
+/// Reads the index in `folder`. Errors as Partition::Open.
 absl::StatusOr<PartitionIndex> ReadPartitionIndex(io::FileSystem& files,
                                                   const std::string& folder);
 
-/// Node ids as the topology has them: of 4 bytes where they fit.
+/// Node ids as in the topology: of 4 bytes where they fit.
 using NodeIdSpan =
     std::variant<absl::Span<const int32_t>, absl::Span<const int64_t>>;
 
-/// The nodes of one part, and their lists of in-neighbors. Movable; the views
-/// stay valid when it is moved.
+/// Nodes of one part, and their lists of in-neighbors. Movable; views stay
+/// valid when it is moved.
 struct PartLists {
-  /// [n] ascending.
+  /// [n] nodes, ascending.
   NodeIdSpan nodes;
-  /// [n] list i is neighbors[ends[i - 1]] .. neighbors[ends[i] - 1], from 0 for
-  /// the first.
+  /// [n] end of each list: list i is neighbors[ends[i - 1]] ..
+  /// neighbors[ends[i] - 1]; list 0 begins at 0.
   absl::Span<const int64_t> ends;
-  /// [e] in the topology's order, self-loops and repetitions included.
+  /// [e] neighbors in the topology's order, self-loops and repetitions
+  /// included.
   NodeIdSpan neighbors;
-  /// Memory that all of them lie in.
+  /// Memory behind all views.
   io::AlignedMemory memory;
 };
 
 /// A partition of a graph's nodes into parts, as WritePartition has written it.
-/// Holds the training nodes of all parts and 48 bytes a part; the rest is read
-/// when asked for, past the page cache, and checked against its CRC32C: what
-/// does not match is read once more, and is then DATA_LOSS naming the file.
-/// A partition of a graph's nodes. Its open files stay readable even if the
-/// plan is removed. Immutable; thread-safe.
+/// Holds the training nodes of all parts and 48 bytes per part; the rest is
+/// read on demand, past the page cache, and checked against its CRC32C: bytes
+/// that do not match are read once more, then DATA_LOSS naming the file. Open
+/// files stay readable if the plan is removed. Immutable; thread-safe.
 class Partition {
  public:
-  /// NOT_FOUND if there is none in the folder, or if it was not finished;
-  /// DATA_LOSS, naming the file, if one is damaged or has not its size;
-  /// FAILED_PRECONDITION if another version of Hearth wrote it. `files` must
-  /// outlive it.
+  /// Opens the partition in `folder`. NOT_FOUND if there is none, or it was not
+  /// finished; DATA_LOSS, naming the file, if one is damaged or has the wrong
+  /// size; FAILED_PRECONDITION if another version of Hearth wrote it. `files`
+  /// must outlive the partition.
   static absl::StatusOr<std::shared_ptr<const Partition>> Open(
       io::FileSystem& files, const std::string& folder);
   virtual ~Partition() = default;
@@ -119,30 +119,30 @@ class Partition {
   virtual const PartitionSummary& summary() const = 0;
   int parts() const { return summary().options.parts; }
 
-  /// Nodes of a part. A part may have none. REQUIRES: 0 <= part < parts(), here
-  /// and below.
+  /// Number of a part's nodes; a part may have none. REQUIRES: 0 <= part <
+  /// parts(), here and below.
   virtual int64_t num_nodes(int part) const = 0;
 
-  /// In-neighbors of all nodes of a part.
+  /// Number of in-neighbors of all nodes of a part.
   virtual int64_t num_neighbors(int part) const = 0;
 
-  /// Those of a part, ascending.
+  /// Training nodes of a part, ascending.
   virtual absl::Span<const store::NodeId> training_nodes(int part) const = 0;
 
-  /// [nodes] the part of each node.
+  /// [nodes] part of each node.
   virtual absl::StatusOr<std::vector<uint16_t>> LoadParts() const = 0;
 
   /// [nodes] cross(v): neighbors of v that are not in v's part, at most
   /// UINT32_MAX.
   virtual absl::StatusOr<std::vector<uint32_t>> LoadCrossCounts() const = 0;
 
-  /// Bytes of memory of what ReadPart gives.
+  /// Memory of the PartLists that ReadPart returns.
   virtual uint64_t part_list_bytes(int part) const = 0;
 
-  /// The lists of a part, by one sequential read.
+  /// Nodes and lists of a part, by one sequential read.
   virtual absl::StatusOr<PartLists> ReadPart(int part) const = 0;
 
-  /// Memory that it holds.
+  /// Memory of this object.
   virtual uint64_t memory_bytes() const = 0;
 };
 

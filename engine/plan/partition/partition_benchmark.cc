@@ -1,8 +1,8 @@
-// How fast a graph is partitioned, all files written out:
+// Measures how fast a graph is partitioned, all files written out:
 //   bazel run //engine/plan/partition:partition_benchmark
-// of a graph of communities, in $TMPDIR, and, where HEARTH_BENCHMARK_DATASET
-// names a dataset's folder, of that one. Items are edges; the CPU's time is
-// that of all threads.
+// The graph has communities and lies in $TMPDIR; where HEARTH_BENCHMARK_DATASET
+// names a dataset's folder, that dataset is partitioned, too. Items are edges;
+// CPU time is that of all threads.
 
 #include <cstdint>
 #include <cstdlib>
@@ -29,7 +29,7 @@ constexpr int64_t kDegree = 15;
 // (parts, rounds, Bloom filters, threads)
 void Partition(benchmark::State& state, const store::Dataset& dataset,
                const std::string& folder) {
-  // One of a hundred.
+  // One node of a hundred.
   std::vector<store::NodeId> training_nodes;
   const int64_t nodes = dataset.manifest().node_types[0].num_nodes;
   for (store::NodeId node = 0; node < nodes; node += 100) {

@@ -14,9 +14,9 @@
 
 namespace hearth::plan {
 
-/// Everything that the stages of making a partition work with; all outlive it.
+/// Inputs of all stages of making a partition. They must outlive it.
 struct PartitionContext {
-  /// More than these would take more memory than was promised.
+  /// Upper bound of the threads, for which PartitionMemory holds.
   static constexpr int kMaxThreads = 64;
 
   io::FileSystem& files;
@@ -30,10 +30,11 @@ struct PartitionContext {
   int id_bytes() const { return IdBytes(shape.nodes); }
 };
 
-/// Reports how far a stage is, every few MiB. Thread-safe.
+/// Reports the progress of a stage, every few MiB. Thread-safe.
 class StageProgress {
  public:
-  /// Reports that the stage begins. Both outlive it.
+  /// Reports the beginning of the stage. `run` and `stage` must outlive the
+  /// object.
   StageProgress(const PartitionRun& run, absl::string_view stage,
                 uint64_t total_bytes)
       : run_(run), progress_{stage, 0, total_bytes} {

@@ -99,7 +99,7 @@ TEST_F(PartitionFaultTest, FailsAtAnyCallAndLeavesNothing) {
           absl::IsNotFound(Partition::Open(Posix(), Folder()).status()));
     }
     EXPECT_GT(nth, 40);
-    // Rests of the last failure are in nobody's way.
+    // Leftovers of the failure do not hinder the next run.
     ExpectNaive(graph, training_nodes, options);
   }
 }
@@ -169,7 +169,7 @@ class DamagedPartitionTest : public PartitionTest {
     return io::JoinPath(Folder(), name);
   }
 
-  /// The first error of opening it and of reading everything.
+  /// First error of opening the partition and reading everything.
   absl::Status ReadAll(io::FileSystem& files) {
     const auto partition = Partition::Open(files, Folder());
     if (!partition.ok()) return partition.status();
@@ -198,7 +198,8 @@ TEST_F(DamagedPartitionTest, NamesTheFile) {
   for (const char* name : kFiles) {
     SCOPED_TRACE(name);
     const std::string whole = *io::ReadWholeFile(Posix(), File(name), 1 << 20);
-    // The file of lists has gaps between parts, which nobody reads.
+    // Offsets outside the gaps between parts of the file of lists, which nobody
+    // reads.
     for (const size_t at : {size_t{0}, size_t{17}, size_t{100}}) {
       std::string damaged = whole;
       damaged[at] ^= 4;

@@ -21,8 +21,8 @@ class PartitionMemoryTest : public PartitionTest {
   static constexpr int64_t kHubNeighbors = 24'000'000;
   static constexpr PartitionOptions kOptions = {.parts = 4};
 
-  /// All edges but a few go into one node. Returns the naive partition; the
-  /// graph itself is in memory no more.
+  /// Writes a graph whose edges, but a few, all lead to one node, and frees it.
+  /// Returns the naive partition.
   std::vector<uint16_t> StoreHub() {
     RandomStream random(1, RandomPurpose::kGenerator);
     store::ListGraph graph;
@@ -41,8 +41,8 @@ class PartitionMemoryTest : public PartitionTest {
   std::unique_ptr<store::Dataset> dataset_;
 };
 
-// Its list is larger than everything that partitioning may take, and what is
-// written of its part than a window.
+// The hub's list is larger than the memory that partitioning may take, and its
+// part's lists are larger than a window.
 TEST_F(PartitionMemoryTest, HubsTakeNone) {
   const std::vector<uint16_t> expected = StoreHub();
   const PartitionShape shape = {

@@ -54,7 +54,7 @@ absl::Status CheckPartitionOptions(const PartitionOptions& options,
 int DefaultParts(int64_t training_nodes, int64_t batch_size, int64_t nodes) {
   const int64_t most =
       std::max<int64_t>(1, std::min<int64_t>(10'000, nodes / 16));
-  // As one number of batches and a rest, so that no product is too large.
+  // Whole batches and a rest are counted apart, so that no product overflows.
   const int64_t batches = std::min(training_nodes / batch_size, most);
   return static_cast<int>(std::clamp<int64_t>(
       10 * batches + 10 * (training_nodes % batch_size) / batch_size, 1, most));
@@ -62,7 +62,7 @@ int DefaultParts(int64_t training_nodes, int64_t batch_size, int64_t nodes) {
 
 namespace {
 
-// Filters of the first level, and later those of as many parts of it as there
+// Filters of the first level, later those of as many first-level parts as there
 // are threads.
 uint64_t FilterBytes(const PartitionShape& shape,
                      const PartitionOptions& options, int threads) {
@@ -114,7 +114,7 @@ uint64_t PartitionMemory(const PartitionShape& shape,
   const LevelSplit split(options.parts);
   const uint64_t labels = nodes * (sizeof(uint8_t) + sizeof(uint16_t));
   const uint64_t window = WindowBytes(shape);
-  // Each with what is counted of it.
+  // Items in flight, each with its window and counts.
   const uint64_t items =
       static_cast<uint64_t>(ItemsInFlight(threads)) * 3 * window;
   const uint64_t scan =

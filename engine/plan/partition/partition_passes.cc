@@ -49,38 +49,38 @@ absl::StatusOr<EdgeCounts> CountEdges(const PartitionContext& context,
   return counts;
 }
 
-// The order of the nodes decides everything, yet most of the work is done by
-// several threads:
+// The order of the nodes decides everything, yet several threads do most of the
+// work:
 // 1. Threads that work on a window look up how many nodes are placed by now,
-//    and count each list's neighbors among them: their parts are final. (In a
-//    later round also those behind the list's node: their parts are as the
-//    last round left them until their turn comes, which is not before this
-//    node's.) Neighbors between are put aside: "recent" ones.
-// 2. One thread takes the windows in order. To what was counted it adds a
-//    list's recent neighbors, which are all placed now, places the node, and
-//    only then says so.
-// So each node meets exactly the parts that it would meet if one thread did
-// all, whatever had been placed when it was counted. With Bloom filters, whose
-// errors depend on what they hold, all neighbors count as recent.
+//    and count each list's neighbors among these: their parts are final. In
+//    later rounds they also count neighbors after the list's node: these keep
+//    their parts of the last round until they are placed, after this node.
+//    Neighbors in between are put aside as "recent".
+// 2. One thread takes the windows in order. It adds a list's recent neighbors,
+//    all of them placed by now, to the counts, places the node, and only then
+//    publishes that it is placed.
+// So each node meets exactly the parts that it would meet with one thread. With
+// Bloom filters, whose errors depend on what they hold, all neighbors are
+// recent.
 
 namespace {
 
 using store::NodeId;
 
-/// A window whose neighbors are counted as far as their parts were known.
+/// A window with counts of the neighbors whose parts were known.
 struct CountedWindow final : WindowItem {
   struct Count {
     int part;
     uint32_t count;
   };
-  // Those of list i end before [ends[i]].
+  // Counts of list i end before counts[count_ends[i]]; the same for recent.
   std::vector<Count> counts;
   std::vector<uint32_t> count_ends;
   std::vector<NodeId> recent;
   std::vector<uint32_t> recent_ends;
 };
 
-/// Elements of list i, given where each list's end.
+/// Elements of list i, given where each list ends.
 template <typename T>
 absl::Span<const T> Slice(const std::vector<T>& all,
                           const std::vector<uint32_t>& ends, size_t i) {
@@ -88,7 +88,7 @@ absl::Span<const T> Slice(const std::vector<T>& all,
   return absl::MakeConstSpan(all).subspan(begin, ends[i] - begin);
 }
 
-/// One placing after the other of all nodes.
+/// Places all nodes once per round.
 class FirstLevelPlacer {
  public:
   FirstLevelPlacer(const PartitionContext& context, NodeLabels<uint8_t> labels,
@@ -163,7 +163,7 @@ class FirstLevelPlacer {
     }
   }
 
-  // Step 2. What is counted of a list that is cut stays for the next window.
+  // Step 2. Counts of a list that is cut stay for the next window.
   void Place(const CountedWindow& item) {
     const ListWindow& window = item.window;
     for (size_t i = 0; i < window.size(); ++i) {
@@ -199,13 +199,13 @@ class FirstLevelPlacer {
   Fennel fennel_;
   NodeLabels<uint8_t> labels_;
   std::optional<BloomFilters> filters_;
-  // The counts of each thread of step 1.
+  // Counts of each thread, in step 1.
   std::vector<PartCounts> scratch_;
-  // The counts of the node that is placed next.
+  // Counts of the node that is placed next.
   PartCounts neighbors_;
-  // Every node has a part already, from the round before.
+  // Whether every node has a part, from the previous round.
   bool again_ = false;
-  // Nodes that are placed in this round: those below this number.
+  // Nodes below this number are placed in this round.
   std::atomic<NodeId> placed_ = 0;
 };
 
@@ -277,7 +277,7 @@ class SecondLevelPlacer {
     return inner;
   }
 
-  /// The sizes that the parts have after the last round.
+  /// Sizes of the parts after the last round.
   std::vector<PartEntry> Sizes() const {
     std::vector<PartEntry> sizes;
     for (int part = 0; part < fennel_.parts(); ++part) {
@@ -294,7 +294,7 @@ class SecondLevelPlacer {
     return input_.lists.ForEachWindow(input_.first, context_.run.stop, use);
   }
 
-  // In the first round, nodes are in no part.
+  // Takes a node out of its part; in the first round it is in none.
   void TakeOut(NodeId node) {
     const uint16_t label = labels_.Get(node);
     if (label == kNoPart) return;
@@ -315,8 +315,8 @@ class SecondLevelPlacer {
     }
     const auto parts = static_cast<uint32_t>(fennel_.parts());
     for (const NodeId neighbor : list) {
-      // Those of other first-level parts have labels beyond these, below or
-      // above, whatever other threads write.
+      // Nodes of other first-level parts have labels out of this range,
+      // whatever other threads write.
       const uint32_t part = labels_.Get(neighbor) - begin_;
       if (part < parts) neighbors_.Add(static_cast<int>(part));
     }
@@ -335,16 +335,16 @@ class SecondLevelPlacer {
 
   const PartitionContext& context_;
   const SecondLevelInput& input_;
-  // The number of the first part that is made.
+  // Number of the first part that is made.
   const uint32_t begin_;
   Fennel fennel_;
   std::optional<BloomFilters> filters_;
   NodeLabels<uint16_t>& labels_;
-  // The node that is placed next: the parts of its neighbors, and how many
-  // neighbors there are.
+  // Parts of the neighbors of the node that is placed next, and the number of
+  // its neighbors.
   PartCounts neighbors_;
   int64_t list_size_ = 0;
-  // Neighbors of all nodes of each part.
+  // Sum of the neighbors of each part's nodes.
   std::vector<int64_t> list_sizes_;
 };
 
@@ -372,10 +372,10 @@ absl::StatusOr<std::vector<PartEntry>> PlaceSecondLevel(
 
 namespace {
 
-/// A window, and what was counted of each of its lists.
+/// A window with the counts of its lists.
 struct CrossWindow final : WindowItem {
   std::vector<int64_t> cross;
-  // In all lists together.
+  // Inner edges of all lists together.
   int64_t inner = 0;
 };
 
@@ -396,7 +396,7 @@ void Count(const NodeLabels<uint16_t>& labels, CrossWindow& item) {
   }
 }
 
-/// Writes the counts, list after list. Single-owner.
+/// Writes the count of each list, in order. Single-owner.
 class CountWriter {
  public:
   explicit CountWriter(io::StreamWriter& file) : file_(file) {}
@@ -422,7 +422,7 @@ class CountWriter {
  private:
   io::StreamWriter& file_;
   CrossCounts counts_;
-  // The count of the list that comes next, as far as it is known.
+  // Count of the next list, as far as it is known.
   int64_t cross_ = 0;
   std::vector<uint32_t> values_;
 };

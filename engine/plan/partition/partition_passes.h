@@ -15,9 +15,12 @@
 #include "engine/plan/partition/partition_context.h"
 #include "engine/plan/partition/topology_scan.h"
 
+/// Passes over the topology or the scattered lists, of which WritePartition
+/// consists.
+
 namespace hearth::plan {
 
-/// Edges of each part.
+/// Numbers of edges of each part.
 struct EdgeCounts {
   explicit EdgeCounts(int parts = 0)
       : all(static_cast<size_t>(parts)), inner(static_cast<size_t>(parts)) {}
@@ -34,13 +37,14 @@ struct EdgeCounts {
     return std::accumulate(inner.begin(), inner.end(), int64_t{0});
   }
 
-  /// Into the part, from anywhere.
+  /// Edges into the part, from anywhere.
   std::vector<int64_t> all;
-  /// From the part, without self-loops.
+  /// Edges within the part, without self-loops.
   std::vector<int64_t> inner;
 };
 
-/// Neighbors in a list of `node` that have the label of `node`; itself not.
+/// Neighbors in a list of `node` that have the label of `node`, itself
+/// excluded.
 template <typename Label>
 int64_t CountAlike(absl::Span<const store::NodeId> list, store::NodeId node,
                    const NodeLabels<Label>& labels) {
@@ -58,57 +62,56 @@ int64_t CountAlike(absl::Span<const store::NodeId> list, store::NodeId node,
 void AddEdges(const ListWindow& window, const NodeLabels<uint8_t>& labels,
               EdgeCounts& counts);
 
-/// The edges of the parts of the first level, by a scan of the topology.
+/// Counts the edges of the first level's parts, by a scan of the topology.
 absl::StatusOr<EdgeCounts> CountEdges(const PartitionContext& context,
                                       const NodeLabels<uint8_t>& labels,
                                       int parts);
 
-/// One part of the first level.
+/// Sizes of one part of the first level.
 struct FirstPart {
   int64_t nodes = 0;
   int64_t training_nodes = 0;
 };
 
-/// The first level of a partition: the part of each node.
+/// Result of the first level: the part of each node.
 struct FirstLevel {
   NodeLabels<uint8_t> labels;
   std::vector<FirstPart> parts;
-  /// Rounds that were made.
+  /// Rounds that it took.
   int rounds = 0;
 };
 
-/// Places all nodes, in the order of their numbers, each by its in-neighbors;
-/// edges that count are all edges, in alpha self-loops, too.
+/// Places all nodes in the order of their numbers, each by its in-neighbors.
+/// Alpha counts all edges, self-loops included.
 absl::StatusOr<FirstLevel> PlaceFirstLevel(const PartitionContext& context);
 
-/// The label of a node that is in no part yet.
+/// Label of a node that is in no part yet.
 inline constexpr uint16_t kNoPart = UINT16_MAX;
 
-/// A part of the first level, to be parted once more.
+/// A part of the first level, which the second level splits.
 struct SecondLevelInput {
-  /// Its number, nodes and lists.
+  /// Number, sizes and lists of the first-level part.
   int first = 0;
   FirstPart size;
   const ScatteredLists& lists;
-  /// Edges within it, without self-loops.
+  /// Edges within the part, without self-loops.
   int64_t inner_edges = 0;
-  /// The first-level part of each node of the graph.
+  /// First-level part of each node of the graph.
   const NodeLabels<uint8_t>& first_labels;
 };
 
-/// Places its nodes into the parts that LevelSplit gives it, and writes their
-/// numbers to `labels`, in which all of its nodes have kNoPart before. Returns
-/// the sizes of these parts. For several inputs at a time, from different
+/// Places the nodes of `input` into its share of parts (LevelSplit), and writes
+/// their numbers to `labels`, in which these nodes have kNoPart before. Returns
+/// the sizes of the parts. May run for several inputs at a time, on different
 /// threads.
 absl::StatusOr<std::vector<PartEntry>> PlaceSecondLevel(
     const PartitionContext& context, const SecondLevelInput& input,
     NodeLabels<uint16_t>& labels);
 
-/// The edges of a whole partition.
+/// Edges of a whole partition, and the checksum of the file of counts.
 struct CrossCounts {
   int64_t inner_edges = 0;
   int64_t cut_edges = 0;
-  /// The checksum of the file.
   uint32_t crc32c = 0;
 };
 

@@ -20,8 +20,8 @@ using store::ArrayStream;
 using store::NodeId;
 
 constexpr uint64_t kEndsBytes = 256 << 10;
-// Buffers of the streams of one node type share what one edge type's take, but
-// none is smaller than this.
+// The streams of one node type share the buffer bytes of one edge type, but no
+// buffer is smaller than this.
 constexpr uint64_t kLeastBufferBytes = 1 << 20;
 
 uint64_t StreamBytes(int64_t edge_types) {
@@ -36,7 +36,7 @@ uint64_t DataBytes(const store::ArrayFile& array) {
 
 }  // namespace
 
-/// The lists of one edge type, one after the other.
+/// Reads the lists of one edge type, one after another.
 class TopologyReader::Edges {
  public:
   static absl::StatusOr<std::unique_ptr<Edges>> Open(
@@ -55,12 +55,12 @@ class TopologyReader::Edges {
                           stream_bytes));
     auto edges = std::unique_ptr<Edges>(
         new Edges(entry, relation, std::move(indptr), std::move(indices)));
-    // The first value is 0; each other one ends a list.
+    // indptr begins with 0; each further value ends a list.
     HEARTH_RETURN_IF_ERROR(edges->indptr_->Next(sizeof(int64_t)).status());
     return edges;
   }
 
-  /// Goes on to the next list.
+  /// Moves on to the next list.
   absl::Status NextList() {
     if (ends_.empty()) {
       HEARTH_ASSIGN_OR_RETURN(ends_, indptr_->Next(kEndsBytes));
@@ -83,11 +83,12 @@ class TopologyReader::Edges {
     return absl::OkStatus();
   }
 
-  /// Neighbors of the list that were not taken.
+  /// Neighbors of the list that were not yet taken.
   int64_t left() const { return left_; }
   void Take(int64_t count) { left_ -= count; }
 
-  /// Appends the next `count` neighbors, which were taken, to `neighbors`.
+  /// Appends the next `count` neighbors, which were taken before, to
+  /// `neighbors`.
   absl::Status Read(int64_t count, std::vector<NodeId>& neighbors) {
     const size_t begin = neighbors.size();
     neighbors.resize(begin + static_cast<size_t>(count));
@@ -103,7 +104,7 @@ class TopologyReader::Edges {
       }
       const uint64_t read = bytes.size() / id_bytes;
       DecodeIds(bytes.data(), read, id_bytes_, to);
-      // Negative ones are large without a sign.
+      // Negative indices are large as unsigned numbers.
       uint64_t largest = 0;
       for (uint64_t i = 0; i < read; ++i) {
         largest = std::max(largest, static_cast<uint64_t>(to[i]));
@@ -135,9 +136,9 @@ class TopologyReader::Edges {
   const int id_bytes_;
   const std::unique_ptr<ArrayStream> indptr_;
   const std::unique_ptr<ArrayStream> indices_;
-  // Values of indptr that are yet to be used.
+  // Values of indptr that are not yet used.
   absl::Span<const std::byte> ends_;
-  // The node behind the list, within its type, and the end of the list.
+  // The next node, within its type, and the end of the current list.
   NodeId node_ = 0;
   int64_t end_ = 0;
   int64_t left_ = 0;
@@ -210,7 +211,7 @@ absl::Status TopologyReader::BeginNode(ListWindow& window) {
 
 absl::Status TopologyReader::Next(ListWindow& window) {
   window.Clear();
-  // Read piece by piece, they would take twice their size.
+  // Growing step by step would take twice the memory.
   if (edges_.size() > 1) window.neighbors.reserve(ListWindow::kMaxNeighbors);
   int64_t neighbors = 0;
   constexpr auto kMost = static_cast<int64_t>(ListWindow::kMaxNeighbors);
@@ -254,8 +255,8 @@ namespace {
 
 constexpr int kQueueCapacity = 4;
 
-// Windows that there can be: each but the last is full of lists, of which the
-// first may be the end of one, or of neighbors. What is left over stays empty.
+// Upper bound of the windows: each but the last is full of lists, the first of
+// which may be the end of a cut one, or full of neighbors.
 int64_t MostWindows(const PartitionShape& shape) {
   return shape.nodes / int64_t{ListWindow::kMaxLists - 1} +
          shape.edges / int64_t{ListWindow::kMaxNeighbors} + 2;

@@ -20,15 +20,18 @@
 #include "engine/store/manifest.h"
 #include "engine/store/topology.h"
 
+/// Reads all neighbor lists of a graph in windows of bounded size, which
+/// several threads work on.
+
 namespace hearth::plan {
 
-/// Some lists of in-neighbors in a row: no more than 4,096, and no more than
-/// 65,536 neighbors, so that hubs take no memory: what does not fit of the last
-/// list comes first in the window behind.
+/// Consecutive lists of in-neighbors: at most 4,096 lists with 65,536
+/// neighbors, so that hubs take no more memory. A list that does not fit is cut
+/// and continues at the beginning of the next window.
 struct ListWindow {
   static constexpr size_t kMaxLists = 4096;
   static constexpr size_t kMaxNeighbors = 64 << 10;
-  /// Memory of a window, at most.
+  /// Upper bound of a window's memory.
   static constexpr uint64_t kMaxBytes =
       kMaxLists * (sizeof(store::NodeId) + sizeof(uint32_t)) +
       kMaxNeighbors * sizeof(store::NodeId);
@@ -37,7 +40,7 @@ struct ListWindow {
   /// List i, of nodes[i], ends before neighbors[ends[i]].
   std::vector<uint32_t> ends;
   std::vector<store::NodeId> neighbors;
-  /// The last list goes on in the next window.
+  /// Whether the last list continues in the next window.
   bool is_cut = false;
 
   size_t size() const { return nodes.size(); }
@@ -59,7 +62,8 @@ struct ListWindow {
   }
 };
 
-/// Lists of in-neighbors, their nodes ascending, from the first to the last.
+/// A sequence of lists of in-neighbors, in ascending order of their nodes.
+/// Single-owner.
 /// Single-owner.
 class ListReader {
  public:
@@ -69,18 +73,18 @@ class ListReader {
   virtual absl::Status Next(ListWindow& window) = 0;
 };
 
-/// All lists of a graph, node after node, from its files: past the page cache,
-/// against their checksums. Nodes of all types have one numbering, and a node's
-/// list has its in-neighbors of all edge types, those of one type after those
-/// of another (store::NodeSpace). DATA_LOSS, naming the file, too, for an
-/// indptr that descends and for a neighbor that is no node.
+/// Reads all lists of a graph from its files, node after node, past the page
+/// cache, verified against their checksums. Nodes of all types share one
+/// numbering, and a node's list has its in-neighbors of all edge types,
+/// concatenated by type (store::NodeSpace). DATA_LOSS, naming the file, also
+/// for a descending indptr and for a neighbor that is no node.
 class TopologyReader final : public ListReader {
  public:
-  /// Memory that a reader holds, given how many edge types lead to nodes of one
-  /// type, at most.
+  /// Memory of a reader, where at most `edge_types_into_node` edge types lead
+  /// to nodes of one type.
   static uint64_t MemoryBytes(int64_t edge_types_into_node);
 
-  /// Both outlive the reader. CANCELLED after a stop.
+  /// `files` and `dataset` must outlive the reader. CANCELLED after a stop.
   static absl::StatusOr<std::unique_ptr<TopologyReader>> Open(
       io::FileSystem& files, const store::Dataset& dataset,
       const std::stop_token& stop);
@@ -89,7 +93,7 @@ class TopologyReader final : public ListReader {
 
   absl::Status Next(ListWindow& window) override;
 
-  /// Bytes that all lists take in their files.
+  /// Bytes of all lists in their files.
   static uint64_t TotalBytes(const store::Manifest& manifest);
 
  private:
@@ -100,52 +104,54 @@ class TopologyReader final : public ListReader {
 
   // Opens the edges that lead to nodes of type_.
   absl::Status BeginType();
-  // Begins the list of node_, which may be of another type than those in the
-  // window.
+  // Begins the list of node_, whose type may differ from that of the window's
+  // last list.
   absl::Status BeginNode(ListWindow& window);
-  // Adds `count` neighbors of the list that `edges` is at to the window.
+  // Adds `count` neighbors of the current list of `edges` to the window.
   absl::Status Add(Edges& edges, int64_t count, ListWindow& window);
-  // Reads what was added.
+  // Reads the neighbors that Add has added.
   absl::Status ReadAdded(ListWindow& window);
 
   io::FileSystem& files_;
   const store::Dataset& dataset_;
   const std::stop_token stop_;
   const store::NodeSpace nodes_;
-  // The type of the next node, and the edges that lead to it, by edge type.
+  // Type of the next node, and the edges that lead to it, by edge type.
   size_t type_ = 0;
   std::vector<std::unique_ptr<Edges>> edges_;
-  // The node whose list comes next, and what of edges_ is next in it.
+  // Node of the next list, and the index in edges_ of its next edge type.
   store::NodeId node_ = 0;
   size_t next_ = 0;
   bool in_list_ = false;
-  // Neighbors that were added to the window, and are yet to be read.
+  // Edge type and number of neighbors that Add has added, but that are not yet
+  // read.
   Edges* added_ = nullptr;
   int64_t num_added_ = 0;
 };
 
-/// A window on its way, and what was found out about its lists.
+/// A window in flight; derived types add what was found out about its lists.
 struct WindowItem : pipeline::Item {
   ListWindow window;
 };
 
-/// A scan of the whole topology: one thread reads, some work on windows, the
-/// caller's takes them in order.
+/// A scan of the whole topology: one thread reads, several work on windows, and
+/// the caller's thread uses them in order.
 struct TopologyScan {
-  /// For the report of progress.
+  /// Name of the stage in reports of progress.
   absl::string_view stage;
-  /// Makes an item, of any type derived.
+  /// Makes an item, of WindowItem or a derived type.
   std::function<std::unique_ptr<WindowItem>()> make;
-  /// Called from several threads for different items.
+  /// Called from several threads, for different items.
   std::function<absl::Status(int thread, WindowItem& item)> work;
-  /// Called in the order of the nodes.
+  /// Called on the caller's thread, in the order of the nodes.
   std::function<absl::Status(WindowItem& item)> use;
 };
 
-/// Items alive at once, at most.
+/// Upper bound of the items alive at once.
 int ItemsInFlight(int threads);
 
-/// The first error, of the files or the functions; CANCELLED after a stop.
+/// Runs the scan. The first error of the files or the functions; CANCELLED
+/// after a stop.
 absl::Status ScanTopology(const PartitionContext& context,
                           const TopologyScan& scan);
 

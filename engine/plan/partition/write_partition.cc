@@ -24,35 +24,56 @@
 #include "engine/plan/partition/partition_passes.h"
 #include "engine/plan/partition/topology_scan.h"
 
+// All passes but the second level read the topology sequentially, past the page
+// cache; nothing in memory grows with the edges.
+// 1. First level: place all nodes (PlaceFirstLevel).
+// 2. Scatter: read the topology again and append each list to its first-level
+//    part, in a scratch file (ListScatter). This also counts the edges of each
+//    part, and how many of them are within it.
+// 3. Second level, each part by itself, several at a time: place its nodes
+//    (PlaceSecondLevel), then sort its lists into the file of lists
+//    (WriteArea), at a place that follows from the sizes of the parts before
+//    it.
+// 4. Cross counts: with all parts known, read the topology a last time.
+// 5. Write the parts and the training nodes; rename the files, the index last.
+
 namespace hearth::plan {
 
-/// The files of a partition while it is made: they get their names when all are
-/// durable, the index last. Single-owner.
+namespace {
+
+using store::NodeId;
+
+constexpr const char* kDataFiles[] = {kPartListsFile, kTrainingNodesFile,
+                                      kPartsFile, kCrossCountsFile};
+constexpr const char* kScratchFile = "partition.scatter";
+
+/// Files of a partition while it is made: they get their names when all of them
+/// are durable, the index last. Single-owner.
 class PartitionFiles {
  public:
-  /// `files` outlives the object.
+  /// `files` must outlive the object.
   PartitionFiles(io::FileSystem& files, std::string folder)
       : files_(files), folder_(std::move(folder)) {}
 
-  /// Unless committed, removes all that is there of the partition.
+  /// Removes all files of the partition, unless it was committed.
   ~PartitionFiles();
 
   PartitionFiles(const PartitionFiles&) = delete;
   PartitionFiles& operator=(const PartitionFiles&) = delete;
 
-  /// Makes the folder, if need be, and removes what is left of another
-  /// partition: its index first, so that this never stands beside files of
-  /// another one.
+  /// Creates the folder if need be, and removes the files of an earlier
+  /// partition: its index first, so that it never stands next to files of
+  /// another partition.
   absl::Status Begin();
 
-  /// The path under which the file `name` is written.
+  /// Path under which the file `name` is written.
   std::string Temporary(const char* name) const;
 
-  /// The path of the scattered lists.
+  /// Path of the scattered lists.
   std::string Scratch() const;
   absl::Status RemoveScratch() { return files_.RemoveTree(Scratch()); }
 
-  /// Names all files, and writes the index. REQUIRES: they are durable.
+  /// Renames all files, and writes the index. REQUIRES: they are durable.
   absl::Status Commit(const PartitionIndex& index);
 
  private:
@@ -63,16 +84,8 @@ class PartitionFiles {
   bool committed_ = false;
 };
 
-namespace {
-
-constexpr const char* kDataFiles[] = {kPartListsFile, kTrainingNodesFile,
-                                      kPartsFile, kCrossCountsFile};
-constexpr const char* kScratchFile = "partition.scatter";
-
-}  // namespace
-
 PartitionFiles::~PartitionFiles() {
-  // An error has been told already.
+  // The error of the run has been returned already.
   if (!committed_) RemoveAll().IgnoreError();
 }
 
@@ -110,22 +123,6 @@ absl::Status PartitionFiles::Commit(const PartitionIndex& index) {
   return absl::OkStatus();
 }
 
-// All passes but the second level read the topology from one end to the other,
-// past the page cache; nothing in memory grows with the edges.
-// 1. First level: place all nodes (first_level.cc).
-// 2. Scatter: read the topology again and append each list to its first-level
-//    part, in a scratch file (list_scatter.h). This also tells how many edges
-//    each of them has, and how many of these are within it.
-// 3. Second level, each part by itself, several at a time: place its nodes
-//    (second_level.cc), then sort its lists into the file of lists
-//    (part_lists_file.cc), where the sizes of the parts before tell its place.
-// 4. Cross counts: with all parts known, read the topology a last time.
-// 5. Write the parts and the training nodes; name the files, the index last.
-
-namespace {
-
-using store::NodeId;
-
 absl::Status CheckTrainingNodes(absl::Span<const NodeId> training_nodes,
                                 int64_t nodes) {
   NodeId before = -1;
@@ -147,7 +144,7 @@ struct FirstPartItem final : pipeline::Item {
   const size_t first;
 };
 
-/// Calls `work` for every first-level part, for several at a time.
+/// Calls `work` for every first-level part, several at a time.
 absl::Status ForEachFirstPart(
     const PartitionContext& context, int parts,
     const std::function<absl::Status(int thread, size_t first)>& work) {
@@ -273,7 +270,7 @@ class PartitionWriter {
     return file_->Finish();
   }
 
-  // The places of the first-level parts in the file of lists.
+  // Areas of the first-level parts in the file of lists.
   std::vector<PartArea> Areas(const FirstLevel& level,
                               const EdgeCounts& edges) {
     std::vector<PartArea> areas;
@@ -295,7 +292,8 @@ class PartitionWriter {
     return areas;
   }
 
-  // The end of its area, 0 if there is nothing in it.
+  // Makes the parts of one first-level part. Returns the end of its area, 0 if
+  // nothing is in it.
   absl::StatusOr<uint64_t> MakePart(const SecondLevelInput& input,
                                     const PartArea& area,
                                     io::AlignedMemory& window) {
@@ -341,7 +339,7 @@ class PartitionWriter {
     return absl::OkStatus();
   }
 
-  // By the second half of a counting sort, piece of the output by piece.
+  // Second half of a counting sort, piece of the output by piece.
   absl::Status WriteTrainingNodes(absl::Span<const NodeId> training_nodes) {
     constexpr uint64_t kPieceNodes = 8 << 20;
     const auto id_bytes = static_cast<uint64_t>(context_.id_bytes());
@@ -398,7 +396,7 @@ class PartitionWriter {
   PartitionFiles& files_;
   const LevelSplit split_;
   PartitionIndex index_;
-  // The part of each node.
+  // Part of each node.
   NodeLabels<uint16_t> labels_;
   std::unique_ptr<PartListsFile> file_;
 };

@@ -10,19 +10,19 @@
 
 namespace hearth::plan {
 
-/// Partitions the graph of a dataset with one node type and one edge type, and
-/// writes the partition, durably: two-level streaming FENNEL that balances
-/// training nodes, too (OUTRE, sections 4.2 and 5.2; the protocol is at the top
-/// of write_partition.cc). `training_nodes` are ascending, without repetition.
-/// The same graph, training nodes and options give the same bytes, but for the
-/// seconds, whatever the threads.
+/// Partitions the graph of a dataset and writes the partition, durably:
+/// two-level streaming FENNEL that balances training nodes, too (OUTRE,
+/// sections 4.2 and 5.2; the protocol is at the top of write_partition.cc). A
+/// heterograph is partitioned as one graph of all its nodes. `training_nodes`
+/// are ascending, without repetition. Equal graphs, training nodes and options
+/// give equal bytes, except for the seconds, whatever the threads.
 ///
 /// Files of another partition in the folder are removed first; after an error
-/// nothing of this one is left, and after a kill a second call begins anew.
+/// nothing of this one is left, and after a kill a second call starts over.
 /// INVALID_ARGUMENT, naming the field, as CheckPartitionOptions and for
 /// training nodes that are not as above; DATA_LOSS, naming file and block, if
-/// the topology is damaged; RESOURCE_EXHAUSTED without memory or room on the
-/// disk; CANCELLED, within a few MiB, when a stop is requested; the errors of
+/// the topology is damaged; RESOURCE_EXHAUSTED without memory or space on the
+/// disk; CANCELLED, within a few MiB, when a stop is requested; errors of
 /// files.
 absl::StatusOr<PartitionSummary> WritePartition(
     io::FileSystem& files, const store::Dataset& dataset,

@@ -27,7 +27,7 @@ TEST_F(WritePartitionTest, GivesWhatTheNaiveWayGives) {
     SCOPED_TRACE(trial);
     const auto nodes = static_cast<int64_t>(1 + random.Below(200));
     const store::ListGraph graph = RandomGraph(nodes, random);
-    // None, some or all.
+    // No, some or all nodes are training nodes.
     const int percent[] = {0, 1, 30, 100};
     const std::vector<NodeId> training_nodes =
         SomeNodes(nodes, percent[trial % 4], random);
@@ -45,7 +45,7 @@ TEST_F(WritePartitionTest, GivesWhatTheNaiveWayGives) {
   }
 }
 
-// The in-neighbors of each node by all edge types, one type's after another's.
+// In-neighbors of each node by all edge types, concatenated by type.
 store::ListGraph Joined(const store::Dataset& dataset) {
   const auto topology = *dataset.LoadTopology(store::Residency::kMemory);
   store::ListGraph graph;
@@ -85,7 +85,7 @@ TEST_F(WritePartitionTest, NodesAndEdgesOfAllTypesAreOneGraph) {
   }
 }
 
-// Many windows, of which a list takes several.
+// Many windows, and a list that takes several.
 TEST_F(WritePartitionTest, GivesTheSameWhateverTheThreads) {
   RandomStream random(2, RandomPurpose::kGenerator);
   store::ListGraph graph =
@@ -121,8 +121,8 @@ TEST_F(WritePartitionTest, TakesGraphsWithoutEdges) {
   ExpectNaive(graph, training_nodes, {.parts = 20});
 }
 
-// Nodes in an order that has nothing to do with their communities, of which
-// there are as many as parts.
+// Nodes in an order unrelated to their communities, of which there are as many
+// as parts.
 TEST_F(WritePartitionTest, FindsCommunities) {
   RandomStream random(3, RandomPurpose::kGenerator);
   const store::ListGraph graph = store::MakePlantedGraph(
@@ -131,7 +131,7 @@ TEST_F(WritePartitionTest, FindsCommunities) {
   const auto once = Write(*dataset, {}, {.parts = 16});
   const auto often = Write(*dataset, {}, {.parts = 16, .rounds = 20});
   ASSERT_TRUE(once.ok() && often.ok());
-  // At random, 1 / 16 of the edges would be inner ones.
+  // In random parts, 1 / 16 of the edges would be inner ones.
   EXPECT_GT(once->inner_edges, graph.num_edges() / 4);
   EXPECT_GT(often->inner_edges, once->inner_edges);
   EXPECT_GT(often->rounds, 1);
@@ -142,7 +142,7 @@ TEST_F(WritePartitionTest, BalancesTrainingNodes) {
   RandomStream random(4, RandomPurpose::kGenerator);
   const store::ListGraph graph = store::MakePlantedGraph(
       {.nodes = 8000, .communities = 16, .degree = 20, .mixing = 5}, random);
-  // All in the first tenth.
+  // All training nodes are in the first tenth.
   std::vector<NodeId> training_nodes(800);
   std::iota(training_nodes.begin(), training_nodes.end(), 0);
   const auto summary = Write(*Store(graph), training_nodes, {.parts = 16});

@@ -17,8 +17,8 @@
 
 namespace hearth::plan {
 
-/// A trace in memory, for tests and benchmarks: can fail, or ask to stop, at
-/// the nth load, counted from 1.
+/// A trace in memory, for tests and benchmarks, which can fail or request a
+/// stop at the n-th load, counted from 1.
 class VectorTrace final : public AccessTrace {
  public:
   using Batches = std::vector<std::vector<store::NodeId>>;
@@ -41,8 +41,8 @@ class VectorTrace final : public AccessTrace {
   std::stop_token stop_token() const { return stop_.get_token(); }
 
   /// `count` batches of `size` distinct nodes below `num_nodes`, in random
-  /// order: half of the draws fall on a tenth of them, as in graphs with hubs,
-  /// and a third on nodes near those of the batch's own center.
+  /// order: half of the draws fall on a tenth of the nodes, as in graphs with
+  /// hubs, and a third on nodes near the batch's own center.
   static Batches Random(RandomStream& random, int64_t num_nodes, int64_t count,
                         int64_t size) {
     Batches batches(static_cast<size_t>(count));

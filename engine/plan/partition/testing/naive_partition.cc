@@ -15,14 +15,14 @@ namespace {
 
 using store::NodeId;
 
-// The smallest whole number that is not below 1.1 count / parts.
+// Smallest whole number that is not below 1.1 count / parts.
 int64_t Capacity(int64_t count, int parts) {
   int64_t capacity = 0;
   while (capacity * 10 * parts < 11 * count) ++capacity;
   return capacity;
 }
 
-/// One level: some of the graph's nodes, into parts.
+/// One level: some of the graph's nodes, to be placed into parts.
 class NaiveLevel {
  public:
   NaiveLevel(const store::ListGraph& graph,
@@ -42,7 +42,7 @@ class NaiveLevel {
     training_capacity_ = Capacity(all_training_, parts);
   }
 
-  /// The part of each member; -1 for others.
+  /// Part of each member; -1 for other nodes.
   const std::vector<int>& Place(const PartitionOptions& options) {
     if (options.membership == Membership::kBloom) {
       filters_ = *BloomFilters::Make(static_cast<int64_t>(members_.size()),

@@ -22,18 +22,18 @@
 #include "engine/store/topology.h"
 #include "gtest/gtest.h"
 
-/// Partitions for tests, made the plain way: everything in memory, every part
-/// asked for every node, one node after the other.
+/// Partitions for tests, made in the plainest way: everything in memory, every
+/// part asked for every node, one node after another.
 
 namespace hearth::plan {
 
-/// The part of each node, as WritePartition is to give it.
+/// Part of each node that WritePartition must give it.
 std::vector<uint16_t> NaivePartition(
     const store::ListGraph& graph,
     absl::Span<const store::NodeId> training_nodes,
     const PartitionOptions& options);
 
-/// Neighbors of each node that are in other parts.
+/// Neighbors of each node in other parts.
 std::vector<uint32_t> NaiveCrossCounts(const store::ListGraph& graph,
                                        absl::Span<const uint16_t> parts);
 
@@ -54,7 +54,7 @@ inline std::vector<NodeId> SomeNodes(int64_t nodes, int percent,
   return some;
 }
 
-/// Isolated nodes, self-loops, repeated edges, and a hub.
+/// A random graph with isolated nodes, self-loops, repeated edges, and a hub.
 inline store::ListGraph RandomGraph(int64_t nodes, RandomStream& random) {
   store::ListGraph graph;
   const auto hub = static_cast<NodeId>(random.Below(nodes));
@@ -71,7 +71,7 @@ inline store::ListGraph RandomGraph(int64_t nodes, RandomStream& random) {
   return graph;
 }
 
-/// Partitions small graphs into a folder, and compares what is there.
+/// Partitions small graphs into a folder, and checks the files.
 class PartitionTest : public ::testing::Test {
  protected:
   std::unique_ptr<store::Dataset> Store(const store::ListGraph& graph) {
@@ -93,7 +93,7 @@ class PartitionTest : public ::testing::Test {
     return *std::move(partition);
   }
 
-  /// That what was written is what the naive way gives.
+  /// Expects that the files equal the naive partition.
   void ExpectNaive(const store::ListGraph& graph,
                    const std::vector<NodeId>& training_nodes,
                    const PartitionOptions& options) {
@@ -101,7 +101,8 @@ class PartitionTest : public ::testing::Test {
                 NaivePartition(graph, training_nodes, options));
   }
 
-  /// That these parts were written, and all that follows from them.
+  /// Expects that the files hold these parts, and everything that follows from
+  /// them.
   void ExpectParts(const store::ListGraph& graph,
                    const std::vector<NodeId>& training_nodes,
                    const std::vector<uint16_t>& parts) {
