@@ -28,6 +28,8 @@ namespace hearth::ingest {
 
 namespace {
 
+using testing::HasSubstr;
+
 /// Items of five bytes: byte b of item i is 5 * i + b.
 class Counting : public ComputedItems {
  public:
@@ -177,7 +179,7 @@ TEST_F(GeneratedSplitTest, PartsAreAscendingDisjointAndOfTheirSize) {
     const std::vector<int64_t> part = All<int64_t>(*(*parts)[i]);
     ASSERT_EQ(part.size(), sizes[i]);
     EXPECT_TRUE(std::is_sorted(part.begin(), part.end()));
-    // Not the first nodes, nor the last.
+    // Neither the first nodes nor the last.
     EXPECT_NEAR(static_cast<double>(part[part.size() / 2]), 150'000, 5'000);
     for (const int64_t node : part) {
       ASSERT_LT(node, 300'000);
@@ -220,8 +222,6 @@ TEST_F(GeneratedSplitTest, CanBeCancelled) {
   stop_.request_stop();
   EXPECT_TRUE(absl::IsCancelled(Split(Options()).status()));
 }
-
-using testing::HasSubstr;
 
 GenerateOptions Options(bool rmat, int64_t num_communities = 0) {
   GenerateOptions options;
@@ -328,8 +328,8 @@ TEST_F(OpenGeneratedTest, CannotStayInPlace) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("generated/node_feat"));
 }
 
-/// A generated graph in memory, and how well a classifier does on it that
-/// knows the mean row of each class: the best that a linear model can learn.
+/// A generated graph in memory, and the accuracy of a classifier that knows the
+/// mean row of each class: the best that a linear model can learn.
 class Learner {
  public:
   explicit Learner(const std::string& folder) {
@@ -363,7 +363,7 @@ class Learner {
   }
 
  private:
-  /// The node's row, plus the mean of its in-neighbors' rows if asked for.
+  /// The node's row, plus the mean of its in-neighbors' rows if `of_neighbors`.
   std::vector<double> Row(store::NodeId node, bool of_neighbors) const {
     std::vector<double> row(dim_);
     Add(node, 1, row);
