@@ -21,7 +21,7 @@ void ParseLine(const TextLines& lines, Separator separator, size_t count) {
   const absl::Status status = ParseFields(lines, separator, out);
   std::vector<absl::string_view> fields;
   SplitFields(lines.line(), separator, fields);
-  // Both see the same fields.
+  // SplitFields and ParseFields find the same number of fields.
   if (status.ok() && fields.size() != count) __builtin_trap();
 }
 
@@ -30,7 +30,7 @@ void ParseEach(const TextLines& lines, Separator separator) {
   SplitFields(lines.line(), separator, fields);
   for (size_t i = 0; i < fields.size(); ++i) {
     int64_t number = 0;
-    // An integer is a number.
+    // A field that parses as an integer looks like a number.
     if (ParseField(lines, fields, i, number).ok() &&
         !LooksLikeNumber(fields[i])) {
       __builtin_trap();
@@ -60,8 +60,8 @@ constexpr hearth::ingest::Separator kSeparators[] = {
     hearth::ingest::Separator::kBlank, hearth::ingest::Separator::kComma,
     hearth::ingest::Separator::kSemicolon, hearth::ingest::Separator::kTab};
 
-// Text and compressed text; the first byte chooses the separator and how many
-// fields a line has.
+// Text, plain or compressed; the first byte selects the separator and the
+// number of fields in a line.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   hearth::ingest::ReadText(

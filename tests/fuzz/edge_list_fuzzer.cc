@@ -30,7 +30,7 @@ void FindLayout(std::string text, const EdgeListOptions& options) {
   if (!head.ok()) return;
   const auto layout = FindEdgeListLayout(*head, options);
   if (!layout.ok()) return;
-  // What is told of them is a line.
+  // Descriptions are single lines.
   for (const std::string& told :
        {layout->DescribeHeader(), layout->DescribeUnusedColumns()}) {
     if (told.find('\n') != std::string::npos) __builtin_trap();
@@ -48,7 +48,7 @@ void FindLayout(std::string text, const EdgeListOptions& options) {
 }  // namespace
 }  // namespace hearth::ingest
 
-// The beginning of an edge list; the first byte chooses the options.
+// First lines of an edge list; the first byte selects the options.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   hearth::ingest::FindLayout(

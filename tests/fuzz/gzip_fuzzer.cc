@@ -7,7 +7,7 @@
 #include "engine/ingest/parse/byte_stream.h"
 #include "engine/io/file_system.h"
 
-// Deflate reaches 1,032 to one; one piece more is taken of what is left.
+// Deflate reaches 1,032 to one; a last partial piece adds one.
 constexpr size_t kMaxRatio = 1033;
 constexpr size_t kPieceBytes = 4093;
 

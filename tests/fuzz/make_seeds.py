@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes a folder of seed inputs for each fuzzer: make_seeds.py OUTPUT.
 
-Real files where the repository has some, made ones else. Only the standard
+Real files if the repository has some, otherwise made ones. Only the standard
 library is used.
 """
 

@@ -7,7 +7,7 @@
 #include "engine/base/crc32c.h"
 #include "engine/store/manifest.h"
 
-// Manifests: as they are, and as the text before a checksum that is right.
+// Manifests: the input as it is, and sealed with the right checksum.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   hearth::store::ParseManifest(text, "m").IgnoreError();

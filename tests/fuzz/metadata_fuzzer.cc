@@ -7,7 +7,7 @@
 
 namespace {
 
-/// A path that leads out of the dataset's folder must not come through.
+/// Traps if a path leads out of the dataset's folder.
 void CheckPath(const hearth::ingest::MetadataFile& file) {
   const absl::string_view path = file.path;
   if (path.empty() || path[0] == '/' || path == ".." ||
@@ -20,7 +20,7 @@ void CheckPath(const hearth::ingest::MetadataFile& file) {
 
 }  // namespace
 
-// The metadata.yaml of GraphBolt datasets.
+// metadata.yaml of GraphBolt datasets.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto yaml = hearth::ingest::ParseMetadataYaml(
       {reinterpret_cast<const char*>(data), size}, "metadata.yaml");

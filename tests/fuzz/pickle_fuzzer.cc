@@ -8,7 +8,8 @@
 #include "engine/io/file_system.h"
 #include "tests/fuzz/pickle_visit.h"
 
-// Pickles alone: within a PyTorch file a checksum is in the way.
+// Pickles without a file around them: in a PyTorch file a checksum would refuse
+// most inputs.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto file = hearth::io::NewMemoryFile(
       std::string(reinterpret_cast<const char*>(data), size));

@@ -9,15 +9,15 @@
 
 namespace hearth::ingest {
 
-/// So small that one input takes no time.
+/// Limits that keep the time of one input short.
 inline constexpr PickleLimits kFuzzLimits = {.max_bytes = 1 << 20,
                                              .max_values = 1 << 14,
                                              .max_opcodes = 1 << 15,
                                              .max_walk = 1 << 16,
                                              .max_depth = 16};
 
-/// Adds the tensors below `value` to `tensors`. Walks as an importer would,
-/// so what is too deep, too long or a cycle would show.
+/// Adds the tensors below `value` to `tensors`. Walks as importers do, so that
+/// it would find values that are too deep, too many or cyclic.
 inline void CollectTensors(const PickleValue& value,
                            std::vector<const TorchTensor*>& tensors) {
   if (const auto* const tensor = value.As<TorchTensor>()) {
@@ -31,7 +31,7 @@ inline void CollectTensors(const PickleValue& value,
   } else if (const auto* const object = value.As<PickleObject>()) {
     if (object->state != nullptr) CollectTensors(*object->state, tensors);
   } else if (const auto* const array = value.As<NumpyArray>()) {
-    // Every byte is there.
+    // Every byte can be read.
     volatile char sum = 0;
     for (const char byte : array->data) sum = sum ^ byte;
   }

@@ -25,7 +25,7 @@ void ReadElements(const TorchFile& file, const TorchTensor& tensor) {
 }  // namespace
 }  // namespace hearth::ingest
 
-// PyTorch's files, new and old, and the elements of their tensors.
+// PyTorch files, new and old, and the elements of their tensors.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto file = hearth::ingest::TorchFile::Open(
       hearth::io::NewMemoryFile(

@@ -16,7 +16,8 @@ namespace {
 constexpr uint64_t kPieceBytes = 1021;
 constexpr uint64_t kMaxReadBytes = 1 << 20;
 
-/// The beginning in pieces, then the end, then the beginning again.
+/// Reads the file's beginning in pieces, then its end, then its beginning
+/// again.
 void ReadAround(io::ReadableFile& file, uint64_t size_bytes) {
   std::vector<std::byte> piece(std::min(size_bytes, kPieceBytes));
   const uint64_t most = std::min(size_bytes, kMaxReadBytes);
@@ -32,7 +33,7 @@ void ReadAround(io::ReadableFile& file, uint64_t size_bytes) {
 }  // namespace
 }  // namespace hearth::ingest
 
-// Archives (.npz), their members, and .npy headers of these.
+// Archives (.npz), their members, and the members' .npy headers.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto archive = hearth::ingest::ZipArchive::Open(hearth::io::NewMemoryFile(
       std::string(reinterpret_cast<const char*>(data), size)));

@@ -7,7 +7,7 @@
 #include "engine/ingest/parse/byte_stream.h"
 #include "engine/io/file_system.h"
 
-// A block of one byte over and over may be as long as 128 KiB.
+// A block that repeats one byte may be 128 KiB long.
 constexpr size_t kMaxBytes = size_t{64} << 20;
 constexpr uint64_t kWindowBytes = 1 << 20;
 constexpr size_t kPieceBytes = 65521;
@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   while (total < kMaxBytes) {
     const auto count = (*stream)->Read(absl::MakeSpan(piece));
     if (!count.ok()) {
-      // An error stays.
+      // After an error, every read returns that error.
       if ((*stream)->Read(absl::MakeSpan(piece)).status() != count.status()) {
         __builtin_trap();
       }

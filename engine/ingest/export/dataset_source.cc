@@ -25,17 +25,9 @@
 
 namespace hearth::ingest {
 
-/// The multi-label rows of a dataset (labels.h), which begin at `offset` of
-/// `bits`, as what an importer takes: float32 [num_rows, width], 1 or 0 for
-/// each label, NaN for one that is not known (`partial`), and a row of NaN for
-/// an unlabeled node. Computed when it is read; thread-safe.
-std::unique_ptr<io::ReadableFile> NewUnpackedLabels(
-    std::unique_ptr<io::ReadableFile> bits, uint64_t offset, int64_t num_rows,
-    int64_t width, bool partial);
-
 namespace {
 
-// Rows that are read at a time.
+// Bytes of rows that are read at a time.
 constexpr uint64_t kBlockBytes = 256 << 10;
 
 class UnpackedLabels final : public io::ReadableFile {
@@ -88,7 +80,7 @@ class UnpackedLabels final : public io::ReadableFile {
     return static_cast<uint64_t>(store::MultiLabelRowBytes(width_, partial_));
   }
 
-  /// The bytes of rows from byte `at` of the first of them on.
+  /// Unpacks rows into bytes, from byte `at` of the first row on.
   void Unpack(const std::vector<std::byte>& bits, uint64_t at,
               absl::Span<std::byte> out) const {
     while (!out.empty()) {
@@ -117,16 +109,16 @@ class UnpackedLabels final : public io::ReadableFile {
   const bool partial_;
 };
 
-}  // namespace
-
+/// The multi-label rows of a dataset (store/labels.h), which begin at byte
+/// `offset` of `bits`, in the form that importers read: float32 [num_rows,
+/// width], 1 or 0 for each label, NaN for an unknown label (if `partial`), and
+/// a row of NaN for an unlabeled node. Computed when read; thread-safe.
 std::unique_ptr<io::ReadableFile> NewUnpackedLabels(
     std::unique_ptr<io::ReadableFile> bits, uint64_t offset, int64_t num_rows,
     int64_t width, bool partial) {
   return std::make_unique<UnpackedLabels>(std::move(bits), offset, num_rows,
                                           width, partial);
 }
-
-namespace {
 
 store::ElementType TypeOf(store::DType dtype) {
   switch (dtype) {
@@ -144,7 +136,7 @@ store::ElementType TypeOf(store::DType dtype) {
   return {};
 }
 
-/// Opens the arrays of a dataset; null for those that it lacks.
+/// Opens the arrays of a dataset; null for arrays that it does not have.
 class ArrayOpener {
  public:
   ArrayOpener(io::FileSystem& files, const std::string& folder)
@@ -164,7 +156,7 @@ class ArrayOpener {
     return absl::OkStatus();
   }
 
-  /// Multi-label rows are bits on disk, which no other format knows.
+  /// Multi-label rows are bits in a dataset, a form that no other format has.
   absl::Status OpenLabels(const store::NodeTypeEntry& entry,
                           std::unique_ptr<ArrayReader>& reader) const {
     const store::ArrayFile& labels = entry.labels;

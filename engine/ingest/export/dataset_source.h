@@ -8,10 +8,10 @@
 
 namespace hearth::ingest {
 
-/// A dataset's own arrays as a source, of all its types, to be written in
-/// another format. Every block that is read is compared with its checksum:
-/// DATA_LOSS, here or from the arrays, where it does not match.
-/// FAILED_PRECONDITION if a file has changed since the import.
+/// Opens a dataset's own arrays, of all its types, as a source, to be written
+/// in another format. Every block that is read is compared with its checksum:
+/// DATA_LOSS, here or from the arrays, for a mismatch. FAILED_PRECONDITION if a
+/// file has changed since the import.
 absl::StatusOr<SourceGraph> OpenDatasetAsSource(io::FileSystem& files,
                                                 const store::Dataset& dataset);
 

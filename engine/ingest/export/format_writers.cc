@@ -33,8 +33,8 @@ namespace {
 constexpr std::array<const char*, 3> kSplitFiles = {
     "train_idx.npy", "valid_idx.npy", "test_idx.npy"};
 
-absl::Status WriteLabels(ImportContext& context, SourceNodes& nodes,
-                         OutputFolder& folder) {
+absl::Status WriteNumpyLabels(ImportContext& context, SourceNodes& nodes,
+                              OutputFolder& folder) {
   const char* path = "node_label.npy";
   ArrayReader& labels = *nodes.labels;
   const store::LabelKind kind = KindOfLabels(labels.header(), nodes.label_kind);
@@ -52,8 +52,8 @@ absl::Status WriteLabels(ImportContext& context, SourceNodes& nodes,
   });
 }
 
-absl::Status WriteEdges(ImportContext& context, SourceEdges& edges,
-                        OutputFolder& folder) {
+absl::Status WriteNumpyEdges(ImportContext& context, SourceEdges& edges,
+                             OutputFolder& folder) {
   if (edges.edges != nullptr) {
     return WriteEdgeNpy(context, folder, *edges.edges, "edge_index.npy");
   }
@@ -74,14 +74,14 @@ absl::Status WriteNumpyFolder(ImportContext& context, SourceGraph& graph,
                           OutputFolder::Create(context.files(), destination));
   SourceNodes& nodes = graph.nodes[0];
   context.Begin("labels", 0);
-  HEARTH_RETURN_IF_ERROR(WriteLabels(context, nodes, *folder));
+  HEARTH_RETURN_IF_ERROR(WriteNumpyLabels(context, nodes, *folder));
   for (size_t i = 0; i < kSplitFiles.size(); ++i) {
     if (nodes.split[i] == nullptr) continue;
     HEARTH_RETURN_IF_ERROR(
         WriteIntegerNpy(context, *folder, *nodes.split[i], kSplitFiles[i]));
   }
   context.Begin("edges", 0);
-  HEARTH_RETURN_IF_ERROR(WriteEdges(context, graph.edges[0], *folder));
+  HEARTH_RETURN_IF_ERROR(WriteNumpyEdges(context, graph.edges[0], *folder));
   context.Begin("features", 0);
   HEARTH_RETURN_IF_ERROR(
       WriteFeatureNpy(context, *folder, *nodes.features, "node_feat.npy"));
@@ -166,7 +166,7 @@ absl::Status WriteDiskGnnConf(OutputFolder& folder, const SourceNodes& nodes,
   return folder.WriteText("conf.json", conf.dump());
 }
 
-/// The opened folder of a format that needs everything, in CSC.
+/// Opens the folder for a format that needs all arrays, and edges in CSC.
 absl::StatusOr<std::unique_ptr<OutputFolder>> Prepare(
     ImportContext& context, SourceGraph& graph, const char* format,
     const std::string& destination) {
@@ -248,7 +248,7 @@ constexpr int64_t kBlockElements = 64 << 10;
 constexpr std::array<const char*, 3> kSets = {"train_set", "validation_set",
                                               "test_set"};
 
-/// Labels at ascending nodes, read block by block.
+/// Looks up labels at ascending nodes, reading block by block.
 class LabelLookup {
  public:
   explicit LabelLookup(ArrayReader& labels) : labels_(labels) {}
@@ -307,7 +307,8 @@ class GraphBoltWriter {
   }
 
  private:
-  /// "FOLDER/TYPE_WHAT", with what no file name should have replaced, unique.
+  /// A unique path "FOLDER/TYPE_WHAT", with characters replaced that are unfit
+  /// for file names.
   std::string PathOf(absl::string_view folder, absl::string_view type,
                      absl::string_view what) {
     std::string name;
@@ -326,7 +327,7 @@ class GraphBoltWriter {
     return path;
   }
 
-  /// `entry`, with its type in heterographs.
+  /// `entry` with its type if the graph is a heterograph.
   Json Typed(const std::string& type, Json entry) const {
     if (typed_) entry["type"] = type;
     return entry;
@@ -388,8 +389,8 @@ class GraphBoltWriter {
     return absl::OkStatus();
   }
 
-  /// Writes labels as a feature: the sets of a task have labels of their nodes
-  /// alone.
+  /// Writes all labels as a feature: the sets of a task have labels of their
+  /// own nodes only.
   absl::Status WriteAllLabels() {
     for (SourceNodes& nodes : graph_.nodes) {
       if (nodes.labels == nullptr) continue;

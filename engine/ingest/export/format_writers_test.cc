@@ -85,7 +85,7 @@ class FormatWritersTest : public testing::Test {
     return std::move(*file);
   }
 
-  /// The elements of an int64 tensor.
+  /// Elements of an int64 tensor.
   std::vector<int64_t> ReadTensor(const TorchFile& file,
                                   const PickleValue* value) {
     const auto* tensor = value == nullptr ? nullptr : value->As<TorchTensor>();
@@ -218,8 +218,8 @@ TEST_F(FormatWritersTest, GraphBoltNamesItsFilesInMetadata) {
   }
 }
 
-/// A dataset's own arrays give the same list of edges, sorted, and what was in
-/// two types stays in two.
+/// The edges of a dataset, as its own arrays, are the same list, sorted; types
+/// stay apart.
 TEST_F(FormatWritersTest, DatasetOfSeveralTypesBecomesAHeterograph) {
   ImportOptions options;
   options.source = "generated";

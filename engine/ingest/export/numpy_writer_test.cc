@@ -35,7 +35,7 @@ class NumpyWriterTest : public testing::Test {
     return WriteNumpyFolder(context, *graph, to);
   }
 
-  /// The fingerprint of the dataset that the source becomes.
+  /// Imports the source; the result has its fingerprint.
   absl::StatusOr<ImportResult> Import(OpenSource open, const std::string& to) {
     ImportOptions options;
     options.source = scratch_.path();

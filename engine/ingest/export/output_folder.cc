@@ -17,9 +17,10 @@ namespace {
 constexpr size_t kBlockBytes = 1 << 20;
 // zlib counts the bytes of one call in 32 bits.
 constexpr size_t kMaxInput = 1 << 30;
-// 15 bits of window, and 16 for gzip's header instead of zlib's.
+// 15 bits of window, plus 16 for gzip's header instead of zlib's.
 constexpr int kGzipWindow = 15 + 16;
-// Files of this kind are read more often than written, but the disk is quick.
+// A fast level: these files are read more often than written, but disks are
+// quick.
 constexpr int kLevel = 4;
 constexpr int kMemoryLevel = 8;
 
@@ -121,7 +122,7 @@ OutputFolder::OutputFolder(io::FileSystem& files,
       folder_(absl::StrCat(destination, io::kTemporarySuffix)) {}
 
 OutputFolder::~OutputFolder() {
-  // The error that led here is the one to report.
+  // Failures of the removal are ignored: an earlier error is the one to report.
   if (!published_) files_.RemoveTree(folder_).IgnoreError();
 }
 
@@ -177,7 +178,7 @@ absl::Status OutputFolder::Publish() {
   published_ = true;
   const absl::Status status =
       files_.SyncDirectory(io::ParentDirectory(destination_));
-  // It is unknown whether the name is durable: take it back.
+  // It is unknown whether the rename is durable: take it back.
   if (!status.ok()) files_.RemoveTree(destination_).IgnoreError();
   return status;
 }

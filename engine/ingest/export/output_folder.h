@@ -12,6 +12,8 @@
 #include "absl/types/span.h"
 #include "engine/io/file_system.h"
 
+/// Folders and files that an export writes.
+
 namespace hearth::ingest {
 
 /// Takes bytes from the first to the last. Single-owner.
@@ -21,7 +23,7 @@ class ByteSink {
 
   virtual absl::Status Append(absl::Span<const std::byte> data) = 0;
 
-  /// Nothing follows: what was appended is durable. Once.
+  /// Ends the bytes and makes them durable. To be called once.
   virtual absl::Status Finish() = 0;
 
   absl::Status AppendText(absl::string_view text) {
@@ -37,15 +39,15 @@ class ByteSink {
   }
 };
 
-/// Writes to a file, in blocks of a MiB.
+/// Writes to a file, in blocks of 1 MiB.
 std::unique_ptr<ByteSink> NewFileSink(std::unique_ptr<io::WritableFile> file);
 
 /// Compresses to a gzip file of one member, without name and time.
 std::unique_ptr<ByteSink> NewGzipSink(std::unique_ptr<ByteSink> compressed);
 
-/// A folder of files being written: it appears whole or not at all. Written to
-/// `destination`.tmp; Publish syncs its folders, renames it and syncs the
-/// parent. Without Publish it is removed when destroyed. Single-owner.
+/// A folder of files being written, which appears whole or not at all: files go
+/// to `destination`.tmp; Publish syncs its folders, renames it and syncs the
+/// parent. The destructor removes it if it was not published. Single-owner.
 class OutputFolder {
  public:
   /// ALREADY_EXISTS if something is at `destination`, whose parent must exist.
@@ -56,17 +58,18 @@ class OutputFolder {
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;
 
-  /// A new file, of that path within the folder; folders in it are made.
+  /// Creates a file at a path within the folder, and the folders on the way.
   absl::StatusOr<std::unique_ptr<io::WritableFile>> NewFile(
       const std::string& path);
 
-  /// The same, to be appended to.
+  /// Creates a file as NewFile does, and returns a sink for its bytes.
   absl::StatusOr<std::unique_ptr<ByteSink>> NewSink(const std::string& path);
 
-  /// A whole file.
+  /// Writes a whole file.
   absl::Status WriteText(const std::string& path, absl::string_view text);
 
-  /// REQUIRES: all files are finished. Once.
+  /// Makes the folder appear. To be called once. REQUIRES: all files are
+  /// finished.
   absl::Status Publish();
 
  private:
@@ -75,7 +78,8 @@ class OutputFolder {
   io::FileSystem& files_;
   const std::string destination_;
   const std::string folder_;
-  /// Within the folder; sorted, so that each comes behind its parent.
+  /// Folders that were made, as paths within the folder; in this order each
+  /// comes after its parent.
   std::set<std::string> made_;
   bool published_ = false;
 };

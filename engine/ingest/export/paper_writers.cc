@@ -28,7 +28,7 @@ namespace {
 constexpr int64_t kBlockElements = 64 << 10;
 constexpr std::array<const char*, 3> kParts = {"train", "valid", "test"};
 
-/// A file NAME.csv.gz, whose text `write` appends.
+/// Writes a file NAME.csv.gz, whose text `write` appends.
 absl::Status WriteCsv(OutputFolder& folder, const std::string& name,
                       absl::FunctionRef<absl::Status(ByteSink&)> write) {
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<ByteSink> file,
@@ -71,7 +71,7 @@ void AppendFloat(float value, std::string& text) {
   text.append(digits.data(), end);
 }
 
-/// Whole rows, with commas between their values.
+/// Appends whole rows, with commas between their values.
 absl::Status AppendRows(absl::Span<const float> values, size_t columns,
                         ByteSink& sink) {
   std::string lines;
@@ -115,8 +115,8 @@ absl::Status WriteLabelsAndSplit(ImportContext& context, SourceNodes& nodes,
   return WriteCount(folder, "raw/num-node-list", nodes.num_nodes);
 }
 
-absl::Status WriteEdges(ImportContext& context, SourceEdges& source,
-                        OutputFolder& folder) {
+absl::Status WriteOgbEdges(ImportContext& context, SourceEdges& source,
+                           OutputFolder& folder) {
   const EdgeList edges(source);
   context.Begin("edges", 0);
   std::string lines;
@@ -136,14 +136,15 @@ absl::Status WriteEdges(ImportContext& context, SourceEdges& source,
 absl::Status WriteFeatureLines(ImportContext& context, ArrayReader& features,
                                ByteSink& sink) {
   const auto columns = static_cast<size_t>(features.header().shape[1]);
-  // Blocks are of whole rows.
+  // Blocks are whole rows.
   const auto write = [&](int64_t, absl::Span<const float> values) {
     return AppendRows(values, columns, sink);
   };
   return ForEachFeatureBlock(context, features, write);
 }
 
-absl::Status Check(const SourceGraph& graph, const std::string& destination) {
+absl::Status CheckOgb(const SourceGraph& graph,
+                      const std::string& destination) {
   NeededParts needed;
   needed.features = false;
   needed.any_label_kind = true;
@@ -163,14 +164,14 @@ absl::Status Check(const SourceGraph& graph, const std::string& destination) {
 
 absl::Status WriteOgb(ImportContext& context, SourceGraph& graph,
                       const std::string& destination) {
-  HEARTH_RETURN_IF_ERROR(Check(graph, destination));
+  HEARTH_RETURN_IF_ERROR(CheckOgb(graph, destination));
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<OutputFolder> folder,
                           OutputFolder::Create(context.files(), destination));
   // The version that ogb looks for.
   HEARTH_RETURN_IF_ERROR(folder->WriteText("RELEASE_v1.txt", "v1\n"));
   SourceNodes& nodes = graph.nodes[0];
   HEARTH_RETURN_IF_ERROR(WriteLabelsAndSplit(context, nodes, *folder));
-  HEARTH_RETURN_IF_ERROR(WriteEdges(context, graph.edges[0], *folder));
+  HEARTH_RETURN_IF_ERROR(WriteOgbEdges(context, graph.edges[0], *folder));
   if (nodes.features != nullptr) {
     context.Begin("features", 0);
     HEARTH_RETURN_IF_ERROR(
@@ -186,7 +187,7 @@ namespace {
 
 constexpr char kFormat[] = "mag240m";
 constexpr char kPaper[] = "paper";
-/// Types without features.
+/// Node types without features.
 constexpr std::array<const char*, 2> kOthers = {"author", "institution"};
 
 struct Relation {
@@ -200,11 +201,11 @@ constexpr std::array<Relation, 3> kRelations = {
      {kPaper, "cites", kPaper}}};
 constexpr size_t kCites = 2;
 
-/// The parts of a graph and their place in the format.
-struct Parts {
+/// Parts of a graph, by their place in MAG240M.
+struct Mag240mGraph {
   SourceNodes* papers = nullptr;
   std::array<int64_t, 2> num_others = {1, 1};
-  /// Null: no edges.
+  /// Edges of each relation; null: none.
   std::array<SourceEdges*, 3> relations = {};
 };
 
@@ -214,9 +215,9 @@ absl::Status Refused(absl::string_view what, const std::string& type) {
       "\"; the format ", kFormat, " has no place for them"));
 }
 
-absl::Status PlaceNodes(SourceNodes& nodes, Parts& parts) {
+absl::Status PlaceNodes(SourceNodes& nodes, Mag240mGraph& mag240m) {
   if (nodes.type == kPaper) {
-    parts.papers = &nodes;
+    mag240m.papers = &nodes;
     return absl::OkStatus();
   }
   for (size_t i = 0; i < kOthers.size(); ++i) {
@@ -224,13 +225,13 @@ absl::Status PlaceNodes(SourceNodes& nodes, Parts& parts) {
     if (nodes.features != nullptr || nodes.labels != nullptr) {
       return Refused("features or labels of nodes", nodes.type);
     }
-    parts.num_others[i] = nodes.num_nodes;
+    mag240m.num_others[i] = nodes.num_nodes;
     return absl::OkStatus();
   }
   return Refused("nodes", nodes.type);
 }
 
-absl::Status PlaceEdges(SourceEdges& edges, Parts& parts) {
+absl::Status PlaceEdges(SourceEdges& edges, Mag240mGraph& mag240m) {
   for (size_t i = 0; i < kRelations.size(); ++i) {
     const Relation& relation = kRelations[i];
     if (edges.source_type != relation.source ||
@@ -239,59 +240,60 @@ absl::Status PlaceEdges(SourceEdges& edges, Parts& parts) {
                                    relation.destination)) {
       continue;
     }
-    parts.relations[i] = &edges;
+    mag240m.relations[i] = &edges;
     return absl::OkStatus();
   }
   return Refused("edges", edges.type);
 }
 
-absl::StatusOr<Parts> FindParts(SourceGraph& graph) {
-  Parts parts;
+absl::StatusOr<Mag240mGraph> FindMag240mGraph(SourceGraph& graph) {
+  Mag240mGraph mag240m;
   if (graph.nodes.size() == 1 && graph.edges.size() == 1) {
-    parts.papers = &graph.nodes[0];
-    parts.relations[kCites] = &graph.edges[0];
-    return parts;
+    mag240m.papers = &graph.nodes[0];
+    mag240m.relations[kCites] = &graph.edges[0];
+    return mag240m;
   }
   for (SourceNodes& nodes : graph.nodes) {
-    HEARTH_RETURN_IF_ERROR(PlaceNodes(nodes, parts));
+    HEARTH_RETURN_IF_ERROR(PlaceNodes(nodes, mag240m));
   }
   for (SourceEdges& edges : graph.edges) {
-    HEARTH_RETURN_IF_ERROR(PlaceEdges(edges, parts));
+    HEARTH_RETURN_IF_ERROR(PlaceEdges(edges, mag240m));
   }
-  if (parts.papers != nullptr) return parts;
+  if (mag240m.papers != nullptr) return mag240m;
   return absl::InvalidArgumentError(absl::StrCat(
       "the graph has no papers; the format ", kFormat, " needs them"));
 }
 
-absl::Status WriteRelations(ImportContext& context, const Parts& parts,
+absl::Status WriteRelations(ImportContext& context, const Mag240mGraph& mag240m,
                             OutputFolder& folder) {
   for (size_t i = 0; i < kRelations.size(); ++i) {
     const Relation& relation = kRelations[i];
     const std::string path =
         absl::StrCat("processed/", relation.source, "___", relation.name, "___",
                      relation.destination, "/edge_index.npy");
-    if (parts.relations[i] == nullptr) {
+    if (mag240m.relations[i] == nullptr) {
       HEARTH_RETURN_IF_ERROR(
           WriteNpy(folder, {path, store::DType::kInt64, {2, 0}},
                    [](ByteSink&) { return absl::OkStatus(); }));
       continue;
     }
-    const EdgeList edges(*parts.relations[i]);
+    const EdgeList edges(*mag240m.relations[i]);
     HEARTH_RETURN_IF_ERROR(WriteEdgeNpy(context, folder, *edges, path));
   }
   return absl::OkStatus();
 }
 
-absl::Status WritePapers(ImportContext& context, const Parts& parts,
-                         OutputFolder& folder) {
-  SourceNodes& papers = *parts.papers;
+absl::Status WriteMag240mPapers(ImportContext& context,
+                                const Mag240mGraph& mag240m,
+                                OutputFolder& folder) {
+  SourceNodes& papers = *mag240m.papers;
   context.Begin("labels", 0);
   HEARTH_ASSIGN_OR_RETURN(const int64_t num_classes,
                           CountClasses(context, *papers.labels));
   HEARTH_RETURN_IF_ERROR(WriteTorchCounts(folder, "meta.pt",
                                           {{kPaper, papers.num_nodes},
-                                           {kOthers[0], parts.num_others[0]},
-                                           {kOthers[1], parts.num_others[1]},
+                                           {kOthers[0], mag240m.num_others[0]},
+                                           {kOthers[1], mag240m.num_others[1]},
                                            {"num_classes", num_classes}}));
   HEARTH_RETURN_IF_ERROR(
       WriteTorchSplit(context, papers, folder, "split_dict.pt"));
@@ -316,13 +318,13 @@ absl::Status WriteMag240m(ImportContext& context, SourceGraph& graph,
   NeededParts needed;
   needed.one_type = false;
   HEARTH_RETURN_IF_ERROR(CheckParts(graph, kFormat, needed));
-  HEARTH_ASSIGN_OR_RETURN(const Parts parts, FindParts(graph));
-  HEARTH_RETURN_IF_ERROR(CheckNodeParts(*parts.papers, kFormat));
+  HEARTH_ASSIGN_OR_RETURN(const Mag240mGraph mag240m, FindMag240mGraph(graph));
+  HEARTH_RETURN_IF_ERROR(CheckNodeParts(*mag240m.papers, kFormat));
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<OutputFolder> folder,
                           OutputFolder::Create(context.files(), destination));
-  HEARTH_RETURN_IF_ERROR(WritePapers(context, parts, *folder));
+  HEARTH_RETURN_IF_ERROR(WriteMag240mPapers(context, mag240m, *folder));
   context.Begin("edges", 0);
-  HEARTH_RETURN_IF_ERROR(WriteRelations(context, parts, *folder));
+  HEARTH_RETURN_IF_ERROR(WriteRelations(context, mag240m, *folder));
   HEARTH_RETURN_IF_ERROR(WriteNodeIds(context, graph, *folder));
   return folder->Publish();
 }
@@ -332,8 +334,8 @@ namespace {
 constexpr int64_t kFewClasses = 19;
 constexpr int64_t kManyClasses = 2983;
 
-absl::Status WritePapers(ImportContext& context, SourceNodes& papers,
-                         OutputFolder& folder) {
+absl::Status WriteIgbPapers(ImportContext& context, SourceNodes& papers,
+                            OutputFolder& folder) {
   context.Begin("labels", 0);
   HEARTH_ASSIGN_OR_RETURN(const int64_t num_classes,
                           CountClasses(context, *papers.labels));
@@ -389,7 +391,7 @@ absl::Status WriteIgb(ImportContext& context, SourceGraph& graph,
   HEARTH_RETURN_IF_ERROR(CheckParts(graph, "igb", needed));
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<OutputFolder> folder,
                           OutputFolder::Create(context.files(), destination));
-  HEARTH_RETURN_IF_ERROR(WritePapers(context, graph.nodes[0], *folder));
+  HEARTH_RETURN_IF_ERROR(WriteIgbPapers(context, graph.nodes[0], *folder));
   HEARTH_RETURN_IF_ERROR(WriteCitations(context, graph.edges[0], *folder));
   HEARTH_RETURN_IF_ERROR(WriteNodeIds(context, graph, *folder));
   return folder->Publish();

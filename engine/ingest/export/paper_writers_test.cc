@@ -40,7 +40,7 @@ class PaperWritersTest : public testing::Test {
     return OpenGenerated(context_, options).value();
   }
 
-  /// Authors, who have written nothing, and institutions.
+  /// Adds authors without papers, and institutions.
   SourceGraph WithAuthors() {
     SourceGraph graph = Generated();
     graph.nodes[0].type = "paper";

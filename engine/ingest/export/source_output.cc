@@ -35,7 +35,7 @@ namespace {
 constexpr std::array<absl::string_view, 3> kPartNames = {
     "training nodes", "validation nodes", "test nodes"};
 
-/// Most formats have a class a node; other labels would be taken for classes.
+/// Most formats have one class per node; other labels would be read as classes.
 absl::Status CheckLabelsAreClasses(const SourceGraph& graph,
                                    absl::string_view format) {
   for (const SourceNodes& nodes : graph.nodes) {
@@ -113,7 +113,9 @@ absl::Status CompressEdges(ImportContext& context, const EdgeEnds& ends,
 namespace {
 
 constexpr int64_t kBlockElements = 64 << 10;
+constexpr int64_t kBlockBytes = 256 << 10;
 constexpr int64_t kUnlabeled = -1;
+constexpr uint64_t kHeaderBytes = 128;
 
 template <typename Bits, typename ToFloat>
 void Convert(absl::Span<const std::byte> from, std::vector<float>& to,
@@ -197,6 +199,42 @@ absl::Status NarrowFeatures(ImportContext& context, ArrayReader& features,
     return sink.AppendValues<uint16_t>(narrow);
   };
   return ForEachFeatureBlock(context, features, write);
+}
+
+/// Whether `value` is a label of that kind; in multi-label rows NaN is an
+/// unknown label.
+bool IsLabel(float value, store::LabelKind kind) {
+  return kind == store::LabelKind::kMultiLabel
+             ? value == 0 || value == 1 || std::isnan(value)
+             : std::isfinite(value);
+}
+
+absl::Status CheckRow(const LabelRows& labels, store::LabelKind kind,
+                      int64_t row, const double* values) {
+  bool unlabeled = false;
+  if (kind == store::LabelKind::kTargets) {
+    HEARTH_ASSIGN_OR_RETURN(unlabeled, labels.IsUnlabeled(row, values));
+  }
+  for (int64_t column = 0; !unlabeled && column < labels.width(); ++column) {
+    if (IsLabel(static_cast<float>(values[column]), kind)) continue;
+    return labels.ErrorAt(row, column, ", no label");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteText(ImportContext& context, ArrayReader& text,
+                       ByteSink& sink) {
+  const int64_t size = text.header().NumElements();
+  std::vector<std::byte> block;
+  for (int64_t first = 0; first < size; first += kBlockBytes) {
+    block.resize(static_cast<size_t>(std::min(kBlockBytes, size - first)));
+    HEARTH_RETURN_IF_ERROR(text.ReadBytes(first, absl::MakeSpan(block)));
+    HEARTH_RETURN_IF_ERROR(sink.Append(block));
+    HEARTH_RETURN_IF_ERROR(context.Advance(block.size()));
+  }
+  // Line feeds separate ids; none follows the last.
+  HEARTH_RETURN_IF_ERROR(sink.AppendText("\n"));
+  return sink.Finish();
 }
 
 }  // namespace
@@ -316,30 +354,6 @@ absl::Status WriteEdgeRows(ImportContext& context, EdgeSource& edges,
   });
 }
 
-namespace {
-
-/// Of several labels, one that is not known is NaN.
-bool IsLabel(float value, store::LabelKind kind) {
-  return kind == store::LabelKind::kMultiLabel
-             ? value == 0 || value == 1 || std::isnan(value)
-             : std::isfinite(value);
-}
-
-absl::Status CheckRow(const LabelRows& labels, store::LabelKind kind,
-                      int64_t row, const double* values) {
-  bool unlabeled = false;
-  if (kind == store::LabelKind::kTargets) {
-    HEARTH_ASSIGN_OR_RETURN(unlabeled, labels.IsUnlabeled(row, values));
-  }
-  for (int64_t column = 0; !unlabeled && column < labels.width(); ++column) {
-    if (IsLabel(static_cast<float>(values[column]), kind)) continue;
-    return labels.ErrorAt(row, column, ", no label");
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
-
 absl::Status ForEachLabelRowBlock(
     ImportContext& context, ArrayReader& labels, store::LabelKind kind,
     absl::FunctionRef<absl::Status(absl::Span<const float> rows)> visit) {
@@ -359,12 +373,6 @@ absl::Status ForEachLabelRowBlock(
   }
   return absl::OkStatus();
 }
-
-namespace {
-
-constexpr uint64_t kHeaderBytes = 128;
-
-}  // namespace
 
 absl::Status WriteNpy(OutputFolder& folder, const NpyFile& file,
                       absl::FunctionRef<absl::Status(ByteSink&)> write) {
@@ -408,27 +416,6 @@ absl::Status WriteEdgeNpy(ImportContext& context, OutputFolder& folder,
     return WriteEdgeRows(context, edges, sink);
   });
 }
-
-namespace {
-
-constexpr int64_t kBlockBytes = 256 << 10;
-
-absl::Status WriteText(ImportContext& context, ArrayReader& text,
-                       ByteSink& sink) {
-  const int64_t size = text.header().NumElements();
-  std::vector<std::byte> block;
-  for (int64_t first = 0; first < size; first += kBlockBytes) {
-    block.resize(static_cast<size_t>(std::min(kBlockBytes, size - first)));
-    HEARTH_RETURN_IF_ERROR(text.ReadBytes(first, absl::MakeSpan(block)));
-    HEARTH_RETURN_IF_ERROR(sink.Append(block));
-    HEARTH_RETURN_IF_ERROR(context.Advance(block.size()));
-  }
-  // Line feeds are between the ids alone.
-  HEARTH_RETURN_IF_ERROR(sink.AppendText("\n"));
-  return sink.Finish();
-}
-
-}  // namespace
 
 absl::Status WriteNodeIds(ImportContext& context, SourceGraph& graph,
                           OutputFolder& folder) {

@@ -19,31 +19,35 @@
 #include "engine/store/array_type.h"
 #include "engine/store/labels.h"
 
+/// Parts of a source in the forms that formats need: checks, edges as a list or
+/// in CSC, and arrays as bytes or .npy files.
+
 namespace hearth::ingest {
 
-/// The parts of a graph that a format needs.
+/// Parts of a graph that a format needs.
 struct NeededParts {
   bool one_type = true;
   bool features = true;
   bool labels = true;
   bool split = true;
-  /// Otherwise labels that are written must be classes.
+  /// Whether labels may be of any kind; otherwise they must be classes.
   bool any_label_kind = false;
-  /// Of the split, all parts; otherwise the training nodes alone.
+  /// Whether all parts of the split are needed, or only the training nodes.
   bool whole_split = true;
 };
 
-/// INVALID_ARGUMENT, naming the format and what the graph lacks; and as
-/// CheckTypes and CheckHeaders.
+/// INVALID_ARGUMENT, naming the format and the part that the graph lacks;
+/// errors of CheckTypes and CheckHeaders.
 absl::Status CheckParts(const SourceGraph& graph, absl::string_view format,
                         const NeededParts& needed = {});
 
-/// OK if the nodes of one type have the needed parts; errors as CheckParts.
+/// INVALID_ARGUMENT, naming the format, unless the nodes of one type have the
+/// needed parts.
 absl::Status CheckNodeParts(const SourceNodes& nodes, absl::string_view format,
                             const NeededParts& needed = {});
 
-/// Edges as a list, whichever way they are given: what it needs beyond
-/// `edges`, which must outlive it, is owned.
+/// Edges as a list, in whichever form they are given. `edges` must outlive the
+/// list.
 class EdgeList {
  public:
   explicit EdgeList(SourceEdges& edges);
@@ -56,98 +60,99 @@ class EdgeList {
   EdgeSource* list_;
 };
 
-/// Turns edges that are a list into CSC, in scratch files of the context; the
-/// others stay. Errors as BuildCsc.
+/// Turns edges in a list into CSC, in scratch files of the context; leaves
+/// other edges as they are. Errors of BuildCsc.
 absl::Status CompressEdges(ImportContext& context, const EdgeEnds& ends,
                            SourceEdges& edges);
 
-/// Copies of a source's arrays in the element types that formats ask for, block
-/// by block. All tell the context of their bytes: CANCELLED.
+/// Copies of a source's arrays, block by block, in element types that formats
+/// ask for. All report progress to the context: CANCELLED after a stop.
 
-/// Calls `visit` with all features as float32, some rows at a time, and with
-/// the position of the first of them, row-major. A float64 beyond float32's
-/// range becomes infinite.
+/// Calls `visit` with all features as float32, row-major, some rows at a time,
+/// and with the position of the first element. A float64 beyond float32's range
+/// becomes infinite.
 absl::Status ForEachFeatureBlock(
     ImportContext& context, ArrayReader& features,
     absl::FunctionRef<absl::Status(int64_t, absl::Span<const float>)> visit);
 
-/// Rows of features, row-major. `wanted` is float32, float16, or what they
-/// are. To float16 they are rounded; INVALID_ARGUMENT for one beyond its range.
+/// Writes features row-major, as `wanted`: float32, float16, or their own type.
+/// Values are rounded to float16; INVALID_ARGUMENT for one beyond its range.
 absl::Status WriteFeatures(ImportContext& context, ArrayReader& features,
                            store::DType wanted, ByteSink& sink);
 
-/// Integers; of int32 or int64. INVALID_ARGUMENT for one that does not fit.
+/// Writes integers as int32 or int64. INVALID_ARGUMENT for one that does not
+/// fit.
 absl::Status WriteIntegers(ImportContext& context, ArrayReader& integers,
                            store::DType wanted, ByteSink& sink);
 
-/// The labels of nodes `first` .., -1 where one has none. INVALID_ARGUMENT for
-/// what is no label.
+/// Labels of the nodes from `first` on, -1 for nodes without a label.
+/// INVALID_ARGUMENT for a value that is no label.
 absl::Status ReadLabels(ArrayReader& labels, int64_t first,
                         absl::Span<int64_t> out);
 
-/// Calls `visit` with all labels, block after block, as ReadLabels gives
-/// them.
+/// Calls `visit` with all labels, block by block, as ReadLabels returns them.
 absl::Status ForEachLabelBlock(
     ImportContext& context, ArrayReader& labels,
     absl::FunctionRef<absl::Status(absl::Span<const int64_t>)> visit);
 
-/// Labels as int64, -1 where a node has none, or as float32 with NaN.
+/// Writes labels as int64, -1 for nodes without a label, or as float32 with
+/// NaN.
 absl::Status WriteLabels(ImportContext& context, ArrayReader& labels,
                          store::DType wanted, ByteSink& sink);
 
-/// The largest label and 1.
+/// The largest label plus 1.
 absl::StatusOr<int64_t> CountClasses(ImportContext& context,
                                      ArrayReader& labels);
 
-/// Calls `visit` with all edges, block after block.
+/// Calls `visit` with all edges, block by block; reads on the caller's thread.
 absl::Status ForEachEdgeBlock(
     ImportContext& context, EdgeSource& edges,
     absl::FunctionRef<absl::Status(const EdgeBlock&)> visit);
 
-/// All sources as int64, then all destinations: the elements of a (2, E) array.
-/// Two passes.
+/// Writes all sources as int64, then all destinations: the elements of a (2, E)
+/// array. Reads the edges twice.
 absl::Status WriteEdgeRows(ImportContext& context, EdgeSource& edges,
                            ByteSink& sink);
 
-/// Calls `visit` with all rows of labels that are no classes, block after
-/// block, as floats: 0 or 1, or targets; a row of NaN is unlabeled.
-/// INVALID_ARGUMENT naming the first element that is no such label.
-/// REQUIRES: kind != kClasses.
+/// Calls `visit` with all rows of labels that are no classes, block by block,
+/// as floats: 0 or 1, or targets; a row of NaN is unlabeled. INVALID_ARGUMENT,
+/// naming the first element that is no such label. REQUIRES: kind != kClasses.
 absl::Status ForEachLabelRowBlock(
     ImportContext& context, ArrayReader& labels, store::LabelKind kind,
     absl::FunctionRef<absl::Status(absl::Span<const float> rows)> visit);
 
-/// An .npy file being made. Headers take 128 bytes, as numpy's do.
+/// Name, type and shape of an .npy file to write. Headers take 128 bytes, as
+/// numpy's do.
 struct NpyFile {
   std::string path;
   store::DType dtype = store::DType::kInt64;
   std::vector<int64_t> shape;
 };
 
-/// Writes a file whose elements `write` appends.
+/// Writes an .npy file whose elements `write` appends.
 absl::Status WriteNpy(OutputFolder& folder, const NpyFile& file,
                       absl::FunctionRef<absl::Status(ByteSink&)> write);
 
-/// Features (N, dim) in their own type, but float64 as float32.
+/// Writes features (N, dim) in their own type; float64 as float32.
 absl::Status WriteFeatureNpy(ImportContext& context, OutputFolder& folder,
                              ArrayReader& features, const std::string& path);
 
-/// Labels (N) of type int64 or float32, see WriteLabels.
+/// Writes labels (N) as int64 or float32; see WriteLabels.
 absl::Status WriteLabelNpy(ImportContext& context, OutputFolder& folder,
                            ArrayReader& labels, const NpyFile& file);
 
-/// Integers (K) as int64.
+/// Writes integers (K) as int64.
 absl::Status WriteIntegerNpy(ImportContext& context, OutputFolder& folder,
                              ArrayReader& integers, const std::string& path);
 
-/// Edges (2, E) as int64.
+/// Writes edges (2, E) as int64.
 absl::Status WriteEdgeNpy(ImportContext& context, OutputFolder& folder,
                           EdgeSource& edges, const std::string& path);
 
-/// Writes the ids that the source gave its nodes, for which no format has a
-/// place, beside the format's files: for each type with ids TYPE.ids.npy
-/// (int64), or TYPE.ids.txt where they are text, one a line. Line or element i
-/// is node i.
+/// Writes the ids that the source gave its nodes beside the format's files,
+/// since no format has a place for them: for each type with ids TYPE.ids.npy
+/// (int64), or TYPE.ids.txt with one id per line for ids that are text. Line or
+/// element i is node i.
 absl::Status WriteNodeIds(ImportContext& context, SourceGraph& graph,
                           OutputFolder& folder);
 

@@ -25,20 +25,22 @@
 
 namespace hearth::ingest {
 
-/// Writes a zip file of members that are stored, not compressed, with zip64
-/// where sizes need it. Single-owner.
+namespace {
+
+/// Writes a zip file of stored members, with zip64 where sizes need it.
+/// Single-owner.
 class ZipWriter {
  public:
   explicit ZipWriter(std::unique_ptr<io::WritableFile> file)
       : file_(std::move(file)) {}
 
-  /// A member of exactly `size` bytes, which `write` appends; INTERNAL if it
-  /// appends others. They begin at a multiple of `alignment` bytes.
+  /// Adds a member of exactly `size` bytes, which `write` appends (otherwise
+  /// INTERNAL). They begin at a multiple of `alignment` bytes.
   absl::Status AddMember(absl::string_view name, uint64_t size,
                          uint64_t alignment,
                          absl::FunctionRef<absl::Status(ByteSink&)> write);
 
-  /// A member that is `text`.
+  /// Adds a member with the bytes of `text`.
   absl::Status AddText(absl::string_view name, absl::string_view text,
                        uint64_t alignment);
 
@@ -53,7 +55,7 @@ class ZipWriter {
     uint64_t offset = 0;
   };
 
-  /// The header before a member's data, padded by an extra field.
+  /// Header before a member's data, padded by an extra field.
   std::string LocalHeader(const Member& member, uint64_t alignment) const;
   absl::Status Append(absl::string_view text);
 
@@ -63,10 +65,8 @@ class ZipWriter {
 };
 
 // PKWARE's APPNOTE.TXT, 4.3: for each member a local header and its data; then
-// the central directory with a header for each; then its end record, and before
-// that, where a number does not fit, zip64's end record and locator.
-
-namespace {
+// the central directory with a header for each member; then the end record,
+// preceded, if a number does not fit it, by zip64's end record and locator.
 
 constexpr uint32_t kLocalSignature = 0x04034B50;
 constexpr uint32_t kCentralSignature = 0x02014B50;
@@ -74,10 +74,10 @@ constexpr uint32_t kZip64EndSignature = 0x06064B50;
 constexpr uint32_t kZip64LocatorSignature = 0x07064B50;
 constexpr uint32_t kEndSignature = 0x06054B50;
 constexpr uint16_t kZip64Tag = 0x0001;
-// As torch calls its padding.
+// torch's tag for its padding.
 constexpr uint16_t kPaddingTag = 0x4246;
 constexpr uint16_t kVersion = 45;
-// 1980-01-01, the first day there is.
+// 1980-01-01, the first day that the format can express.
 constexpr uint16_t kDate = 0x0021;
 constexpr uint32_t kIn64 = 0xFFFFFFFF;
 constexpr uint64_t kCrcOffset = 14;
@@ -95,7 +95,7 @@ uint32_t Short(uint64_t number) {
   return number < kIn64 ? static_cast<uint32_t>(number) : kIn64;
 }
 
-/// Passes bytes on to the file, and counts and checks them.
+/// Passes bytes on to the file; counts them and sums their CRC.
 class MemberSink : public ByteSink {
  public:
   MemberSink(io::WritableFile& file, uint64_t size)
@@ -131,7 +131,7 @@ class MemberSink : public ByteSink {
   uint32_t crc32_ = 0;
 };
 
-/// The fields that both headers of a member have after their version.
+/// Fields that both headers of a member have after their version.
 void PutCommon(uint32_t crc32, uint32_t size, std::string& out) {
   Put<uint16_t>(0, out);  // Flags.
   Put<uint16_t>(0, out);  // Stored.
@@ -141,8 +141,6 @@ void PutCommon(uint32_t crc32, uint32_t size, std::string& out) {
   Put<uint32_t>(size, out);
   Put<uint32_t>(size, out);
 }
-
-}  // namespace
 
 std::string ZipWriter::LocalHeader(const Member& member,
                                    uint64_t alignment) const {
@@ -158,7 +156,7 @@ std::string ZipWriter::LocalHeader(const Member& member,
   Put<uint16_t>(kVersion, header);
   PutCommon(0, Short(member.size), header);
   Put<uint16_t>(static_cast<uint16_t>(member.name.size()), header);
-  // The padding's own header takes four bytes.
+  // The padding has a header of four bytes itself.
   const uint64_t end =
       member.offset + header.size() + 2 + member.name.size() + extra.size() + 4;
   const uint64_t padding = (alignment - end % alignment) % alignment;
@@ -260,10 +258,9 @@ absl::Status ZipWriter::Append(absl::string_view text) {
       reinterpret_cast<const std::byte*>(text.data()), text.size()));
 }
 
-namespace {
-
 constexpr uint64_t kAlignment = 64;
-/// The number by which GraphBolt knows its own graphs.
+constexpr std::array<const char*, 3> kSplitNames = {"train", "valid", "test"};
+/// The version by which GraphBolt recognizes its own graphs.
 constexpr int64_t kCscVersion = 6199;
 
 absl::string_view StorageName(store::DType dtype) {
@@ -284,7 +281,7 @@ absl::string_view StorageName(store::DType dtype) {
   return "";
 }
 
-/// Writes a pickle of protocol 2, without memo: nothing occurs twice.
+/// Writes a pickle of protocol 2. Needs no memo, since nothing occurs twice.
 class Pickle {
  public:
   Pickle() { Op("\x80\x02"); }
@@ -301,7 +298,7 @@ class Pickle {
     Op(text);
   }
 
-  /// LONG1 of eight bytes: for every number from 0 on.
+  /// LONG1 of eight bytes: for every number of 0 or more.
   void Integer(int64_t number) {
     Op("\x8a\x08");
     Number(static_cast<uint64_t>(number), 8);
@@ -441,12 +438,6 @@ absl::Status WriteFusedCscGraph(OutputFolder& folder, const std::string& path,
   pickle.Op("Nub");
   return WriteArchive(folder, path, pickle.Finish(), all);
 }
-
-namespace {
-
-constexpr std::array<const char*, 3> kSplitNames = {"train", "valid", "test"};
-
-}  // namespace
 
 TensorOutput IntegerTensor(ImportContext& context, std::string name,
                            store::DType dtype, ArrayReader& integers) {

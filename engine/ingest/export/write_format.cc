@@ -23,37 +23,31 @@
 
 namespace hearth::ingest {
 
-/// The form in which a format writes edges.
+namespace {
+
+/// Form in which a format writes edges.
 enum class EdgeForm {
   kPairs,      // Both ends of each edge, 8 bytes each.
   kAsGiven,    // CSC where the source has it, else pairs.
   kSortedCsc,  // CSC; a list is sorted in scratch files first.
   kText,       // A line of text for each edge.
-  kGzipText,   // The same, compressed.
+  kGzipText,   // kText, compressed by gzip.
 };
 
-/// The parts of a format that decide how many bytes its files take.
+/// Properties of a format that determine the bytes of its files.
 struct FormatSize {
   EdgeForm edges = EdgeForm::kPairs;
-  /// Bytes of a feature; nullopt = as many as the source's type has when it is
+  /// Bytes per feature; nullopt = as many as the source's type takes when
   /// stored.
   std::optional<uint64_t> feature_bytes = std::nullopt;
   /// Whether features, labels and split are written.
   bool has_node_data = true;
 };
 
-/// Bytes of a feature as text such as "-1.17549435e-38,", compressed to the
-/// half.
-inline constexpr uint64_t kGzipFeatureBytes = 8;
+/// Bytes per feature as text such as "-1.17549435e-38,", compressed to half.
+constexpr uint64_t kGzipFeatureBytes = 8;
 
-/// Bytes that writing a graph takes on the disk, scratch included, told from
-/// its headers: never less, but for compressed text, which is taken to shrink
-/// to the half. REQUIRES: CheckHeaders.
-uint64_t BytesToWrite(const SourceGraph& graph, const FormatSize& size);
-
-namespace {
-
-// Headers, metadata, and the rounding of files to blocks of the disk.
+// Headers, metadata, and rounding of file sizes to disk blocks.
 constexpr uint64_t kOverheadBytes = 1 << 20;
 constexpr uint64_t kIdBytes = sizeof(int64_t);
 
@@ -79,7 +73,7 @@ uint64_t BytesOfNodes(const SourceNodes& nodes, const FormatSize& size) {
   return bytes;
 }
 
-/// A line of both ids, a separator and the line's end.
+/// Bytes of a line with both ids, a separator and the line's end.
 uint64_t TextBytes(const EdgeEnds& ends) {
   const int64_t largest = std::max(ends.num_sources, ends.num_destinations);
   return 2 * (absl::StrCat(largest).size() + 1);
@@ -109,8 +103,9 @@ uint64_t BytesOfEdges(const SourceEdges& edges, const EdgeEnds& ends,
   return as_pairs;
 }
 
-}  // namespace
-
+/// Upper bound of the bytes that writing a graph takes on the disk, scratch
+/// files included, from the headers. For compressed text an estimate: half of
+/// the text. REQUIRES: CheckHeaders.
 uint64_t BytesToWrite(const SourceGraph& graph, const FormatSize& size) {
   uint64_t bytes = kOverheadBytes;
   for (const SourceNodes& nodes : graph.nodes) {
@@ -122,19 +117,17 @@ uint64_t BytesToWrite(const SourceGraph& graph, const FormatSize& size) {
   return bytes;
 }
 
-namespace {
-
 constexpr uint64_t kMinMemoryBytes = 1 << 20;
 
 struct FormatWriter {
-  /// The name that the format's reader has.
+  /// Name of the format, as its reader has it.
   absl::string_view format;
   absl::Status (*write)(ImportContext& context, SourceGraph& graph,
                         const std::string& destination);
   FormatSize size;
 };
 
-/// The formats that can be written: not all that are read need be here.
+/// Formats that can be written; a format that can be read need not be here.
 constexpr FormatWriter kWriters[] = {
     {"diskgnn", WriteDiskGnn, {.edges = EdgeForm::kSortedCsc}},
     {"edge-list",
@@ -205,7 +198,7 @@ absl::Status WriteFormat(io::FileSystem& files,
   if (!options.format.empty()) {
     HEARTH_ASSIGN_OR_RETURN(writer, FindWriter(options.format));
   }
-  // Apart from the folder being written, which is emptied first.
+  // Beside the folder being written, which is emptied first.
   const std::string folder =
       absl::StrCat(destination, ".scratch", io::kTemporarySuffix);
   HEARTH_RETURN_IF_ERROR(files.RemoveTree(folder));
@@ -224,7 +217,8 @@ absl::Status WriteFormat(io::FileSystem& files,
     return writer->write(context, graph, destination);
   };
   const absl::Status status = write();
-  // The folder was written whole, or the error of writing is the one to report.
+  // Either the folder was written whole, or the error of writing is the one to
+  // report.
   files.RemoveTree(folder).IgnoreError();
   return status;
 }

@@ -12,26 +12,26 @@
 
 namespace hearth::ingest {
 
-/// The folder that a graph is written to, and its format.
+/// Where a graph is written, and how.
 struct WriteFormatOptions {
-  /// A folder: must not exist, its parent must; appears whole or not at all.
+  /// Folder: must not exist, its parent must; appears whole or not at all.
   std::string destination;
-  /// The name of a format that has a writer. Default, empty: numpy for a graph
-  /// of one node and one edge type, else graphbolt.
+  /// Name of a format that has a writer. Empty: numpy for a graph of one node
+  /// type and one edge type, otherwise graphbolt.
   std::string format;
-  /// Upper bound for the buffers; at least 1 MiB.
+  /// Upper bound of the buffers; at least 1 MiB.
   uint64_t memory_limit_bytes = uint64_t{1} << 28;
 };
 
-/// Writes a graph as a folder in a format; an edge list is the file edges.txt
-/// in it. The headers of the writers say what their formats hold; ids that the
-/// nodes were relabeled from lie beside, see id_output.h. Scratch files lie in
-/// `destination`.scratch.tmp, which is removed at the end, as it is if it was
-/// left over. INVALID_ARGUMENT, naming the formats that can be written, for one
-/// without a writer, and, naming the format, for a graph that it cannot hold;
-/// ALREADY_EXISTS if something is at `destination`; RESOURCE_EXHAUSTED, before
-/// anything is written, if the disk has no room; CANCELLED; and errors of the
-/// source.
+/// Writes a graph as a folder in a format; for an edge list the folder has
+/// edges.txt. The headers of the writers say what their formats can hold; ids
+/// that nodes were relabeled from are written by WriteNodeIds. Scratch files go
+/// to `destination`.scratch.tmp, which is removed at the end, and at the start
+/// if it was left over. INVALID_ARGUMENT for a format without a writer, naming
+/// those that have one, and for a graph that the format cannot hold, naming the
+/// format; ALREADY_EXISTS if something is at `destination`; RESOURCE_EXHAUSTED,
+/// before anything is written, if the disk is too small; CANCELLED; and errors
+/// of the source.
 absl::Status WriteFormat(io::FileSystem& files,
                          const WriteFormatOptions& options, OpenSource open,
                          const ImportProgress& progress, std::stop_token stop);

@@ -54,7 +54,7 @@ absl::StatusOr<SourceGraph> OpenList(ImportContext& context) {
   return OpenGenerated(context, Options());
 }
 
-/// A graph that formats of one type cannot hold.
+/// A graph that formats for one type cannot hold.
 absl::StatusOr<SourceGraph> OpenTwoTypes(ImportContext& context) {
   absl::StatusOr<SourceGraph> graph = OpenList(context);
   if (!graph.ok()) return graph;
@@ -81,8 +81,8 @@ std::vector<double> Floats(ArrayReader* array) {
   return values;
 }
 
-/// All values of the nodes with features, or the first, and of the edges that
-/// there are.
+/// All values of the nodes with features (or of the first type), and of the
+/// edges.
 struct Values {
   std::vector<std::pair<int64_t, int64_t>> edges;
   std::vector<double> features;
@@ -144,7 +144,7 @@ class WriteFormatTest : public testing::Test {
   std::stop_source stop_;
 };
 
-/// The parts of a graph that a format brings back.
+/// What a format preserves of a graph.
 struct Kept {
   std::string format;
   bool nodes = true;
@@ -239,8 +239,8 @@ TEST_F(WriteFormatTest, NamesTheFormatThatCannotHoldTheGraph) {
   }
 }
 
-/// The graph with other labels: nodes 3, 13, 23 ... have none, and of several
-/// labels some are not known.
+/// The graph with other labels: nodes 3, 13, 23, ... have none, and some
+/// multi-label rows have unknown labels.
 class ManyLabelsTest : public WriteFormatTest,
                        public testing::WithParamInterface<store::LabelKind> {
  protected:

@@ -16,6 +16,7 @@
 #include "engine/ingest/parse/torch_file.h"
 #include "engine/io/whole_file.h"
 #include "engine/store/strict_json.h"
+#include "nlohmann/json.hpp"
 
 namespace hearth::ingest {
 
@@ -28,6 +29,10 @@ absl::Status Invalid(const std::string& path, absl::string_view problem) {
 }
 
 }  // namespace
+
+ArrayConf::ArrayConf(std::string path, nlohmann::json fields)
+    : path_(std::move(path)),
+      fields_(std::make_shared<const nlohmann::json>(std::move(fields))) {}
 
 absl::StatusOr<ArrayConf> ArrayConf::Read(io::FileSystem& files,
                                           const std::string& path) {
@@ -44,7 +49,7 @@ absl::StatusOr<ArrayConf> ArrayConf::Read(io::FileSystem& files,
 
 absl::StatusOr<store::ArrayHeader> ArrayConf::Header(
     const std::string& name, absl::string_view prefix) const {
-  store::JsonFields fields(fields_, path_);
+  store::JsonFields fields(*fields_, path_);
   store::ArrayHeader header;
   header.shape = fields.NonNegativeInts(absl::StrCat(name, "_shape").c_str());
   const std::string key = absl::StrCat(name, "_dtype");
@@ -60,7 +65,7 @@ absl::StatusOr<store::ArrayHeader> ArrayConf::Header(
 }
 
 absl::StatusOr<int64_t> ArrayConf::Number(const char* name) const {
-  store::JsonFields fields(fields_, path_);
+  store::JsonFields fields(*fields_, path_);
   const int64_t number = fields.Int(name, 0, INT64_MAX);
   HEARTH_RETURN_IF_ERROR(fields.status());
   return number;
@@ -71,7 +76,7 @@ namespace {
 constexpr char kIndptrFile[] = "indptr.dat";
 constexpr char kIndicesFile[] = "indices.dat";
 
-/// The text between "conf" and ".json": "" or "-DIM".
+/// The text between "conf" and ".json" in a file's name: "" or "-DIM".
 absl::StatusOr<std::string> FindSuffix(io::FileSystem& files,
                                        const std::string& source) {
   HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> names,
@@ -83,7 +88,7 @@ absl::StatusOr<std::string> FindSuffix(io::FileSystem& files,
         !absl::ConsumeSuffix(&suffix, ".json")) {
       continue;
     }
-    // Ginex's own, beside which GNNDrive puts others of the same data.
+    // Ginex's own file comes first; GNNDrive may have put others beside it.
     if (suffix.empty()) return "";
     absl::string_view digits = suffix;
     if (absl::ConsumePrefix(&digits, "-") && !digits.empty() &&
@@ -155,7 +160,7 @@ absl::StatusOr<SourceGraph> OpenGinex(ImportContext& context,
   SourceEdges edges;
   HEARTH_ASSIGN_OR_RETURN(edges.indptr, arrays.Open(kIndptrFile, "indptr"));
   HEARTH_ASSIGN_OR_RETURN(edges.indices, arrays.Open(kIndicesFile, "indices"));
-  // nc_score.pth is a cache's: made of the rest.
+  // nc_score.pth is derived from the other files, for a cache.
   HEARTH_RETURN_IF_ERROR(WarnOfUnusedFiles(
       files, source,
       {absl::StrCat("features", suffix, ".dat"), "labels.dat", kIndptrFile,

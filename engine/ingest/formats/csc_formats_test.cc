@@ -17,6 +17,7 @@ namespace hearth::ingest {
 
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -28,7 +29,7 @@ class ArrayConfTest : public testing::Test {
     return ArrayConf::Read(files_, path_);
   }
 
-  /// The header of the array "x", with a node count beside its fields.
+  /// Header of the array "x", whose fields stand beside num_nodes.
   absl::StatusOr<store::ArrayHeader> Header(const std::string& fields,
                                             const std::string& prefix = "") {
     const auto conf = Read("{\"num_nodes\": 3, " + fields + "}");
@@ -107,8 +108,6 @@ TEST_F(ArrayConfTest, FieldsThatAreMissingOrWrong) {
   }
 }
 
-using testing::Contains;
-
 void ExpectFixture(const ImportedGraph& graph, const std::string& expected) {
   EXPECT_EQ(Sorted(graph.edges.at("edge")),
             ExpectedEdges(expected + "/edges.npy"));
@@ -164,7 +163,7 @@ TEST_F(GinexFormatTest, OfSeveralDimensionsOneMustBeKept) {
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("has conf-16.json and conf-8.json; which"));
-  // Ginex's own goes before.
+  // Ginex's own file is preferred.
   folder.Write("conf.json", folder.Read("conf-8.json"));
   folder.Write("features.dat", folder.Read("features-8.dat"));
   const auto graph = folder.Import();

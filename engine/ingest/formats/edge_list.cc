@@ -29,10 +29,10 @@
 namespace hearth::ingest {
 namespace {
 
-// Ids up to so many times the number of edges are taken for numbers of nodes.
+// Ids up to this multiple of the number of edges are taken for node numbers.
 constexpr int64_t kMaxNodesPerEdge = 16;
 constexpr int64_t kMinNodesAllowed = 1 << 16;
-// Comments before the first edge that are looked at to recognize a file.
+// Most comments before the first edge that recognizing a file reads.
 constexpr int64_t kMaxHeadLines = 1000;
 constexpr size_t kMaxHeadLineBytes = 4096;
 
@@ -43,14 +43,14 @@ bool IsPrintable(absl::string_view text) {
          });
 }
 
-/// Whether the field of a line has no control characters.
+/// Whether a field has no control characters.
 bool IsText(absl::string_view field) {
   return std::none_of(field.begin(), field.end(), absl::ascii_iscntrl);
 }
 
-/// A guess at the bytes of the edges, for a full disk to show before the work:
-/// a line of text has about as many as a spooled edge has, and compression
-/// makes it half of that or less.
+/// Checks early that the disk has space for the edges, by an estimate: a line
+/// of text has about as many bytes as an edge in a scratch file, and
+/// compression at least halves it.
 absl::Status CheckSpace(ImportContext& context, const std::string& source) {
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::ReadableFile> file,
                           context.files().OpenForRead(source));
@@ -78,7 +78,7 @@ absl::Status ForEachEdgeLine(
   });
 }
 
-/// Splits the lines of edges at the places that their layout tells.
+/// Splits lines of edges as their layout says.
 class EdgeFields {
  public:
   explicit EdgeFields(const EdgeListLayout& layout) : layout_(layout) {}
@@ -90,7 +90,7 @@ class EdgeFields {
                                    layout_.num_columns, " are needed"));
   }
 
-  /// Of the line that was split, the id of the source (0) or destination (1).
+  /// Id of the source (0) or destination (1) of the line that was split.
   absl::string_view id(size_t end) const {
     return fields_[layout_.columns[end]];
   }
@@ -105,7 +105,7 @@ class EdgeFields {
     return absl::OkStatus();
   }
 
-  /// What to tell of a line whose ids were not parsed.
+  /// Error to report for a line whose ids could not be parsed.
   absl::Status Explain(const TextLines& line, absl::Status status) {
     if (!Split(line).ok() ||
         (LooksLikeNumber(id(0)) && LooksLikeNumber(id(1)))) {
@@ -249,7 +249,8 @@ absl::Status CheckId(const TextLines& line, absl::string_view id) {
       "has an id that is empty or has blanks or control characters");
 }
 
-/// An id that is written as numbers are, without needless signs and zeros.
+/// The number of an id that is written without needless signs and zeros;
+/// nullopt for any other id.
 std::optional<int64_t> ParseNumber(absl::string_view id) {
   int64_t number = 0;
   const char* const end = id.data() + id.size();
@@ -261,17 +262,17 @@ std::optional<int64_t> ParseNumber(absl::string_view id) {
   return number;
 }
 
-/// What shows only when all ids are read.
+/// Facts that show only after more ids have been read.
 enum class Finding {
   kNone,
-  /// An id is no number, where numbers are tried.
+  /// An id is no number, though ids were read as numbers.
   kTextIds,
-  /// An id looks like no number, so the first line is no header.
+  /// An id does not look like a number, so the first line is no header.
   kNoHeader,
 };
 
-/// Reads edges whose ids may be anything. An error after a finding is none of
-/// the source.
+/// Reads edges whose ids may be anything. If it fails and sets `finding`, the
+/// source is to be read in another way.
 absl::StatusOr<NumberedEdges> NumberNodes(ImportContext& context,
                                           const EdgeList& list,
                                           NodeNumbering::IdKind kind,
@@ -373,7 +374,7 @@ absl::StatusOr<std::string> RecognizeEdgeList(io::FileSystem& files,
             ? absl::StrCat(" in its first ", kMaxHeadLines, " lines")
             : ""));
   }
-  // Whether the first line fits the others depends on options.
+  // Whether the first line fits the other lines depends on options.
   EdgeListOptions no_header;
   no_header.has_header = false;
   HEARTH_ASSIGN_OR_RETURN(const EdgeListLayout layout,

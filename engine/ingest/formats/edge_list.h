@@ -11,24 +11,25 @@
 
 namespace hearth::ingest {
 
-/// A text file, plain or compressed by gzip or zstd, as SNAP publishes them:
-/// two ids a line, source first, with blanks, tabs, commas or semicolons
-/// between fields; or a sparse matrix in Matrix Market's format. Lines that
-/// begin with
-/// '#' or '%' are comments, and the first other one may be a header: see
-/// edge_list_layout.h. The graph has neither features nor labels.
+/// Text files with one edge per line, plain or compressed by gzip or zstd, as
+/// SNAP publishes them: two ids, source first, and perhaps other fields,
+/// separated by blanks, tabs, commas or semicolons; or a sparse matrix in
+/// Matrix Market's format. Lines that begin with '#' or '%' are comments, and
+/// the first other line may be a header: see edge_list_layout.h. The graph has
+/// neither features nor labels.
 
-/// Why `source` looks like one; empty if it is no regular file.
-/// INVALID_ARGUMENT or DATA_LOSS, saying what it is, for a file that is none.
+/// Reason why `source` looks like an edge list; empty if it is no regular file.
+/// INVALID_ARGUMENT or DATA_LOSS for a file that is no edge list, saying what
+/// it is.
 absl::StatusOr<std::string> RecognizeEdgeList(io::FileSystem& files,
                                               const std::string& source);
 
 /// Reads the whole file. INVALID_ARGUMENT naming file and line, DATA_LOSS for a
-/// truncated file, RESOURCE_EXHAUSTED where disk or memory do not suffice.
-/// Without relabel, ids are the nodes' numbers, and INVALID_ARGUMENT says so if
-/// most of them would be unused. With it, ids are numbers (int64, without "+"
-/// and leading zeros) if all of them are, or else text of up to 1 KiB without
-/// blanks and commas, ordered by its bytes. The nodes of a matrix are its rows.
+/// truncated file, RESOURCE_EXHAUSTED if disk or memory do not suffice. Without
+/// relabel, ids are the nodes' numbers; INVALID_ARGUMENT if most numbers would
+/// be unused. With relabel, ids are numbers (int64, without "+" and leading
+/// zeros) if all of them are; otherwise text of up to 1 KiB without blanks and
+/// commas, ordered by its bytes. The nodes of a matrix are its rows.
 absl::StatusOr<SourceGraph> OpenEdgeList(ImportContext& context,
                                          const std::string& source,
                                          const EdgeListOptions& options);

@@ -16,18 +16,19 @@
 namespace hearth::ingest {
 namespace {
 
-// A head has so many lines and bytes, but two lines at least.
+// Limits of a head: lines and bytes, but at least two lines.
 constexpr size_t kMaxLines = 100;
 constexpr size_t kMaxBytes = 64 << 10;
-// Lines after the first from which on a single column of numbers makes that a
-// header: with fewer, ids may well be numbers and words by chance.
+// Lines after the first that are needed before a single column of numbers makes
+// the first line a header: in fewer lines, ids may be numbers and words by
+// chance.
 constexpr size_t kMinLinesForMixedIds = 5;
 constexpr size_t kMaxNamesTold = 8;
 constexpr size_t kMaxNameBytesTold = 64;
 constexpr absl::string_view kBanner = "%%matrixmarket";
 
-/// What columns of sources and destinations are called, in small letters and
-/// without anything but letters and digits.
+/// Usual names of the columns of sources and destinations, in small letters and
+/// reduced to letters and digits.
 constexpr std::array<std::array<absl::string_view, 2>, 17> kKnownNames = {{
     {"src", "dst"},
     {"srcid", "dstid"},
@@ -80,7 +81,7 @@ absl::Status LineError(const EdgeListHead& head, int64_t number,
       absl::StrCat(head.path, ": line ", number, ": ", problem));
 }
 
-/// The separator that a line tells: see EdgeListLayout::separator.
+/// The separator in a line: see EdgeListLayout::separator.
 std::optional<Separator> FindSeparator(absl::string_view line) {
   Fields fields;
   const auto has_inner_blank = [](absl::string_view field) {
@@ -97,7 +98,7 @@ std::optional<Separator> FindSeparator(absl::string_view line) {
     }
   }
   if (line.find(',') != absl::string_view::npos) return std::nullopt;
-  // Fields with blanks in them, such as times, are not to be cut.
+  // Fields that contain blanks, such as times, are not split.
   SplitFields(line, Separator::kTab, fields);
   if (fields.size() > 2) return Separator::kTab;
   return std::nullopt;
@@ -197,11 +198,11 @@ class LayoutFinder {
 
   absl::StatusOr<EdgeListLayout> Find() {
     if (head_.lines.empty()) return layout_;
-    // The second line, if there is one, is no header.
+    // The second line, if there is one, is certainly no header.
     const EdgeListHead::Line& sample =
         head_.lines[std::min<size_t>(1, head_.lines.size() - 1)];
     layout_.separator = FindSeparator(sample.text);
-    // Numbers may have commas in them, names do not.
+    // Numbers may contain commas, names do not.
     if (!layout_.separator.has_value() &&
         FindSeparator(head_.lines[0].text) == Separator::kSemicolon &&
         CountSemicolons(head_.lines[0].text) == CountSemicolons(sample.text)) {
@@ -219,7 +220,7 @@ class LayoutFinder {
 
  private:
   /// Whether all lines after the first have a number in the column; false if
-  /// there are none.
+  /// there are no such lines.
   bool IsOfNumbers(size_t column) const {
     return fields_.size() > 1 &&
            std::all_of(fields_.begin() + 1, fields_.end(),
@@ -229,7 +230,7 @@ class LayoutFinder {
                        });
   }
 
-  /// The columns that the first line calls by known names.
+  /// Columns that the first line gives usual names.
   std::optional<std::array<size_t, 2>> KnownColumns() const {
     std::vector<std::string> names;
     for (const absl::string_view field : fields_[0]) {
@@ -256,22 +257,23 @@ class LayoutFinder {
     return std::all_of(column.begin(), column.end(), absl::ascii_isdigit);
   }
 
-  /// Whether the first line, which has no numbers, is followed by lines that
-  /// have some where it has words.
+  /// Whether the first line, which has no numbers, is followed by lines with
+  /// numbers where it has words.
   bool NumbersFollow() {
     for (size_t column = 2; column < fields_[0].size(); ++column) {
       if (IsOfNumbers(column)) return true;
     }
     const bool sources = IsOfNumbers(0);
     const bool destinations = IsOfNumbers(1);
-    // Other columns of ids say nothing about these.
+    // Text in other columns tells nothing about the columns of ids.
     layout_.is_header_if_ids_are_numbers =
         sources && destinations && options_.source_column.empty();
     return (sources && destinations) ||
            (fields_.size() > kMinLinesForMixedIds && (sources || destinations));
   }
 
-  /// The first edge tells, which a header must fit for its names to hold.
+  /// The first edge sets the number of columns; a header must have as many for
+  /// its names to apply.
   absl::Status CountColumns() {
     const size_t line = layout_.header_line != 0 && fields_.size() > 1 ? 1 : 0;
     layout_.num_columns = fields_[line].size();
@@ -325,8 +327,8 @@ class LayoutFinder {
     return absl::OkStatus();
   }
 
-  // The names in the header are not shown: the file may be none that was meant
-  // to be read.
+  // The message does not quote the header: the file may have been named by
+  // mistake.
   absl::StatusOr<size_t> FindColumn(const std::string& column) const {
     if (IsNumber(column)) {
       size_t number = 0;
@@ -357,7 +359,7 @@ class LayoutFinder {
   const EdgeListHead& head_;
   const EdgeListOptions& options_;
   EdgeListLayout layout_;
-  /// Of each line of the head.
+  /// Fields of each line of the head.
   std::vector<Fields> fields_;
 };
 

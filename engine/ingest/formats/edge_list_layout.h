@@ -15,11 +15,12 @@
 #include "engine/ingest/formats/format_options.h"
 #include "engine/ingest/parse/delimited_text.h"
 
-/// How the lines of an edge list are to be read, told from its first ones.
+/// Layout of the lines of an edge list: what the first lines tell about the
+/// others.
 
 namespace hearth::ingest {
 
-/// The beginning of a text.
+/// First lines of a text.
 struct EdgeListHead {
   struct Line {
     int64_t number = 0;
@@ -28,49 +29,51 @@ struct EdgeListHead {
 
   std::string path;
   bool has_mark = false;
-  /// The first line if it is the banner of a Matrix Market file, else empty.
+  /// The first line if it is a Matrix Market banner, otherwise empty.
   std::string banner;
-  /// Some of the first lines that are no comments.
+  /// First lines that are no comments.
   std::vector<Line> lines;
 };
 
-/// Whether a line holds neither an edge nor a header: it is empty, or begins
-/// with '#' or '%'.
+/// Whether a line has neither an edge nor a header: it is empty, or begins with
+/// '#' or '%'.
 inline bool IsEdgeListComment(absl::string_view line) {
   const absl::string_view text = absl::StripLeadingAsciiWhitespace(line);
   return text.empty() || text[0] == '#' || text[0] == '%';
 }
 
-/// Reads as many lines of a text as are needed to tell its layout, `max_lines`
-/// at most. Errors of `lines`.
+/// Reads as many lines of a text as are needed to tell its layout, at most
+/// `max_lines`. Errors of `lines`.
 absl::StatusOr<EdgeListHead> ReadEdgeListHead(TextLines& lines,
                                               int64_t max_lines);
 
-/// What a Matrix Market file declares.
+/// Contents of a Matrix Market file's banner and line of sizes.
 struct MatrixMarketHeader {
-  /// Rows and columns, and so nodes.
+  /// Number of rows and of columns, and so of nodes.
   int64_t num_nodes = 0;
-  /// Lines of entries; each has a value after the two ids if `has_values`.
+  /// Number of lines with entries; a value follows the two ids if `has_values`.
   int64_t num_entries = 0;
   bool has_values = false;
-  /// Entries lie on one side of the diagonal and stand for both directions.
+  /// Whether all entries lie on one side of the diagonal and stand for edges in
+  /// both directions.
   bool is_symmetric = false;
 };
 
 struct EdgeListLayout {
-  /// nullopt: a comma in lines that have one, else blanks.
+  /// Separator of fields; nullopt: a comma in lines that have one, otherwise
+  /// blanks.
   std::optional<Separator> separator;
-  /// Places of the source's and the destination's id among a line's fields.
+  /// Indices of the fields that have the source's and the destination's id.
   std::array<size_t, 2> columns = {0, 1};
-  /// Fields of each line.
+  /// Number of fields in each line.
   size_t num_columns = 2;
-  /// The number of the line that names the columns, or of a Matrix Market
-  /// file's line of sizes; 0 = none.
+  /// Number of the line that names the columns, or of a Matrix Market file's
+  /// line of sizes; 0 = none.
   int64_t header_line = 0;
-  /// What it is taken for on the ground that all ids of the file are numbers,
-  /// as those in its first lines are.
+  /// Whether the first line counts as a header only if all ids of the file are
+  /// numbers, as the ids in the first lines are.
   bool is_header_if_ids_are_numbers = false;
-  /// The names in the header, without quotes.
+  /// Names in the header, without quotes.
   std::vector<std::string> names;
   std::optional<MatrixMarketHeader> matrix;
 
@@ -80,28 +83,28 @@ struct EdgeListLayout {
                                                      : Separator::kComma;
   }
 
-  /// Whether lines are nothing but the two ids, source first.
+  /// Whether a line consists of the two ids, source first.
   bool IsPlain() const {
     return num_columns == 2 && columns == std::array<size_t, 2>{0, 1} &&
            !separator.has_value();
   }
 
-  /// The header's line and the names in it, in words.
+  /// A description of the header for the log: its line and names.
   std::string DescribeHeader() const;
 
   /// A sentence about the columns that hold no ids; empty if there are none.
   std::string DescribeUnusedColumns() const;
 };
 
-/// The layout of the text that begins with `head`. INVALID_ARGUMENT, naming
-/// file and line, for a Matrix Market file of a kind that is no graph, for
-/// options that do not fit the text, and for a line of less than two fields.
+/// Finds the layout of the text that begins with `head`. INVALID_ARGUMENT,
+/// naming file and line, for a Matrix Market file that is no graph, for options
+/// that do not fit the text, and for a line of fewer than two fields.
 ///
-/// Without options to the contrary the first line is a header if it holds no
-/// number and, besides, two of its fields are what such columns are called
-/// ("source", "target"), or another column than those of the ids holds numbers
-/// in all lines after it, or the columns of the ids do, or one of these in
-/// several lines at least.
+/// Without options to the contrary, the first line is a header if it has no
+/// number and one of these holds: two of its fields are usual names of such
+/// columns ("source", "target"); a column without ids has numbers in all later
+/// lines; both columns of ids have; or one of them has, in several lines at
+/// least.
 absl::StatusOr<EdgeListLayout> FindEdgeListLayout(
     const EdgeListHead& head, const EdgeListOptions& options);
 

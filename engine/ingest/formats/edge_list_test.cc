@@ -65,7 +65,7 @@ class EdgeListFormatTest : public testing::Test {
                          {});
   }
 
-  /// The nodes that each node's edges come from.
+  /// Sources of the edges into each node.
   std::vector<std::vector<int64_t>> Neighbors() {
     const auto dataset = store::Dataset::Open(files_, scratch_.Path("dataset"));
     EXPECT_TRUE(dataset.ok()) << dataset.status();
@@ -88,7 +88,7 @@ class EdgeListFormatTest : public testing::Test {
     return Import("edge-list", /*relabel=*/true, memory_limit_bytes);
   }
 
-  /// The elements of an array of the dataset.
+  /// Elements of an array of the dataset.
   template <typename T>
   std::vector<T> Elements(const store::ArrayFile& array) {
     const std::string bytes = *io::ReadWholeFile(
@@ -104,8 +104,8 @@ class EdgeListFormatTest : public testing::Test {
     return IdsOf(result.manifest.node_types[0]);
   }
 
-  /// Imports `text`, without a format named, and expects its edges: the nodes
-  /// that each node's edges come from.
+  /// Imports `text` without naming a format, and expects its edges, given as
+  /// the sources of the edges into each node.
   void ExpectImported(const std::string& text,
                       const std::vector<std::vector<int64_t>>& neighbors,
                       bool relabel = false) {
@@ -123,7 +123,7 @@ class EdgeListFormatTest : public testing::Test {
     EXPECT_TRUE(files_.RemoveTree(scratch_.Path("dataset")).ok());
   }
 
-  /// The ids of the nodes as text, with "\n" between them.
+  /// Ids of the nodes as text, with "\n" between them.
   std::string IdsOf(const store::NodeTypeEntry& nodes) {
     if (nodes.ids.path.empty()) {
       const auto text = Elements<char>(nodes.id_text);
@@ -144,9 +144,9 @@ class EdgeListFormatTest : public testing::Test {
 
   io::FileSystem& files_ = io::FileSystem::Posix();
   io::ScratchDirectory scratch_;
-  /// Options of all imports, but for relabel.
+  /// Options of all imports, except relabel.
   EdgeListOptions options_;
-  /// Of the last ExpectImported.
+  /// Transforms of the dataset of the last ExpectImported.
   std::vector<std::string> transforms_;
   std::vector<std::string> warnings_;
   std::string ids_;
@@ -198,7 +198,8 @@ TEST_F(EdgeListFormatTest, IsRecognized) {
 TEST_F(EdgeListFormatTest, WhatIsNotRecognized) {
   EXPECT_EQ(*RecognizeEdgeList(files_, scratch_.path()), "");
   EXPECT_EQ(*RecognizeEdgeList(files_, Source() + ".not"), "");
-  // A file can be nothing else: what it is instead is the error.
+  // The path is a file, which can only be an edge list: the error says what
+  // else it is.
   const std::pair<std::string, const char*> files[] = {
       {"# nothing\n", "has no edges"},
       {"one\n", "line 1: has 1 fields; 2 are needed"},
@@ -219,7 +220,7 @@ TEST_F(EdgeListFormatTest, WhatIsNotRecognized) {
       const absl::Status refused = Import(format).status();
       EXPECT_TRUE(absl::IsInvalidArgument(refused)) << problem;
       EXPECT_THAT(std::string(refused.message()), StartsWith(Source() + ": "));
-      // With the format given, ids may be any text, and lines are longer.
+      // If the format is named, ids may be any text, and lines may be longer.
       if (*format == '\0' || problem[0] == 'i') {
         EXPECT_THAT(std::string(refused.message()), HasSubstr(problem));
       }
@@ -284,7 +285,7 @@ TEST_F(EdgeListFormatTest, Headers) {
   // Ids that look like numbers need not be numbers.
   ExpectImported("user,item\n007,010\n010,7\n", {{}, {0}, {1}}, true);
   EXPECT_EQ(ids_, "007\n010\n7");
-  // Names that are known make a header where ids are text, too.
+  // Usual names make a header also if ids are text.
   ExpectImported("source,target\nrome,paris\n", {{1}, {}}, true);
   EXPECT_EQ(ids_, "paris\nrome");
   ExpectImported("who,whom,since\nrome,paris,2001\n", {{1}, {}}, true);
@@ -293,7 +294,7 @@ TEST_F(EdgeListFormatTest, Headers) {
 }
 
 TEST_F(EdgeListFormatTest, WhatIsNoHeader) {
-  // Words among words, and a word that is an id later.
+  // A first line of words among words, and a word that is an id later.
   ExpectImported("rome,paris\nparis,london\n", {{1}, {2}, {}}, true);
   EXPECT_THAT(transforms_, Not(Contains(HasSubstr("header"))));
   ExpectImported("rome,paris\n1,2\nrome,2\n", {{}, {0, 3}, {3}, {}}, true);
@@ -303,7 +304,7 @@ TEST_F(EdgeListFormatTest, WhatIsNoHeader) {
   ExpectImported("rome,paris\n", {{1}, {}}, true);
   Write("0,x\n1,2\n");
   ExpectError(absl::StatusCode::kInvalidArgument, "line 1, field 2: ");
-  // Of ids that are text the first is told.
+  // Of ids that are text, the message names the first.
   Write("rome,paris\nparis,london\n");
   ExpectError(absl::StatusCode::kInvalidArgument,
               "line 1, field 1: is not an integer");
@@ -333,7 +334,7 @@ TEST_F(EdgeListFormatTest, ColumnsBesidesTheIds) {
     ExpectImported(text, {{}, {0}, {1}}, true);
     EXPECT_THAT(warnings_, Contains(StartsWith("column 3 ")));
   }
-  // An index, as pandas writes one, is not taken for the source.
+  // An index, as pandas writes it, is not taken for the source.
   ExpectImported(",src,dst,w\n5,0,1,2\n6,1,2,2\n", {{}, {0}, {1}});
   EXPECT_THAT(warnings_,
               Contains("columns 1, 4 \"w\" of the edge list are left out: "
@@ -356,7 +357,7 @@ TEST_F(EdgeListFormatTest, ColumnsAsToldByTheOption) {
   ExpectImported("1 x 0\n2 x 1\n", {{}, {0}, {1}});
   ExpectImported("b 5 a\nc 5 b\n", {{}, {0}, {1}}, true);
   EXPECT_EQ(ids_, "a\nb\nc");
-  // R names the columns, but not those of the rows' names.
+  // R names the columns, but not the column of row names.
   ExpectImported("to w from\n1 x 0\n2 x 1\n", {{}, {0}, {1}});
   ExpectImported("n,m,who\n1,2,a\n3,4,b\n", {{2}, {3}, {}, {}}, true);
   EXPECT_EQ(ids_, "1\n3\na\nb");
@@ -370,7 +371,7 @@ TEST_F(EdgeListFormatTest, ColumnsAsToldByTheOption) {
   options_.source_column = "from";
   options_.destination_column = "to";
   ExpectImported("to,w,from\n1,x,0\n2,x,1\n", {{}, {0}, {1}});
-  // Names need a header, whatever it looks like.
+  // Names in options require a header, whatever the first line looks like.
   ExpectImported("to,2,from\nb,2,a\n", {{}, {0}}, true);
   Write("to,w,From\n1,x,0\n");
   ExpectError(kBad, "line 1, the header, has no column \"from\"");
@@ -398,7 +399,7 @@ TEST_F(EdgeListFormatTest, Semicolons) {
     ExpectImported("src;dst\n0;1\n1;2\n", {{}, {0}, {1}}, relabel);
   }
   ExpectImported("src;dst;w\na;b;0,5\n", {{}, {0}}, true);
-  // They may be part of ids.
+  // Such characters may be part of ids.
   ExpectImported("x?a;b y?c;d\ny?c;d z\n", {{}, {0}, {1}}, true);
   EXPECT_EQ(ids_, "x?a;b\ny?c;d\nz");
   ExpectImported("a;b,c\n", {{}, {0}}, true);
@@ -421,7 +422,7 @@ TEST_F(EdgeListFormatTest, MatrixMarket) {
     EXPECT_THAT(warnings_, Contains("the values of the matrix are left out: "
                                     "edges have no weights"));
   }
-  // On either side of the diagonal, which counts once.
+  // Entries on either side of the diagonal; the diagonal itself counts once.
   for (const std::string entries : {"2 1\n3 3\n3 1\n", "1 2\n3 3\n1 3\n"}) {
     ExpectImported(absl::StrCat(kMatrix, "pattern symmetric\n3 3 3\n", entries),
                    {{1, 2}, {0}, {2, 0}});

@@ -7,42 +7,43 @@
 
 #include "engine/store/labels.h"
 
-/// Options of a source beyond its format.
+/// Options that a format needs to read a source.
 
 namespace hearth::ingest {
 
 struct EdgeListOptions {
   /// Numbers the nodes 0, 1, 2, ... in the order of their ids, and keeps the
-  /// map in the dataset. Without it, ids are the numbers of the nodes.
+  /// ids in the dataset. Without relabel, ids are the numbers of the nodes.
   bool relabel = false;
   /// Whether the first line names the columns; nullopt: told from the lines.
   std::optional<bool> has_header;
-  /// The columns of the ids: their numbers, from 1, or names in the header.
-  /// Both empty: those that the header calls by known names ("src", "dst"), or
-  /// the first two. Both or none are set.
+  /// Columns of the ids, each a number from 1 or a name in the header. If both
+  /// are empty: the columns that the header gives usual names ("src", "dst"),
+  /// or the first two. Both or none are set.
   std::string source_column;
   std::string destination_column;
 };
 
 struct GraphBoltOptions {
-  /// The kind of the labels in the sets of a task; nullopt: classes.
+  /// Kind of the labels in the sets of a task; nullopt: classes.
   std::optional<store::LabelKind> labels;
 };
 
 struct IgbOptions {
-  /// The number of classes of the labels: 19 or 2983.
+  /// Number of classes of the labels to read: 19 or 2983.
   int num_classes = 19;
-  /// The split is 60/20/20 of the labeled nodes: in their order or, with a
-  /// seed, at random.
+  /// Seed that draws the split; nullopt: the split follows the order of the
+  /// papers. Either way it is 60/20/20 of the labeled papers.
   std::optional<uint64_t> split_seed;
 };
 
 struct OgbOptions {
-  /// A folder in split/. Default: the only one there is.
+  /// Folder in split/; empty: the only one there is.
   std::string split;
 };
 
-/// One member for each format that has options; the others are ignored.
+/// Options of all formats. A format reads its own member and ignores the
+/// others.
 struct FormatOptions {
   EdgeListOptions edge_list;
   GraphBoltOptions graphbolt;

@@ -13,62 +13,65 @@
 #include "engine/ingest/source/source_graph.h"
 #include "engine/io/file_system.h"
 
+/// The table of formats: recognizing, opening and importing a source.
+
 namespace hearth::ingest {
 
-/// A kind of files that people keep graphs in. Its reader knows which files
-/// there are and what they mean; it checks no values and writes no dataset.
+/// A form of graph files that people have. Its reader knows the files and their
+/// meaning; it checks no values and writes no dataset.
 struct Format {
-  /// "numpy": the value of the proto's enum Format, in small letters with '-'
-  /// for '_'; as in `--format` and in messages.
+  /// Name, as in `--format` and in messages: the value of the proto's enum
+  /// Format, in small letters with '-' for '_', such as "numpy".
   absl::string_view name;
-  /// "a folder with node_feat.npy": how a source is recognized.
+  /// How a source is recognized: "a folder with node_feat.npy".
   absl::string_view mark;
-  /// Whether a source is a file, not a folder.
+  /// Whether a source is a file rather than a folder.
   bool is_file = false;
-  /// Why the source at that path looks like the format; empty if it does not.
+  /// Returns the reason why the source at a path looks like the format; empty
+  /// if it does not.
   absl::StatusOr<std::string> (*recognize)(io::FileSystem& files,
                                            const std::string& source);
-  /// Opens the source at that path. INVALID_ARGUMENT, or DATA_LOSS for
-  /// truncated files, naming the file.
+  /// Opens the source at a path. INVALID_ARGUMENT, or DATA_LOSS for truncated
+  /// files, naming the file.
   absl::StatusOr<SourceGraph> (*open)(ImportContext& context,
                                       const std::string& source,
                                       const FormatOptions& options);
 };
 
-/// All formats that are read, by name. A new one needs a value in the proto's
-/// enum, an entry here and a dependency of this library.
+/// All formats that can be read, by name. A new format needs a value in the
+/// proto's enum and an entry here.
 absl::Span<const Format> Formats();
 
-/// The format that a source looks like, and why.
+/// Format of a source, and how it was recognized.
 struct RecognizedFormat {
-  /// Its name.
+  /// Name of the format.
   std::string format;
-  /// "it has node_feat.npy and edge_index.npy".
+  /// Reason: "it has node_feat.npy and edge_index.npy".
   std::string reason;
 };
 
-/// The format of the folder or file `source`. INVALID_ARGUMENT if it looks like
-/// none, saying what would be looked for, or like several.
+/// Recognizes the format of the folder or file `source`. INVALID_ARGUMENT if it
+/// looks like no format, listing the marks of all, or like several.
 absl::StatusOr<RecognizedFormat> RecognizeFormat(io::FileSystem& files,
                                                  const std::string& source);
 
-/// Opens `source` as the format of that name. Errors as Format::open;
-/// INVALID_ARGUMENT for a name that no format has.
+/// Opens `source` as the named format. Errors of Format::open; INVALID_ARGUMENT
+/// for an unknown name.
 absl::StatusOr<SourceGraph> OpenFormat(ImportContext& context,
                                        absl::string_view format,
                                        const std::string& source,
                                        const FormatOptions& options = {});
 
-/// The format of a source, and what there is to say about it.
+/// Format of a source with its options.
 struct FormatChoice {
-  /// A name of Formats(); empty = the one that the source looks like.
+  /// Name of a format; empty = the one that the source looks like.
   std::string format;
   FormatOptions options = {};
 };
 
-/// Imports the graph at options.source. If its format was recognized, the
-/// manifest's first transform says which it is and why. See ImportGraph and
-/// OpenFormat for errors.
+/// Imports the graph at options.source. If its format was recognized, the first
+/// transform in the manifest says which format and why. Errors of ImportGraph
+/// and OpenFormat.
 absl::StatusOr<ImportResult> ImportDataset(io::FileSystem& files,
                                            const FormatChoice& choice,
                                            const ImportOptions& options,

@@ -24,14 +24,14 @@ namespace hearth::ingest {
 
 namespace {
 
-// Types are told apart by an integer per edge; GraphBolt's own is a uint8.
+// Limit on types. Edge types are integers; GraphBolt's own are uint8.
 constexpr size_t kMaxTypes = 4096;
 
 absl::Status Invalid(const TorchFile& file, absl::string_view problem) {
   return absl::InvalidArgumentError(absl::StrCat(file.path(), ": ", problem));
 }
 
-/// The dictionary within the objects.
+/// The state dictionary within the objects.
 absl::StatusOr<const PickleValue*> FindState(const TorchFile& file) {
   const auto* const graph = file.root().As<PickleObject>();
   if (graph != nullptr && graph->state != nullptr &&
@@ -64,7 +64,7 @@ absl::StatusOr<int64_t> ReadScalar(const TorchFile& file,
   return number;
 }
 
-/// The names in a dictionary from names to ids 0, 1, 2, ..., by id.
+/// Names in a dictionary that maps names to ids 0, 1, 2, ..., ordered by id.
 absl::StatusOr<std::vector<std::string>> ReadTypes(const TorchFile& file,
                                                    const PickleValue& state,
                                                    const std::string& key) {
@@ -200,7 +200,7 @@ std::vector<SourceNodes> NodesOf(const FusedCsc& graph) {
 namespace {
 
 constexpr int64_t kBlockElements = 32 << 10;
-// Buffer of a spool, and of the reads for it, in bytes.
+// Bytes of the buffers of a spool: its own and the one of reads for it.
 constexpr uint64_t kSpoolBytes = 256 << 10;
 
 /// Consecutive ids of the nodes of a type.
@@ -256,14 +256,14 @@ absl::StatusOr<std::vector<EdgeList>> ListEdgeTypes(const FusedCsc& graph) {
   return lists;
 }
 
-/// Reads through the edges, from the first node to the last.
+/// Reads all edges, from the first node to the last.
 class EdgeWalk {
  public:
   EdgeWalk(ImportContext& context, FusedCsc& graph,
            std::vector<EdgeList>& lists)
       : context_(context), graph_(graph), lists_(lists) {}
 
-  /// Appends the edges to the spools that there are.
+  /// Appends the edges to the spools that exist.
   absl::Status Run() {
     const int64_t num_edges = graph_.indices->header().shape[0];
     context_.Begin("unpacking", static_cast<uint64_t>(num_edges));
@@ -305,7 +305,7 @@ class EdgeWalk {
     return graph_.indptr->ReadInts(first, absl::MakeSpan(offsets_));
   }
 
-  /// Goes on to the node to which `edge` leads.
+  /// Advances to the node that `edge` leads to.
   absl::Status FindDestination(int64_t edge) {
     while (true) {
       if (node_ == graph_.num_nodes()) {
@@ -352,7 +352,7 @@ class EdgeWalk {
                            node_ - list.destinations.first);
   }
 
-  /// OK if no node after the last edge has edges.
+  /// Checks that no node after the last edge has edges.
   absl::Status CheckEnd(int64_t num_edges) {
     for (; node_ < graph_.num_nodes(); ++node_) {
       if (node_ + 1 - first_offset_ == static_cast<int64_t>(offsets_.size())) {
@@ -369,7 +369,7 @@ class EdgeWalk {
   ImportContext& context_;
   FusedCsc& graph_;
   std::vector<EdgeList>& lists_;
-  /// The node to which the current edge leads.
+  /// Node that the current edge leads to.
   int64_t node_ = 0;
   /// Offsets of the nodes from first_offset_ on.
   int64_t first_offset_ = 0;
@@ -402,7 +402,7 @@ absl::StatusOr<std::vector<SourceEdges>> SplitByType(ImportContext& context,
       lists[i].spool = nullptr;
       edges.push_back(std::move(lists[i].edges));
     }
-    // Names are still needed, for the passes that follow.
+    // Names are still needed by later passes.
     for (size_t i = begin; i < end; ++i) {
       lists[i].edges.type = graph.edge_types[i];
     }

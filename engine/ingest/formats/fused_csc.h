@@ -13,42 +13,44 @@
 #include "engine/ingest/source/source_graph.h"
 #include "engine/io/file_system.h"
 
+/// The graph of GraphBolt in a file of torch.save.
+
 namespace hearth::ingest {
 
-/// GraphBolt's FusedCSCSamplingGraph, as torch.save writes it (torch_file.h
-/// tells how): the edges of all types in one CSC. The nodes of a type have
-/// consecutive ids.
+/// GraphBolt's FusedCSCSamplingGraph, as torch.save writes it (see TorchFile):
+/// the edges of all types in one CSC. The nodes of a type have consecutive ids.
 struct FusedCsc {
   std::string path;
   std::unique_ptr<ArrayReader> indptr;
   std::unique_ptr<ArrayReader> indices;
-  /// Types of a heterograph; empty or null in a homogeneous one. Names by id.
+  /// Names of the types of a heterograph, by type id; these and the arrays
+  /// below are empty or null in a homogeneous graph.
   std::vector<std::string> node_types;
   std::vector<std::string> edge_types;
-  /// Ids of a type are node_type_offset[type] .. node_type_offset[type+1] - 1.
+  /// Node type t has ids node_type_offset[t] .. node_type_offset[t + 1] - 1.
   std::vector<int64_t> node_type_offset;
-  /// [num_edges].
+  /// Edge type of each edge, [num_edges].
   std::unique_ptr<ArrayReader> type_per_edge;
-  /// Names of what it holds about single nodes or edges.
+  /// Names of further data about single nodes or edges.
   std::vector<std::string> attributes;
 
   bool is_heterogeneous() const { return type_per_edge != nullptr; }
   int64_t num_nodes() const { return indptr->header().shape[0] - 1; }
 };
 
-/// Opens the graph in a file. Nothing but types and shapes is looked at.
-/// INVALID_ARGUMENT or DATA_LOSS, naming the file, for anything else.
+/// Opens the graph in a file, reading only types and shapes. INVALID_ARGUMENT
+/// or DATA_LOSS, naming the file, if it holds anything else.
 absl::StatusOr<FusedCsc> OpenFusedCsc(io::FileSystem& files,
                                       const std::string& path);
 
-/// The nodes of the graph and their numbers, in the order of their ids.
+/// Nodes of the graph, with numbers of nodes, in the order of their ids.
 std::vector<SourceNodes> NodesOf(const FusedCsc& graph);
 
-/// The graph's edges. Those of a heterograph are written to scratch files, one
-/// for each type, with ids counted within the types of their ends; the graph is
-/// read once for every 256 KiB * number of types that a quarter of the memory
-/// limit does not hold. INVALID_ARGUMENT naming the first edge whose ends are
-/// not of the types that its own type says.
+/// Edges of the graph. Edges of a heterograph are written to scratch files, one
+/// per type, with ids counted within each node type; types for which a quarter
+/// of the memory limit has no buffer of 256 KiB each take further passes over
+/// the graph. INVALID_ARGUMENT, naming the first edge whose ends do not have
+/// the node types of its edge type.
 absl::StatusOr<std::vector<SourceEdges>> EdgesOf(ImportContext& context,
                                                  FusedCsc graph);
 

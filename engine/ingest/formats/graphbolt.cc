@@ -38,7 +38,7 @@ absl::StatusOr<MetadataYaml> ReadYaml(io::FileSystem& files,
   return ParseMetadataYaml(text, path);
 }
 
-/// The yaml to read, and the folder to which its paths are relative.
+/// The yaml to read, and the folder that its paths are relative to.
 struct Description {
   std::string folder;
   std::string path;
@@ -75,7 +75,7 @@ absl::StatusOr<Description> FindDescription(io::FileSystem& files,
       return own;
     }
     HEARTH_ASSIGN_OR_RETURN(const bool has_edges, HasEdges(files, own));
-    // Without them, the messages are to name them.
+    // If neither is complete, messages name the missing raw edges.
     if (has_edges || !has_preprocessed) return own;
   }
   Description made{folder, io::JoinPath(preprocessed, kYamlFile), {}};
@@ -196,7 +196,7 @@ absl::StatusOr<SourceGraph> OpenGraphBolt(ImportContext& context,
       absl::StrCat("read from ", is_raw ? "the raw dataset" : kPreprocessed));
   HEARTH_RETURN_IF_ERROR(is_raw ? OpenRaw(context, found, graph)
                                 : OpenPreprocessed(context, found, graph));
-  // Types are checked first: what follows finds nodes by them.
+  // Types are checked first: the steps below look up nodes by type.
   HEARTH_RETURN_IF_ERROR(graph.CheckTypes(found.path));
   HEARTH_RETURN_IF_ERROR(
       OpenGraphBoltNodes(context, found.folder, found.yaml, options, graph));

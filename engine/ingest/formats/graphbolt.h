@@ -11,18 +11,18 @@
 
 namespace hearth::ingest {
 
-/// GraphBolt's OnDiskDataset: metadata.yaml and the edges (CSV or numpy),
-/// features and sets that it names; or what GraphBolt made of that, in
-/// preprocessed/, where the raw edges are no longer there. Types of nodes come
-/// in the order of their names, as GraphBolt has them. See graphbolt_nodes.h
-/// for what is taken.
+/// GraphBolt's OnDiskDataset: metadata.yaml, with the edges (CSV or numpy),
+/// features and sets that it names; or GraphBolt's own conversion of such a
+/// folder, in preprocessed/, if the raw edges are gone. Node types come in the
+/// order of their names, as in GraphBolt. OpenGraphBoltNodes says which
+/// features, labels and sets are read.
 
-/// Why `source` looks like one; empty if it does not.
+/// Reason why `source` looks like an OnDiskDataset; empty if it does not.
 absl::StatusOr<std::string> RecognizeGraphBolt(io::FileSystem& files,
                                                const std::string& source);
 
-/// `source` may be the folder preprocessed, too. INVALID_ARGUMENT, or
-/// DATA_LOSS for a truncated file, naming the file.
+/// Opens an OnDiskDataset; `source` may also be its folder preprocessed.
+/// INVALID_ARGUMENT, or DATA_LOSS for a truncated file, naming the file.
 absl::StatusOr<SourceGraph> OpenGraphBolt(ImportContext& context,
                                           const std::string& source,
                                           const GraphBoltOptions& options);

@@ -30,7 +30,8 @@ namespace {
 constexpr int64_t kBlockElements = 32 << 10;
 constexpr int32_t kUnlabeled = -1;
 
-/// How labels are joined: classes are floats, too, which hold all of them.
+/// Shape of joined labels. Classes, too, are held as floats, which represent
+/// all of them.
 struct JoinedShape {
   store::LabelKind kind = store::LabelKind::kClasses;
   int64_t num_nodes = 0;
@@ -48,7 +49,7 @@ class NodeWindow {
         labels_(is_set_.size() * width_,
                 std::numeric_limits<float>::quiet_NaN()) {}
 
-  /// Takes the labels of the nodes that are in the window.
+  /// Reads the labels of the window's nodes from a set.
   absl::Status Read(ImportContext& context, const SetLabels& set) {
     HEARTH_ASSIGN_OR_RETURN(LabelRows rows,
                             LabelRows::Open(context, *set.labels));
@@ -70,8 +71,8 @@ class NodeWindow {
     return absl::OkStatus();
   }
 
-  /// Appends the labels in the order of the nodes, in pieces: what is appended
-  /// is buffered.
+  /// Appends the labels to `joined` in the order of the nodes, in pieces,
+  /// because `joined` buffers what it is given.
   absl::Status Write(ScratchArray& joined) const {
     for (absl::Span<const float> labels = labels_; !labels.empty();) {
       const auto piece = labels.first(
@@ -154,7 +155,7 @@ class NodeWindow {
   const int64_t first_;
   /// Whether a set has the node.
   std::vector<bool> is_set_;
-  /// Rows of the nodes; NaN: unlabeled.
+  /// Labels of the nodes, row by row; NaN: unlabeled.
   std::vector<float> labels_;
   std::vector<int64_t> seeds_;
 };
@@ -259,7 +260,7 @@ class NodesOpener {
     return OpenTorchValue(*torch, &torch->root());
   }
 
-  /// The array as a matrix: GraphBolt has one column of a list.
+  /// The array as a matrix: GraphBolt reads a list as a matrix of one column.
   absl::StatusOr<std::unique_ptr<ArrayReader>> AsMatrix(
       const MetadataFile& file, std::unique_ptr<ArrayReader> array) {
     store::ArrayHeader header = array->header();
@@ -280,7 +281,8 @@ class NodesOpener {
         " is left out"));
   }
 
-  /// Whether the yaml's `type`, empty in a homogeneous graph, is that of nodes.
+  /// Whether `type` in the yaml, empty in a homogeneous graph, names these
+  /// nodes.
   bool IsOf(const std::string& type, const SourceNodes& nodes) const {
     return type.empty() ? graph_.nodes.size() == 1 : type == nodes.type;
   }
@@ -349,7 +351,7 @@ class NodesOpener {
     return seeds != nullptr ? seeds : set.Find("seed_nodes");
   }
 
-  /// Whether the seeds of its sets are single nodes.
+  /// Whether the seeds of the task's sets are single nodes.
   absl::StatusOr<bool> IsOfNodes(const MetadataTask& task) {
     for (const std::vector<MetadataSet>& part : task.sets) {
       for (const MetadataSet& set : part) {
@@ -398,7 +400,7 @@ class NodesOpener {
                      "\", which the graph does not have"));
   }
 
-  /// Notes the arrays of a set that have no place in a dataset.
+  /// Notes arrays of a set that a dataset does not keep.
   void NoteUnusedItems(const MetadataSet& set) {
     for (const MetadataItem& item : set.data) {
       if (&item != Seeds(set) && &item != set.Find("labels")) {

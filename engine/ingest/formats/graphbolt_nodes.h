@@ -16,37 +16,41 @@
 #include "engine/ingest/source/source_graph.h"
 #include "engine/store/labels.h"
 
+/// Data of the nodes of GraphBolt datasets: features, labels and split.
+
 namespace hearth::ingest {
 
 /// Labels of some nodes.
 struct SetLabels {
-  /// [count] ids, and [count] or [count, columns] labels.
+  /// Node ids, [count], and their labels, [count] or [count, columns].
   std::unique_ptr<ArrayReader> seeds;
   std::unique_ptr<ArrayReader> labels;
 };
 
-/// The labels of all nodes, in a scratch file called `name` in messages: of
-/// classes int32 [num_nodes], -1 where no set has one; of other kinds float32
-/// [num_nodes, columns], a row of NaN where no set has any. `wanted` is their
-/// kind; nullopt: told from the shape of the first. Takes a quarter of the
-/// memory limit; where the nodes do not fit in that, the sets are read once for
-/// each part of them. INVALID_ARGUMENT naming the position for ids out of
-/// range, for what is no class (see label_import.h; of the other kinds
-/// ImportLabels checks the values), for a node with different labels, and for
-/// sets of different numbers of columns. REQUIRES: sets is not empty.
+/// Joins labels of sets to labels of all nodes, in a scratch file called `name`
+/// in messages. Classes become int32 [num_nodes], -1 for nodes in no set; other
+/// kinds float32 [num_nodes, columns], a row of NaN for nodes in no set.
+/// `wanted` is the kind; nullopt: told from the shape of the first set. Takes a
+/// quarter of the memory limit; if it does not hold all nodes, every set is
+/// read once for each window of nodes that fits. INVALID_ARGUMENT, naming the
+/// position, for ids out of range, for values that are no classes (see
+/// import/label_import.h; ImportLabels checks other kinds), for different
+/// labels of one node, and for sets with different numbers of columns.
+/// REQUIRES: sets is not empty.
 absl::StatusOr<std::unique_ptr<ArrayReader>> JoinSetLabels(
     ImportContext& context, int64_t num_nodes, const std::string& name,
     std::optional<store::LabelKind> wanted, const std::vector<SetLabels>& sets);
 
-/// Opens what a metadata.yaml, whose paths are relative to `folder`, says about
-/// the nodes of `graph`, which are there with their numbers:
-/// - features: of each type the one called feat, or the only one of floats;
-/// - labels: the feature called label or labels, or else the labels in the sets
-///   of the task;
-/// - split: the seeds (in older files seed_nodes) in the sets of the task.
-/// The task is the one whose seeds are single nodes. What is left out goes into
-/// the warnings. INVALID_ARGUMENT or DATA_LOSS, naming the file, for what
-/// does not fit, and if there are several such features or tasks.
+/// Opens the data of nodes that a metadata.yaml describes, whose paths are
+/// relative to `folder`. `graph` has its nodes already, with their numbers.
+/// - Features: for each type the feature called feat, or its only feature of
+///   floats.
+/// - Labels: the feature called label or labels, otherwise the labels in the
+///   sets of the task.
+/// - Split: the seeds (in older files seed_nodes) in the sets of the task.
+/// The task is the one whose seeds are single nodes. Everything else is named
+/// in warnings. INVALID_ARGUMENT or DATA_LOSS, naming the file, if the data
+/// does not fit, or if several features or tasks qualify.
 absl::Status OpenGraphBoltNodes(ImportContext& context,
                                 const std::string& folder,
                                 const MetadataYaml& yaml,

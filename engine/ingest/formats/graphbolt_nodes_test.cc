@@ -73,7 +73,7 @@ class SetLabelsTest : public testing::Test {
     return labels;
   }
 
-  /// The same of labels that are no classes, row by row.
+  /// Joins labels other than classes; returns them row by row.
   absl::StatusOr<std::vector<double>> JoinNumbers(
       std::optional<store::LabelKind> kind, int64_t num_nodes, int64_t width,
       uint64_t memory = kMiB) {
@@ -123,7 +123,7 @@ TEST_F(SetLabelsTest, TwoLabelsOfANodeAreRefused) {
   AddSet<int64_t>({1}, {6});
   AddSet<int64_t>({0, 1}, {0, 5});
   ExpectInvalid("labels1: [1] is 5, but node 1 has the label 6 already");
-  // Unlabeled is another label than 6.
+  // Unlabeled differs from 6.
   AddSet<float>({1, 1}, {6, NAN});
   ExpectInvalid("labels0: [1] is nan, but node 1 has the label 6 already");
 }
@@ -212,7 +212,7 @@ TEST_F(SetLabelsTest, RowsOfManyColumnsTakeSeveralPasses) {
 }
 
 TEST_F(SetLabelsTest, NodesThatDoNotFitMemoryTakeSeveralPasses) {
-  // 1 MiB holds 65,536 at a time.
+  // 1 MiB holds 65,536 nodes at a time.
   const int64_t num_nodes = 200'001;
   std::vector<int64_t> seeds, labels, expected(num_nodes, -1);
   for (int64_t i = 0; i < num_nodes; i += 3) {
@@ -224,7 +224,7 @@ TEST_F(SetLabelsTest, NodesThatDoNotFitMemoryTakeSeveralPasses) {
   const auto joined = Join(num_nodes);
   ASSERT_TRUE(joined.ok()) << joined.status();
   EXPECT_TRUE(*joined == expected);
-  // A mistake beyond the first part is found in any pass.
+  // A mistake beyond the first window is found in any pass.
   sets_.clear();
   labels.back() = -7;
   AddSet(seeds, labels);

@@ -21,7 +21,7 @@ using testing::HasSubstr;
 
 enum class From { kRaw, kPreprocessed };
 
-/// Leaves what the other is read from alone.
+/// Removes the files from which the other form would be read.
 void Prepare(const ImportFolder& folder, From from) {
   if (from == From::kRaw) {
     folder.Remove("preprocessed");
@@ -33,7 +33,7 @@ void Prepare(const ImportFolder& folder, From from) {
   }
 }
 
-/// Expects the labels of each part's nodes.
+/// Expects the labels of the nodes of each part.
 void ExpectLabels(const ImportedNodes& nodes, const std::string& expected,
                   const std::string& suffix) {
   const std::vector<std::string> parts = {"train", "valid", "test"};
@@ -102,7 +102,7 @@ TEST_F(GraphBoltFormatTest, SeveralTypesAreReadAsGraphBoltReadsThem) {
       SCOPED_TRACE(fixture);
       const ImportFolder folder(fixture + "/dataset");
       Prepare(folder, from);
-      // With less memory, the types are unpacked one after another.
+      // With little memory, the types are unpacked in several passes.
       for (const uint64_t limit : {uint64_t{1} << 20, uint64_t{64} << 20}) {
         const auto graph = folder.Import({.memory_limit_bytes = limit});
         ASSERT_TRUE(graph.ok()) << graph.status();
@@ -182,7 +182,7 @@ TEST_F(GraphBoltFormatTest, AListOfFeaturesIsOneColumn) {
 }
 
 TEST_F(GraphBoltFormatTest, ANodeWithTwoLabelsIsRefused) {
-  // The training set as the validation set, with its own labels.
+  // The training set serves as the validation set, with other labels.
   one_.Write("set/validation_set_seeds.npy",
              one_.Read("set/train_set_seeds.npy"));
   std::string labels = one_.Read("set/train_set_labels.npy");
@@ -206,8 +206,8 @@ TEST_F(GraphBoltFormatTest, LinkPredictionIsLeftOut) {
                        "seeds are not single nodes"));
 }
 
-/// Float labels for each of the sets, `width` a node: those of node n are n +
-/// 0.25, n + 1.25, ...
+/// Writes float labels for each set, `width` per node: node n has n + 0.25, n +
+/// 1.25, ...
 void WriteNumbers(const ImportFolder& folder, int64_t width) {
   for (const std::string part : {"train", "validation", "test"}) {
     const std::string path = "set/" + part + "_set_";

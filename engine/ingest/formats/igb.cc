@@ -32,9 +32,10 @@ namespace hearth::ingest {
 
 namespace {
 
-// More change nothing that could be seen; fewer leave patterns among few ids.
+// With more rounds nothing improves visibly; fewer leave patterns among few
+// ids.
 constexpr uint32_t kRounds = 10;
-// Tells these numbers from all others that are drawn with the same seed.
+// Separates these random numbers from all others of the same seed.
 constexpr uint32_t kPurpose = 0x73706C74;
 
 uint64_t Mask(int bits) { return (uint64_t{1} << bits) - 1; }
@@ -69,9 +70,9 @@ uint64_t IdPermutation::Scramble(uint64_t id) const {
 }
 
 int64_t IdPermutation::operator[](int64_t position) const {
-  // Fewer than half of the values of that many bits are beyond the ids (but
-  // for the least sizes); from there the walk comes back to an id that no
-  // other position reaches.
+  // Cycle walking: fewer than half of the values of that many bits are no ids
+  // (except for the least sizes), and the walk ends at an id that no other
+  // position reaches.
   uint64_t id = Scramble(static_cast<uint64_t>(position));
   while (id >= size_) id = Scramble(id);
   return static_cast<int64_t>(id);
@@ -173,21 +174,10 @@ std::unique_ptr<io::ReadableFile> NewPaddedFile(
   return std::make_unique<PaddedFile>(std::move(file), kept_bytes, size_bytes);
 }
 
-/// Opens the labels of IGB's papers in `folder`, and makes their split: 60, 20
-/// and 20 of a hundred of those up to the last one with a label, in their order
-/// or, with a seed, at random. The file may have labels for the first papers
-/// alone, or zeros behind them, more in a row than class 0 would have by
-/// chance, of which `graph`.warnings tell. What was chosen goes into
-/// `graph`.transforms. REQUIRES: `papers`, of
-/// `graph`, has its number of nodes.
-absl::Status OpenIgbLabels(io::FileSystem& files, const std::string& folder,
-                           const IgbOptions& options, SourceGraph& graph,
-                           SourceNodes& papers);
-
 namespace {
 
 constexpr int64_t kBlockElements = 64 << 10;
-// Fewer zeros at the end of labels are labels, however rare.
+// Fewer zeros at the end are labels, however unlikely.
 constexpr int64_t kMinPadding = 16;
 // ln(1e-12).
 constexpr double kMaxLogChance = -27.6;
@@ -200,7 +190,7 @@ absl::StatusOr<const char*> LabelFile(const IgbOptions& options) {
       "IGB has labels of 19 or of 2983 classes, not of ", options.num_classes));
 }
 
-/// The labels that there are; of the large sizes, float32 without a header.
+/// The file of labels; in the large sizes it is float32 without a header.
 absl::StatusOr<std::unique_ptr<ArrayReader>> OpenLabels(
     io::FileSystem& files, const std::string& path) {
   HEARTH_ASSIGN_OR_RETURN(const bool is_npy, HasNpyHeader(files, path));
@@ -222,7 +212,7 @@ absl::Status CheckLabels(const ArrayReader& labels, int64_t num_papers) {
       " papers it must be (", num_papers, ",) or shorter"));
 }
 
-/// Elements `first` .. `end` - 1.
+/// Reads elements `first` .. `end` - 1.
 absl::Status ReadLabels(ArrayReader& labels, int64_t first, int64_t end,
                         std::vector<double>& out) {
   out.resize(static_cast<size_t>(end - first));
@@ -235,8 +225,8 @@ absl::Status ReadLabels(ArrayReader& labels, int64_t first, int64_t end,
   return absl::OkStatus();
 }
 
-/// The position after the last of the first `end` elements that is `least` or
-/// more; 0 if there is none.
+/// Position after the last of the first `end` elements that is `least` or more;
+/// 0 if there is none.
 absl::StatusOr<int64_t> EndOfLabels(ArrayReader& labels, int64_t end,
                                     double least) {
   std::vector<double> block;
@@ -253,9 +243,9 @@ absl::StatusOr<int64_t> EndOfLabels(ArrayReader& labels, int64_t end,
   return 0;
 }
 
-/// The position from which on the first `end` labels are padding: 0 throughout,
-/// and so many that labels would hardly be; `end` if there is none. The larger
-/// IGB datasets have files of full length, of which labels fill the beginning.
+/// Position from which the first `end` labels are padding: all 0, and more than
+/// labels would plausibly be; `end` if there is no padding. The larger IGB
+/// datasets have files of full length that labels fill only in part.
 absl::StatusOr<int64_t> BeginOfPadding(ArrayReader& labels, int64_t end) {
   HEARTH_ASSIGN_OR_RETURN(const int64_t begin, EndOfLabels(labels, end, 1));
   if (begin == 0 || end - begin < kMinPadding) return end;
@@ -266,8 +256,8 @@ absl::StatusOr<int64_t> BeginOfPadding(ArrayReader& labels, int64_t end) {
         labels, first, std::min(begin, first + kBlockElements), block));
     zeros += std::count(block.begin(), block.end(), 0.0);
   }
-  // The chance that labels of class 0, as often as among those before, are so
-  // many in a row.
+  // Chance of so many labels of class 0 in a row, given the share of class 0
+  // among the labels before them.
   const double share =
       static_cast<double>(zeros + 1) / static_cast<double>(begin + 2);
   const double log_chance = static_cast<double>(end - begin) * std::log(share);
@@ -280,7 +270,7 @@ absl::Status MakeSplit(const std::string& path, int64_t num_labeled,
   if (options.split_seed.has_value() && num_labeled > 0) {
     order.emplace(num_labeled, *options.split_seed);
   }
-  // IGB's own loader rounds the parts so.
+  // IGB's own loader rounds the parts this way.
   const int64_t train = num_labeled / 5 * 3 + num_labeled % 5 * 3 / 5;
   const int64_t valid = num_labeled / 5;
   const std::array<int64_t, 4> bounds = {0, train, train + valid, num_labeled};
@@ -298,8 +288,12 @@ absl::Status MakeSplit(const std::string& path, int64_t num_labeled,
   return absl::OkStatus();
 }
 
-}  // namespace
-
+/// Opens the labels of IGB's papers in `folder`, and makes their split: 60, 20
+/// and 20 percent of the papers up to the last one with a label, in their order
+/// or, with a seed, at random. The file may end after the first papers, or have
+/// zeros after the labels, more in a row than class 0 would have by chance;
+/// `graph`.warnings say so. Decisions go into `graph`.transforms. REQUIRES:
+/// `papers`, which belongs to `graph`, has its number of nodes.
 absl::Status OpenIgbLabels(io::FileSystem& files, const std::string& folder,
                            const IgbOptions& options, SourceGraph& graph,
                            SourceNodes& papers) {
@@ -342,8 +336,6 @@ absl::Status OpenIgbLabels(io::FileSystem& files, const std::string& folder,
   return MakeSplit(path, num_labeled, options, papers);
 }
 
-namespace {
-
 constexpr char kProcessed[] = "processed";
 constexpr char kPaper[] = "paper";
 constexpr char kFeaturesFile[] = "node_feat.npy";
@@ -351,7 +343,7 @@ constexpr char kEdgesFile[] = "edge_index.npy";
 constexpr char kSeparator[] = "__";
 constexpr int64_t kColumns = 1024;
 
-/// The folder of papers' features within `source`, or nothing.
+/// The folder of IGB's data at `source` or within it; empty if there is none.
 absl::StatusOr<std::string> FindProcessed(io::FileSystem& files,
                                           const std::string& source) {
   for (const std::string& folder : {io::JoinPath(source, kProcessed), source}) {
@@ -382,7 +374,7 @@ absl::StatusOr<std::unique_ptr<ArrayReader>> OpenFeatures(
        .shape = {static_cast<int64_t>(info.size_bytes / kRowBytes), kColumns}});
 }
 
-/// Opens what is in one folder after another.
+/// Opens the contents of the folder, one type after another.
 class IgbFolder {
  public:
   IgbFolder(io::FileSystem& files, std::string folder,
@@ -421,7 +413,7 @@ class IgbFolder {
     HEARTH_ASSIGN_OR_RETURN(nodes.features, OpenFeatures(files_, path));
     const std::vector<int64_t>& shape = nodes.features->header().shape;
     if (!shape.empty() && shape[0] == 0) {
-      // A type without nodes has no features either.
+      // A type without nodes has no features.
       nodes.features = nullptr;
       graph_.nodes.push_back(std::move(nodes));
       return absl::OkStatus();

@@ -12,9 +12,16 @@
 #include "engine/ingest/source/source_graph.h"
 #include "engine/io/file_system.h"
 
+/// IGB and IGBH: the folder of a size, or processed/ in it. Each node type has
+/// a folder with node_feat.npy of 1,024 columns; each edge type a folder such
+/// as paper__cites__paper with edge_index.npy of shape (E, 2); paper/ has
+/// node_label_19.npy and node_label_2K.npy. In the large sizes some .npy files
+/// are float32 without a header. A graph of papers alone is homogeneous. Files
+/// that IGB leaves out or cuts short are computed.
+
 namespace hearth::ingest {
 
-/// A random order of 0 .. size - 1, that of a seed, which takes no memory: each
+/// A random order of 0 .. size - 1 that a seed determines, without memory: each
 /// position is computed by itself, by an alternating Feistel network over the
 /// bits of an id (Black and Rogaway, "Ciphers with Arbitrary Finite Domains",
 /// CT-RSA 2002) with Philox as its function. Immutable.
@@ -35,33 +42,24 @@ class IdPermutation {
   int high_bits_;
 };
 
-/// Files of an IGB dataset that are not on the disk, or not as they look.
-
-/// int64 ids: first, first + 1, .. `count` in all; or, of those positions, the
-/// ids in `order`. `name` stands for the path.
+/// A computed file of `count` int64 ids: first, first + 1, ...; with `order`,
+/// the ids at those positions of it. `name` is its path in messages.
 std::unique_ptr<io::ReadableFile> NewIdFile(std::string name, int64_t first,
                                             int64_t count,
                                             std::optional<IdPermutation> order);
 
 /// The first `kept_bytes` of `file`, then bytes of all ones up to `size_bytes`:
-/// -1 of any type of integers, NaN of any type of floats. REQUIRES: the file
-/// has kept_bytes.
+/// -1 as integers, NaN as floats. REQUIRES: `file` has kept_bytes.
 std::unique_ptr<io::ReadableFile> NewPaddedFile(
     std::unique_ptr<io::ReadableFile> file, uint64_t kept_bytes,
     uint64_t size_bytes);
 
-/// IGB and IGBH, the folder of a size or processed/ in it: for each type of
-/// nodes a folder with node_feat.npy, of 1,024 columns; for each type of edges
-/// a folder such as paper__cites__paper with edge_index.npy of shape (E, 2);
-/// node_label_19.npy and node_label_2K.npy in paper/. Of the large sizes some
-/// .npy files are float32 without a header. A graph of papers alone is
-/// homogeneous.
-
-/// Why `source` looks like one; empty if it does not.
+/// Reason why `source` looks like an IGB folder; empty if it does not.
 absl::StatusOr<std::string> RecognizeIgb(io::FileSystem& files,
                                          const std::string& source);
 
-/// INVALID_ARGUMENT, or DATA_LOSS for a truncated file, naming the file.
+/// Opens an IGB folder. INVALID_ARGUMENT, or DATA_LOSS for a truncated file,
+/// naming the file.
 absl::StatusOr<SourceGraph> OpenIgb(ImportContext& context,
                                     const std::string& source,
                                     const IgbOptions& options);

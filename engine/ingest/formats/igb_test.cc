@@ -22,6 +22,11 @@ namespace hearth::ingest {
 
 namespace {
 
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
 TEST(IdPermutationTest, HasEveryIdOnce) {
   for (const int64_t size : {1, 2, 3, 4, 5, 31, 32, 33, 1000, 65537}) {
     const IdPermutation permutation(size, 7);
@@ -70,8 +75,8 @@ TEST(IdPermutationTest, TheFirstPositionsHaveIdsFromAllOver) {
   for (const int count : counts) {
     chi_squared += std::pow(count - kDrawn / kBuckets, 2) * kBuckets / kDrawn;
   }
-  // Bounds for 99 degrees of freedom; beyond these one time in some ten
-  // thousand.
+  // Bounds for 99 degrees of freedom, exceeded once in about ten thousand
+  // times.
   EXPECT_GT(chi_squared, 45);
   EXPECT_LT(chi_squared, 160);
 }
@@ -84,8 +89,6 @@ TEST(IdPermutationTest, HugeRangesAreFine) {
     EXPECT_LT(permutation[i], size);
   }
 }
-
-using testing::ElementsAre;
 
 TEST(ComputedFileTest, IdsCountOrFollowAnOrder) {
   const auto file = NewIdFile("ids", 5, 3, std::nullopt);
@@ -132,10 +135,6 @@ TEST(ComputedFileTest, WhatIsPaddedIsAllOnes) {
   EXPECT_TRUE(absl::IsDataLoss(file->Read(7, absl::MakeSpan(beyond))));
 }
 
-using testing::Contains;
-using testing::HasSubstr;
-using testing::Not;
-
 ImportFolder::Choices With(int num_classes,
                            std::optional<uint64_t> split_seed = std::nullopt,
                            const std::string& source = "") {
@@ -146,7 +145,7 @@ ImportFolder::Choices With(int num_classes,
   return choices;
 }
 
-/// By the formula of the fixtures' facts.json.
+/// Features by the formula in the fixtures' facts.json.
 std::vector<double> Features(int place, int64_t num_nodes) {
   std::vector<double> features;
   for (int64_t row = 0; row < num_nodes; ++row) {
@@ -164,7 +163,7 @@ std::vector<int64_t> Range(int64_t first, int64_t end) {
   return ids;
 }
 
-/// The number of labels up to the last one.
+/// Number of labels up to the last one.
 int64_t EndOfLabels(const std::vector<int64_t>& labels) {
   auto end = static_cast<int64_t>(labels.size());
   while (end > 0 && labels[static_cast<size_t>(end - 1)] < 0) --end;
@@ -304,15 +303,14 @@ TEST_F(IgbFormatTest, LabelsOfTheFirstPapersAloneAreFine) {
                        "label"));
 }
 
-/// The header of an .npy file of float32 labels, and these.
+/// An .npy file of float32 labels.
 std::string LabelFile(const std::vector<float>& labels) {
   const std::string shape = "(" + std::to_string(labels.size()) + ",)";
   return store::ToBytes(
       {.descr = "<f4", .shape = shape, .data = store::Raw(labels)});
 }
 
-/// As many papers as labels; where these begin with 40 of 19 classes, and are 0
-/// from there on.
+/// Labels for all papers: the first 40 have 19 classes, the rest are 0.
 class PaddedLabelsTest : public IgbFormatTest {
  protected:
   absl::StatusOr<ImportedGraph> ImportWith(int zeros) {

@@ -53,7 +53,7 @@ std::vector<double> Floats(ArrayReader& array) {
   return values;
 }
 
-/// The array of a dataset in `folder`; null if it is absent.
+/// An array of the dataset in `folder`; null if it is absent.
 absl::StatusOr<std::unique_ptr<ArrayReader>> Open(
     const std::string& folder, const store::ArrayFile& file) {
   if (file.path.empty()) return nullptr;
@@ -119,7 +119,7 @@ std::unique_ptr<ArrayReader> OpenExpected(const std::string& path) {
 ImportFolder::ImportFolder(const std::string& fixture) {
   fs::copy(FixturePath(fixture), scratch_.Path("source"),
            fs::copy_options::recursive);
-  // Copies of read-only files cannot be written.
+  // Copies of read-only files are read-only.
   for (const auto& entry :
        fs::recursive_directory_iterator(scratch_.Path("source"))) {
     fs::permissions(entry.path(), fs::perms::owner_write,
@@ -194,7 +194,7 @@ EdgePairs ExpectedEdges(const std::string& path) {
   const std::unique_ptr<ArrayReader> array = OpenExpected(path);
   const std::vector<int64_t> ends = Ints(*array);
   const size_t count = ends.size() / 2;
-  // In Fortran order both ends of an edge lie together.
+  // In Fortran order the two ends of an edge are adjacent.
   const bool paired = array->header().fortran_order;
   EdgePairs edges;
   for (size_t i = 0; i < count; ++i) {

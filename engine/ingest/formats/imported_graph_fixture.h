@@ -16,46 +16,47 @@
 #include "engine/io/testing/scratch_directory.h"
 #include "engine/store/manifest.h"
 
-/// Imports datasets in tests and reads all of them back, and what
-/// tests/importers/fixtures expects of them.
+/// Imports datasets in tests, and reads back the datasets and the expectations
+/// in tests/importers/fixtures.
 
 namespace hearth::ingest {
 
 /// Edges as (destination, source), in the dataset's order.
 using EdgePairs = std::vector<std::pair<int64_t, int64_t>>;
 
-/// The stored arrays of the nodes of a type; empty if absent.
+/// Stored arrays of the nodes of a type; absent arrays are empty.
 struct ImportedNodes {
   int64_t num_nodes = 0;
   int64_t num_classes = 0;
   std::string feature_type;
-  /// Row-major.
+  /// Features, row-major.
   std::vector<double> features;
   std::vector<int64_t> labels;
-  /// Labels that are numbers to predict, row-major, in place of `labels`.
+  /// Labels that are numbers to predict, row-major; `labels` is then empty.
   std::vector<double> targets;
-  /// train, valid, test.
+  /// Train, valid, test.
   std::array<std::vector<int64_t>, 3> split;
 };
 
 struct ImportedGraph {
   store::Manifest manifest;
-  /// What the dataset's statistics warn of.
+  /// Warnings in the dataset's statistics.
   std::vector<std::string> warnings;
   std::map<std::string, ImportedNodes> nodes;
   std::map<std::string, EdgePairs> edges;
 };
 
-/// A copy of a fixture's folder to spoil, and a place for the dataset.
+/// A copy of a fixture's folder, which tests may change, and a place for the
+/// dataset.
 class ImportFolder {
  public:
-  /// `fixture` is a folder of tests/importers/fixtures: "ginex/toy-ginex".
+  /// `fixture` is a folder below tests/importers/fixtures: "ginex/toy-ginex".
   explicit ImportFolder(const std::string& fixture);
 
   std::string Path(const std::string& name) const;
   std::string Read(const std::string& name) const;
   void Write(const std::string& name, const std::string& bytes) const;
-  /// Replaces the first `from` of the file; there must be one.
+  /// Replaces the first `from` in a file. REQUIRES: there is one.
   void Replace(const std::string& name, const std::string& from,
                const std::string& to) const;
   void Remove(const std::string& name) const;
@@ -65,11 +66,12 @@ class ImportFolder {
     FormatOptions options = {};
     bool in_place = false;
     uint64_t memory_limit_bytes = uint64_t{256} << 20;
-    /// Within the folder.
+    /// Path within the folder.
     std::string source = "";
   };
 
-  /// Imports and reads everything back; a dataset imported before is removed.
+  /// Imports the folder and reads everything back; removes a dataset imported
+  /// before.
   absl::StatusOr<ImportedGraph> Import(const Choices& choices) const;
   absl::StatusOr<ImportedGraph> Import() const { return Import(Choices()); }
 
@@ -77,16 +79,17 @@ class ImportFolder {
   io::ScratchDirectory scratch_;
 };
 
-/// "edges.paper___cites___paper.npy" of a fixture's expected/, ordered by
-/// destination, then source, as `Sorted` orders the imported ones.
+/// Edges in a file of a fixture's expected/, such as
+/// "edges.paper___cites___paper.npy": ordered by destination, then source, as
+/// `Sorted` orders imported edges.
 EdgePairs ExpectedEdges(const std::string& path);
 EdgePairs Sorted(EdgePairs edges);
 
-/// The elements of an .npy file. NaN becomes -1 in integers.
+/// Elements of an .npy file. NaN becomes -1 in integers.
 std::vector<int64_t> ExpectedInts(const std::string& path);
 std::vector<double> ExpectedFloats(const std::string& path);
 
-/// The path of a file below tests/importers/fixtures.
+/// Path of a file below tests/importers/fixtures.
 std::string FixturePath(const std::string& name);
 
 }  // namespace hearth::ingest

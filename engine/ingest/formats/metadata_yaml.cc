@@ -14,7 +14,7 @@
 namespace hearth::ingest {
 namespace {
 
-// Lists of lists that are repeated by aliases would be long otherwise.
+// Limit on entries: aliases may repeat lists of lists.
 constexpr int kMaxEntries = 10'000;
 constexpr std::array<const char*, 3> kSets = {"train_set", "validation_set",
                                               "test_set"};
@@ -29,8 +29,8 @@ bool StaysWithin(absl::string_view path) {
   return std::find(parts.begin(), parts.end(), "..") == parts.end();
 }
 
-/// Reads the fields of one file. The first error stays, and what is read after
-/// it is empty. Throws what yaml-cpp does.
+/// Reads the fields of one file. After the first error, which is kept, all
+/// fields are empty. Throws the exceptions of yaml-cpp.
 class MetadataParser {
  public:
   explicit MetadataParser(const std::string& path) : path_(path) {}
@@ -66,7 +66,7 @@ class MetadataParser {
         absl::InvalidArgumentError(absl::StrCat(Place(node), ": ", problem)));
   }
 
-  /// The field, or nothing; null counts as nothing.
+  /// A field; undefined if it is absent or null.
   YAML::Node Field(const YAML::Node& map, const char* key) {
     if (!status_.ok() || !map.IsMap())
       return YAML::Node(YAML::NodeType::Undefined);
@@ -98,7 +98,7 @@ class MetadataParser {
     return items;
   }
 
-  /// A text, or `absent`.
+  /// A text; `absent` if there is none.
   std::string Text(const YAML::Node& map, const char* key, const char* absent) {
     const YAML::Node field = Field(map, key);
     if (!field.IsDefined()) {
@@ -228,7 +228,7 @@ absl::StatusOr<MetadataYaml> ParseMetadataYaml(absl::string_view text,
         absl::StrCat(path, ": has ", text.size(), " bytes; ", kMaxMetadataBytes,
                      " are read"));
   }
-  // The only place where yaml-cpp's exceptions can come up.
+  // The only place that exceptions of yaml-cpp reach.
   try {
     return MetadataParser(path).Parse(YAML::Load(std::string(text)));
   } catch (const YAML::Exception& error) {

@@ -10,8 +10,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-/// The metadata.yaml of a GraphBolt OnDiskDataset, raw or preprocessed. What a
-/// file leaves out is empty; what Hearth has no use for is not kept.
+/// The metadata.yaml of a GraphBolt OnDiskDataset, raw or preprocessed. Members
+/// are empty where the file has nothing; entries that Hearth has no use for are
+/// not kept.
 
 namespace hearth::ingest {
 
@@ -22,7 +23,7 @@ inline constexpr uint64_t kMaxMetadataBytes = 64 << 10;
 struct MetadataFile {
   enum class Format { kCsv, kNumpy, kTorch };
   Format format = Format::kNumpy;
-  /// Relative to the dataset's folder, within which it lies.
+  /// Path relative to the dataset's folder; it does not leave the folder.
   std::string path;
 };
 
@@ -32,10 +33,10 @@ struct MetadataNodes {
 };
 
 struct MetadataEdges {
-  /// "source:relation:destination".
+  /// Edge type: "source:relation:destination".
   std::string type;
   MetadataFile file;
-  /// "metadata.yaml:12", for messages.
+  /// Place of the entry for messages: "metadata.yaml:12".
   std::string place;
 };
 
@@ -53,7 +54,7 @@ struct MetadataItem {
   MetadataFile file;
 };
 
-/// The nodes of one type in a part of a split.
+/// Nodes of one type in a part of a split.
 struct MetadataSet {
   std::string type;
   std::vector<MetadataItem> data;
@@ -70,7 +71,7 @@ struct MetadataTask {
 };
 
 struct MetadataYaml {
-  /// The edges of a raw dataset, and the nodes they join.
+  /// Nodes and edges of a raw dataset, if it describes a graph.
   bool has_graph = false;
   std::vector<MetadataNodes> nodes;
   std::vector<MetadataEdges> edges;
@@ -78,14 +79,14 @@ struct MetadataYaml {
   std::vector<MetadataFeature> graph_features;
   std::vector<MetadataFeature> features;
   std::vector<MetadataTask> tasks;
-  /// The FusedCSCSamplingGraph of a preprocessed dataset.
+  /// The file of a preprocessed dataset's FusedCSCSamplingGraph.
   std::optional<std::string> topology_path;
 };
 
-/// Parses the text of the file at `path`. INVALID_ARGUMENT naming file and line
-/// for anything that is not as GraphBolt writes it, and for paths that are
-/// absolute or lead out of the folder; RESOURCE_EXHAUSTED for a longer text,
-/// and for one that aliases make too long.
+/// Parses the text of the file at `path`. INVALID_ARGUMENT, naming file and
+/// line, for anything that GraphBolt does not write, and for paths that are
+/// absolute or leave the folder; RESOURCE_EXHAUSTED for a text that is too
+/// long, or that aliases make too long.
 absl::StatusOr<MetadataYaml> ParseMetadataYaml(absl::string_view text,
                                                const std::string& path);
 

@@ -21,8 +21,9 @@ namespace hearth::ingest {
 
 namespace {
 
-// A quarter of the budget is for the ids' bytes. Each takes a view of 16 bytes,
-// up to 17 in the set while that grows, and 4 while they are sorted.
+// Share of the budget for the bytes of ids: a quarter. An id takes further a
+// view of 16 bytes, up to 17 in the set while the set grows, and 4 while ids
+// are sorted.
 constexpr uint64_t kTextShare = 4;
 constexpr uint64_t kBytesPerId = 40;
 constexpr uint64_t kMaxIds = INT32_MAX - 1;
@@ -35,7 +36,7 @@ IdTable::IdTable(uint64_t budget_bytes)
       max_ids_(std::clamp<uint64_t>(
           (budget_bytes - budget_bytes / kTextShare) / kBytesPerId, 2,
           kMaxIds)),
-      // Not touched before it is used.
+      // Pages are not touched before they are used.
       text_(std::make_unique_for_overwrite<char[]>(text_bytes_)),
       numbers_(0, Hash{&ids_}, Equal{&ids_}) {
   ids_.reserve(max_ids_);
@@ -76,7 +77,7 @@ namespace {
 
 constexpr size_t kBufferBytes = 256 << 10;
 
-/// Before the id's bytes.
+/// Comes before the bytes of an id.
 struct RecordHead {
   uint32_t number;
   uint32_t id_bytes;
@@ -172,7 +173,8 @@ absl::StatusOr<bool> IdRunReader::Next() {
 
 namespace {
 
-// For a run: three quarters to read it, a quarter to write its map.
+// Memory of a run in a merge: three quarters to read it, a quarter to write its
+// map.
 constexpr uint64_t kMinShareBytes = 2 << 10;
 constexpr uint64_t kMaxShareBytes = 1 << 20;
 static_assert(kMinShareBytes / 4 * 3 >= kMinRunBufferBytes);
@@ -247,14 +249,14 @@ class IdMerge {
     return absl::OkStatus();
   }
 
-  /// The run whose next id is least comes first.
+  /// Orders the heap: the run with the least next id comes first.
   auto Order() const {
     return [this](size_t a, size_t b) {
       return inputs_[b].id() < inputs_[a].id();
     };
   }
 
-  /// Goes to the run's next id and puts it on the heap, if there is one.
+  /// Advances a run to its next id and puts it on the heap, if it has one.
   absl::Status Push(size_t run) {
     HEARTH_ASSIGN_OR_RETURN(const bool more, inputs_[run].Next());
     if (!more) return absl::OkStatus();
@@ -265,7 +267,7 @@ class IdMerge {
     return context_.Advance(std::exchange(unreported_, 0));
   }
 
-  /// The first id of the heap is the current node.
+  /// Takes the first id of the heap for the current node.
   absl::Status TakeFirst() {
     const size_t run = heap_.front();
     std::pop_heap(heap_.begin(), heap_.end(), Order());
@@ -337,12 +339,14 @@ absl::Status LoadNodeMap(io::ReadableFile& file, const NodeMaps::Extent& extent,
   return crc32c == extent.crc32c ? absl::OkStatus() : damaged;
 }
 
-// 1. Edges come. A table numbers their ids as they come; edges are spooled with
-//    these numbers. When the table is full its ids, sorted, become a run, and a
-//    new table begins.
-// 2. The runs are merged. Equal ids of several runs are one node; the order of
-//    the merge numbers it. Each run gets a map from its table's numbers to
-//    nodes, no larger than the table was.
+// 1. Edges arrive. A table numbers their ids; edges are spooled with these
+//    numbers. When the table is full, its ids, sorted, become a run, and a new
+//    table begins.
+// 2. The runs are merged. Equal ids of several runs are one node, which the
+// order
+//    of the merge numbers. Each run gets a map from its table's numbers to
+// nodes,
+//    no larger than the table was.
 // 3. Table by table, the edges are read again and mapped.
 
 namespace {
@@ -352,7 +356,7 @@ constexpr uint64_t kLocalEdgeBytes = 8;
 
 using Key = std::array<char, sizeof(int64_t)>;
 
-/// Bytes in the order of which numbers ascend: the sign flipped, big-endian.
+/// Bytes that are ordered as the numbers are: sign flipped, big-endian.
 Key KeyOf(int64_t id) {
   uint64_t bits = static_cast<uint64_t>(id) ^ (uint64_t{1} << 63);
   Key key;
@@ -370,7 +374,7 @@ int64_t IdOf(absl::string_view key) {
 
 absl::string_view View(const Key& key) { return {key.data(), key.size()}; }
 
-/// Writes ids as they are kept beside the nodes.
+/// Writes the ids of the nodes in the form in which the dataset keeps them.
 class IdArray {
  public:
   IdArray(NodeNumbering::IdKind kind, ScratchArray& array)
@@ -405,7 +409,7 @@ class IdArray {
 
   const bool is_text_;
   ScratchArray& array_;
-  /// Elements.
+  /// Number of elements.
   int64_t size_ = 0;
 };
 
@@ -453,7 +457,7 @@ absl::Status NodeNumbering::EndTable() {
 
 absl::Status NodeNumbering::CheckSpace() const {
   uint64_t bytes = static_cast<uint64_t>(num_edges()) * kLocalEdgeBytes;
-  // At worst, no id is in two runs.
+  // Upper bound: no id is in two runs.
   bytes += runs_->size_bytes();
   for (const IdRun& run : runs_->runs()) {
     bytes += static_cast<uint64_t>(run.num_ids) * kNodeMapEntryBytes;
@@ -493,7 +497,8 @@ absl::StatusOr<std::unique_ptr<EdgeSource>> NodeNumbering::Renumber(
       const int64_t count = std::min(kBlockEdges, edge_ends_[table] - next);
       HEARTH_RETURN_IF_ERROR(local->Read(next, count, block));
       for (size_t i = 0; i < block.size(); ++i) {
-        // Ends are only known to be those that were written after the pass.
+        // Damage shows at the end of the pass only, so ends are checked here,
+        // too.
         const auto from = static_cast<size_t>(block.sources[i]);
         const auto to = static_cast<size_t>(block.destinations[i]);
         if (std::max(from, to) >= nodes.size()) {
@@ -512,7 +517,7 @@ absl::StatusOr<std::unique_ptr<EdgeSource>> NodeNumbering::Renumber(
 
 absl::StatusOr<NumberedEdges> NodeNumbering::Finish() {
   if (table_->size() > 0) HEARTH_RETURN_IF_ERROR(EndTable());
-  // The merge needs its memory.
+  // Frees memory for the merge.
   table_.reset();
   HEARTH_RETURN_IF_ERROR(runs_->Close());
   HEARTH_RETURN_IF_ERROR(CheckSpace());

@@ -21,38 +21,42 @@
 #include "engine/ingest/source/scratch_array.h"
 #include "engine/io/file_system.h"
 
+/// Relabeling: numbers for nodes that a source names by ids of any kind. Ids
+/// are sorted in tables that fit half of the memory limit, then merged; the
+/// numbers do not depend on the limit.
+
 namespace hearth::ingest {
 
-/// Longest id of a node, in bytes.
+/// Most bytes of the id of a node.
 inline constexpr size_t kMaxIdBytes = 1024;
 
-/// The distinct ids among those that are added, numbered 0, 1, 2, ... as they
-/// come, within a bound of memory. An id is a string of bytes. Single-owner.
+/// Set of ids, numbered 0, 1, 2, ... in the order of Add, within a memory
+/// budget. An id is a string of bytes. Single-owner.
 class IdTable {
  public:
-  /// Has room for one edge at least, whatever the budget.
+  /// Has memory for at least one edge, whatever the budget.
   explicit IdTable(uint64_t budget_bytes);
   IdTable(const IdTable&) = delete;
   IdTable& operator=(const IdTable&) = delete;
 
-  /// Whether both ends of one more edge fit, however long.
+  /// Whether both ends of one more edge fit, however long they are.
   bool HasRoom() const;
 
-  /// The number of `id`, new or not. REQUIRES: HasRoom before the first of two
-  /// calls; at most kMaxIdBytes.
+  /// Returns the number of `id`, which may be new. REQUIRES: at most
+  /// kMaxIdBytes; HasRoom before each pair of calls.
   uint32_t Add(absl::string_view id);
 
   size_t size() const { return ids_.size(); }
   absl::string_view id(uint32_t number) const { return ids_[number]; }
 
-  /// The numbers of all ids, in ascending order of the ids' bytes.
+  /// Numbers of all ids, in ascending order of the ids' bytes.
   std::vector<uint32_t> Sorted() const;
 
-  /// Forgets all ids.
+  /// Removes all ids.
   void Clear();
 
  private:
-  // The set holds numbers alone; ids are looked up by what they stand for.
+  // The set holds numbers; an id is looked up through the ids of the numbers.
   struct Hash {
     using is_transparent = void;
     size_t operator()(absl::string_view id) const {
@@ -74,24 +78,24 @@ class IdTable {
 
   const size_t text_bytes_;
   const size_t max_ids_;
-  /// Where the ids lie. Never moved.
+  /// Bytes of the ids. Never moved.
   const std::unique_ptr<char[]> text_;
   size_t used_bytes_ = 0;
   std::vector<absl::string_view> ids_;
   absl::flat_hash_set<uint32_t, Hash, Equal> numbers_;
 };
 
-/// Where a run lies in its file: the distinct ids of consecutive edges,
-/// ascending, each with its number in the table they come from.
+/// A run in a file: the distinct ids of consecutive edges, ascending, each with
+/// its number in the table that it comes from.
 struct IdRun {
   int64_t num_ids = 0;
   uint64_t offset = 0;
   uint64_t size_bytes = 0;
-  /// CRC32C of its bytes.
+  /// CRC32C of the run's bytes.
   uint32_t crc32c = 0;
 };
 
-/// Least buffer for an IdRunReader.
+/// Least buffer of an IdRunReader.
 inline constexpr size_t kMinRunBufferBytes = kMaxIdBytes + 8;
 
 /// Writes runs to one scratch file, one after another. Single-owner.
@@ -100,10 +104,10 @@ class IdRunWriter {
   static absl::StatusOr<std::unique_ptr<IdRunWriter>> Create(
       ImportContext& context);
 
-  /// The ids of `table` are the next run.
+  /// Writes the ids of `table` as the next run.
   absl::Status Write(const IdTable& table);
 
-  /// To be called once, after the last run.
+  /// Closes the file after the last run. To be called once.
   absl::Status Close() { return file_->Close(); }
 
   const std::vector<IdRun>& runs() const { return runs_; }
@@ -123,17 +127,17 @@ class IdRunWriter {
   uint64_t size_bytes_ = 0;
 };
 
-/// The ids of one run, one after another. Single-owner.
+/// Reads the ids of one run in order. Single-owner.
 class IdRunReader {
  public:
-  /// `file` must outlive it. REQUIRES: buffer_bytes >= kMinRunBufferBytes.
+  /// `file` must outlive this. REQUIRES: buffer_bytes >= kMinRunBufferBytes.
   IdRunReader(io::ReadableFile& file, const IdRun& run, size_t buffer_bytes);
 
-  /// Goes to the next id; false at the end. DATA_LOSS if the run is not what
-  /// was written.
+  /// Goes to the next id; false at the end. DATA_LOSS if the run is no longer
+  /// as written.
   absl::StatusOr<bool> Next();
 
-  /// Valid until the next call of Next.
+  /// The current id; valid until the next call of Next.
   absl::string_view id() const { return id_; }
   uint32_t number() const { return number_; }
 
@@ -145,7 +149,7 @@ class IdRunReader {
   IdRun run_;
   size_t buffer_bytes_;
   std::vector<std::byte> buffer_;
-  /// The part of the buffer that was not given out yet begins here.
+  /// Offset in the buffer of the first byte after the current id.
   size_t begin_ = 0;
   uint64_t bytes_read_ = 0;
   uint32_t crc32c_ = 0;
@@ -153,72 +157,75 @@ class IdRunReader {
   uint32_t number_ = 0;
 };
 
-/// For every run, the nodes that the ids of its table are: in one scratch file.
+/// A scratch file with one map per run, from numbers in the run's table to
+/// nodes.
 struct NodeMaps {
   struct Extent {
     int64_t num_ids = 0;
     uint64_t offset = 0;
-    /// CRC32C of its bytes.
+    /// CRC32C of the map's bytes.
     uint32_t crc32c = 0;
   };
   std::string path;
   std::vector<Extent> extents;
-  /// Distinct ids in all runs.
+  /// Number of distinct ids in all runs.
   int64_t num_nodes = 0;
 };
 
-/// Bytes of an id in a map's file.
+/// Bytes of an entry of a map in its file.
 inline constexpr uint64_t kNodeMapEntryBytes = 16;
 
-/// How many runs can be merged in half of the memory limit: 2 KiB each.
+/// Most runs that can be merged in half of the memory limit, 2 KiB each.
 size_t MaxRunsToMerge(const ImportContext& context);
 
-/// Merges runs: nodes are numbered 0, 1, 2, ... in ascending order of their
-/// ids, and `visit` is called with each id in that order. Advances the
-/// context's phase by the bytes of the runs. DATA_LOSS if they are not those
-/// that were written. REQUIRES: at most MaxRunsToMerge of them.
+/// Merges runs: numbers the nodes 0, 1, 2, ... in ascending order of their ids,
+/// and calls `visit` with each id in that order. Advances the context's phase
+/// by the bytes of the runs. DATA_LOSS if a run is no longer as written.
+/// REQUIRES: at most MaxRunsToMerge runs.
 absl::StatusOr<NodeMaps> MergeIdRuns(
     ImportContext& context, const IdRunWriter& runs,
     absl::FunctionRef<absl::Status(absl::string_view id)> visit);
 
-/// Makes `nodes` the node of each id of the table that became run `run`, by
-/// the id's number there. DATA_LOSS if the map is not what was written.
+/// Sets `nodes` to the map of run `run`: the node for each number in the run's
+/// table. DATA_LOSS if the map is no longer as written.
 absl::Status LoadNodeMap(io::ReadableFile& file, const NodeMaps::Extent& extent,
                          std::vector<int64_t>& nodes);
 
-/// Edges between numbered nodes, and what the nodes were called.
+/// Edges between numbered nodes, and the nodes' ids in the source.
 struct NumberedEdges {
   int64_t num_nodes = 0;
   std::unique_ptr<EdgeSource> edges;
-  /// int64 [num_nodes], or uint8 [bytes]: the ids with "\n" between them.
+  /// Ids of the nodes, in the order of the nodes: int64 [num_nodes], or text as
+  /// uint8 [bytes] with "\n" between ids.
   std::unique_ptr<ArrayReader> ids;
 };
 
-/// Numbers the nodes of edges between ids: 0, 1, 2, ... in ascending order of
-/// the ids, whatever the memory limit. Edges that come one after another share
-/// a table of ids for as long as it fits half of the limit, and are kept with
-/// the ids' numbers in it; then the tables' ids are merged. Takes 8 to 16 bytes
-/// of scratch an edge, twice, and up to 1 KiB for each id of each table.
+/// Numbers the nodes of edges between ids 0, 1, 2, ... in ascending order of
+/// the ids, for any memory limit. Consecutive edges share a table of ids until
+/// it fills half of the limit, and are stored with their ids' numbers in that
+/// table; at the end the ids of all tables are merged. Takes 8 to 16 bytes of
+/// scratch files per edge, twice, and up to 1 KiB per id of each table.
 /// Single-owner.
 class NodeNumbering {
  public:
   enum class IdKind { kNumbers, kText };
 
-  /// `source` is the file that the ids come from, for messages.
+  /// `source` is the path of the file that the ids come from, for messages.
   static absl::StatusOr<std::unique_ptr<NodeNumbering>> Create(
       ImportContext& context, IdKind kind, std::string source);
 
-  /// The next edge. REQUIRES: kind is kNumbers.
+  /// Adds an edge. REQUIRES: kind is kNumbers.
   absl::Status Add(int64_t source, int64_t destination);
 
-  /// The same of kText, in the order of their bytes. REQUIRES: ids of 1 ..
-  /// kMaxIdBytes bytes without line feeds. RESOURCE_EXHAUSTED, with the
-  /// numbers, if there are more tables than can be merged at a time.
+  /// Adds an edge between ids of text, which are ordered by their bytes.
+  /// RESOURCE_EXHAUSTED, with the numbers, if there are more tables than can be
+  /// merged. REQUIRES: kind is kText, and ids have 1 .. kMaxIdBytes bytes
+  /// without line feeds.
   absl::Status Add(absl::string_view source, absl::string_view destination);
 
   int64_t num_edges() const { return local_edges_->num_edges(); }
 
-  /// To be called once.
+  /// Numbers the nodes. To be called once.
   absl::StatusOr<NumberedEdges> Finish();
 
  private:
@@ -235,9 +242,9 @@ class NodeNumbering {
   const std::string source_;
   std::unique_ptr<IdTable> table_;
   std::unique_ptr<IdRunWriter> runs_;
-  /// Ends are numbers in the table of the edge's time.
+  /// Edges between numbers of the table at the time of the edge.
   std::unique_ptr<EdgeSpool> local_edges_;
-  /// How many edges there were when each table ended.
+  /// Number of edges at the end of each table.
   std::vector<int64_t> edge_ends_;
 };
 

@@ -34,7 +34,7 @@ using Pairs = std::vector<std::pair<int64_t, int64_t>>;
 template <typename Id>
 using Edges = std::vector<std::pair<Id, Id>>;
 
-/// The result of a numbering.
+/// Result of a numbering.
 struct Numbered {
   int64_t num_nodes = 0;
   Pairs edges;
@@ -42,7 +42,7 @@ struct Numbered {
   std::string text;
 };
 
-/// Random edges between random ids of all of int64, often the same.
+/// Random edges between random ids of all of int64, often repeated.
 Edges<int64_t> RandomEdges(int64_t num_edges, uint64_t num_ids) {
   RandomStream random(7, RandomPurpose::kGenerator);
   std::vector<int64_t> ids(num_ids);
@@ -55,7 +55,7 @@ Edges<int64_t> RandomEdges(int64_t num_edges, uint64_t num_ids) {
   return edges;
 }
 
-/// The numbers that a map in memory gives.
+/// The expected numbers, from a map in memory.
 template <typename Id>
 Pairs Expected(const Edges<Id>& edges) {
   std::map<Id, int64_t> nodes;
@@ -173,7 +173,7 @@ TEST_F(NodeNumberingTest, LongAndShortTextAtAnyMemoryLimit) {
   Edges<std::string> edges;
   for (const auto& [source, destination] : RandomEdges(1'000, 400)) {
     const auto text = [](int64_t id) {
-      // From a few bytes to the longest there may be.
+      // Ids from a few bytes to the longest allowed.
       const size_t size = static_cast<uint64_t>(id) % kMaxIdBytes + 1;
       std::string text = absl::StrCat(id, "-");
       text.resize(std::max(size, text.size()), 'x');
@@ -260,7 +260,7 @@ TEST_F(NodeNumberingTest, CanBeCancelledAndTellsHowFarItIs) {
     return numbering->Finish().status();
   };
   EXPECT_TRUE(number().ok());
-  // Two ids of 16 bytes, an edge of 8.
+  // Two ids of 16 bytes and an edge of 8.
   EXPECT_EQ(done, 40u);
   EXPECT_EQ(total, 40u);
   stop.request_stop();

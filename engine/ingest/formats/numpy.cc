@@ -27,7 +27,7 @@ constexpr char kEdgesFile[] = "edge_index.npy";
 constexpr char kIndptrFile[] = "indptr.npy";
 constexpr char kIndicesFile[] = "indices.npy";
 
-/// A part of the split, whose file is called STEM_idx.npy or STEM_mask.npy.
+/// A part of the split; its file is called STEM_idx.npy or STEM_mask.npy.
 struct PartNames {
   absl::string_view part;
   std::array<absl::string_view, 2> stems;
@@ -38,7 +38,7 @@ constexpr std::array<PartNames, 3> kParts = {{{"training", {"train"}},
 constexpr absl::string_view kIdsSuffix = "_idx.npy";
 constexpr absl::string_view kMaskSuffix = "_mask.npy";
 
-// Elements of an array that tell which file has too few rows.
+// Elements of an array that are read to tell which file has too few rows.
 constexpr int64_t kMaxProbedIds = 1 << 20;
 
 /// The folder, and the names in it.
@@ -91,7 +91,7 @@ absl::StatusOr<SourceNodes> OpenNodes(const NumpyFolder& folder) {
   return nodes;
 }
 
-/// The largest of an array's first integers; -1 if it has none.
+/// The largest among the first integers of an array; -1 if it has none.
 absl::StatusOr<int64_t> LargestId(ArrayReader& ids) {
   if (ids.header().type.IsFloat()) return -1;
   std::vector<int64_t> block(
@@ -101,8 +101,8 @@ absl::StatusOr<int64_t> LargestId(ArrayReader& ids) {
   return largest == block.end() ? -1 : *largest;
 }
 
-/// The highest node that an array of the folder has an element for or names; -1
-/// if it tells of none.
+/// The highest node that any array of the folder names or has an element for;
+/// -1 if no array does.
 absl::StatusOr<int64_t> HighestNode(const NumpyFolder& folder,
                                     const std::string& name) {
   if (!folder.Has(name)) return -1;
@@ -115,8 +115,9 @@ absl::StatusOr<int64_t> HighestNode(const NumpyFolder& folder,
   return LargestId(*array);
 }
 
-/// INVALID_ARGUMENT unless features and labels have as many rows, naming the
-/// one that has fewer, and what else in the folder has as many as the other.
+/// INVALID_ARGUMENT if features and labels differ in their number of rows.
+/// Names the array that has fewer, and another array that has as many as the
+/// longer one.
 absl::Status CheckRows(const NumpyFolder& folder, const SourceNodes& nodes) {
   const ArrayReader* fewer = nodes.features.get();
   const ArrayReader* more = nodes.labels.get();

@@ -14,8 +14,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-// Malformed inputs, each refused with an error that names the file and what is
-// wrong, and with nothing left behind.
+// Malformed inputs: each is refused with an error that names the file and the
+// problem, and leaves nothing behind.
 
 namespace hearth::ingest {
 namespace {
@@ -26,9 +26,9 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 struct Malformed {
-  /// Spoils a good folder.
+  /// Damages a good folder.
   std::function<void(store::NumpyFolder&)> spoil;
-  /// Texts that the error must name: the file,
+  /// Texts that the error must contain: the file,
   std::string file;
   /// and the problem.
   std::string problem;
@@ -64,16 +64,16 @@ TEST_P(MalformedTest, IsRefusedNamingFileAndProblem) {
       absl::IsNotFound(files.Stat(folder.Destination() + ".tmp").status()));
 }
 
-// ---- Ways to spoil
+// ---- Kinds of damage
 
-/// Replaces a file.
+/// A folder with one file replaced.
 Malformed Replaced(const std::string& file, const store::NpyText& by,
                    const std::string& problem) {
   return {[=](store::NumpyFolder& folder) { folder.Write(file, by); }, file,
           problem};
 }
 
-/// The same in a folder whose edges are in CSC.
+/// A folder whose edges are in CSC, with one file replaced.
 Malformed ReplacedCsc(const std::string& file, const store::NpyText& by,
                       const std::string& problem) {
   return {[=](store::NumpyFolder& folder) {
@@ -83,7 +83,7 @@ Malformed ReplacedCsc(const std::string& file, const store::NpyText& by,
           file, problem};
 }
 
-/// Cuts a file after `size` bytes.
+/// A file cut after `size` bytes.
 Malformed Truncated(const std::string& file, size_t size,
                     const std::string& problem) {
   return {[=](store::NumpyFolder& folder) {
@@ -92,7 +92,7 @@ Malformed Truncated(const std::string& file, size_t size,
           file, problem};
 }
 
-/// Cuts the last `count` bytes off.
+/// A file without its last `count` bytes.
 Malformed Shortened(const std::string& file, size_t count) {
   return {[=](store::NumpyFolder& folder) {
             const std::string bytes = folder.Read(file);
@@ -123,7 +123,7 @@ Malformed Header(const std::string& dictionary, const std::string& problem) {
           "node_feat.npy", problem};
 }
 
-/// A features file that is just these bytes.
+/// A features file of exactly these bytes.
 Malformed Bytes(const std::string& bytes, const std::string& problem) {
   return {
       [=](store::NumpyFolder& folder) { folder.Write("node_feat.npy", bytes); },
@@ -343,7 +343,7 @@ INSTANTIATE_TEST_SUITE_P(
                   .shape = "(6,)",
                   .data = std::string("\0\1\0\1\0\0", 6)},
                  "this is a mask, not a list of nodes"),
-        // Two times a node, as a mask has, but also another one.
+        // A node occurs twice, as in a mask, but another one is there, too.
         Replaced("test_idx.npy",
                  {.descr = "|u1",
                   .shape = "(6,)",
@@ -594,7 +594,7 @@ INSTANTIATE_TEST_SUITE_P(
                                     "nowhere", folder.Path("node_feat.npy"));
                               },
                               "node_feat.npy", "is a link to nothing"},
-                    // Which would be a part of the split that may be absent.
+                    // A part of the split that may be absent.
                     Malformed{[](store::NumpyFolder& folder) {
                                 folder.Remove("test_idx.npy");
                                 std::filesystem::create_symlink(

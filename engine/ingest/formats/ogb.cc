@@ -32,22 +32,14 @@
 
 namespace hearth::ingest {
 
-inline constexpr char kOgbDataFile[] = "data.npz";
-
-/// The nodes and edges of an OGB graph such as papers100M's: in the folder
-/// `raw`, data.npz with num_nodes_list, edge_index of shape (2, E) and perhaps
-/// node_feat, and node-label.npz with node_label. Features and labels are read
-/// from the archives as the import goes on; edges are unpacked to the scratch
-/// folder. Errors as OpenOgb's.
-absl::StatusOr<SourceGraph> OpenOgbBinary(ImportContext& context,
-                                          const std::string& raw);
-
 namespace {
 
+constexpr char kOgbDataFile[] = "data.npz";
 constexpr char kLabelFile[] = "node-label.npz";
 constexpr int64_t kBlockEdges = 64 << 10;
 
-/// Arrays by their names in numpy's archives. Each opening reads on its own.
+/// Arrays by their names in numpy's archives. Every opened array has a stream
+/// of its own.
 class ArrayArchive {
  public:
   static absl::StatusOr<ArrayArchive> Open(io::FileSystem& files,
@@ -100,7 +92,7 @@ absl::StatusOr<int64_t> ReadCount(const ArrayArchive& archive,
   return array->ErrorAt(0, absl::StrCat("is ", count, "; 1 or more is needed"));
 }
 
-/// Reads edge_index from end to end, whichever way its two rows lie.
+/// Reads edge_index from the first edge to the last, in C or Fortran order.
 class EdgeIndex {
  public:
   static absl::StatusOr<EdgeIndex> Open(const ArrayArchive& archive,
@@ -116,7 +108,7 @@ class EdgeIndex {
 
   int64_t num_edges() const { return rows_[0]->header().shape[1]; }
 
-  /// The next edges, from `first` on.
+  /// Reads the next edges, from `first` on.
   absl::Status Read(int64_t first, int64_t count,
                     std::array<std::vector<int64_t>, 2>& ends) {
     ends[0].resize(static_cast<size_t>(count));
@@ -124,7 +116,7 @@ class EdgeIndex {
     if (rows_[0]->header().fortran_order) {
       HEARTH_RETURN_IF_ERROR(ReadPairs(first, ends));
     } else {
-      // Each row has a stream of its own, so that neither goes back.
+      // Each row has a stream of its own, so that no stream goes back.
       HEARTH_RETURN_IF_ERROR(
           rows_[0]->ReadInts(first, absl::MakeSpan(ends[0])));
       HEARTH_RETURN_IF_ERROR(
@@ -188,8 +180,7 @@ absl::StatusOr<std::unique_ptr<EdgeSource>> UnpackEdges(
   return spool->Finish();
 }
 
-/// Notes the arrays of the archive that are not imported: years, features of
-/// edges.
+/// Notes arrays of the archive that are not imported: years, features of edges.
 void AddUnreadArrays(const ArrayArchive& data,
                      std::vector<std::string>& transforms) {
   for (const ZipMember& member : data.members()) {
@@ -203,8 +194,11 @@ void AddUnreadArrays(const ArrayArchive& data,
   }
 }
 
-}  // namespace
-
+/// Opens an OGB graph in arrays, such as papers100M's: in the folder `raw`,
+/// data.npz with num_nodes_list, edge_index of shape (2, E) and perhaps
+/// node_feat, and node-label.npz with node_label. Features and labels are read
+/// from the archives during the import; edges are unpacked to the scratch
+/// folder. Errors of OpenOgb.
 absl::StatusOr<SourceGraph> OpenOgbBinary(ImportContext& context,
                                           const std::string& raw) {
   io::FileSystem& files = context.files();
@@ -238,17 +232,15 @@ absl::StatusOr<SourceGraph> OpenOgbBinary(ImportContext& context,
   return graph;
 }
 
-namespace {
-
-/// Those that OGB's list of datasets adds inverse edges to.
+/// Datasets to which OGB's list of datasets adds inverse edges.
 constexpr std::array<absl::string_view, 2> kInverted = {"ogbn-products",
                                                         "ogbn-proteins"};
 /// Files in raw/ that are read.
 constexpr std::array<absl::string_view, 5> kReadFiles = {
     "edge", "node-feat", "node-label", "num-edge-list", "num-node-list"};
 
-/// "ogbn-products", as OGB names it; the folder may be called otherwise:
-/// ogbn_products or, as it is packed, products.
+/// OGB's name of the dataset, such as "ogbn-products", for a folder that is
+/// called ogbn_products or, as it is packed, products.
 std::string DatasetName(absl::string_view path) {
   const std::string name = absl::StrReplaceAll(
       path.substr(path.find_last_of('/') + 1), {{"_", "-"}});
@@ -292,8 +284,8 @@ absl::StatusOr<SourceEdges> OpenEdges(ImportContext& context,
   return edges;
 }
 
-/// Notes the files of the folder that are not imported: years, species,
-/// features of edges.
+/// Notes files of the folder that are not imported: years, species, features of
+/// edges.
 absl::Status AddUnreadFiles(io::FileSystem& files, const std::string& raw,
                             std::vector<std::string>& transforms) {
   HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> entries,
@@ -366,7 +358,7 @@ absl::StatusOr<SourceGraph> OpenOgb(ImportContext& context,
   const std::string raw = io::JoinPath(source, "raw");
   HEARTH_RETURN_IF_ERROR(CheckIsFolder(files, source));
   HEARTH_RETURN_IF_ERROR(CheckIsFolder(files, raw));
-  // A split that is not clear shows before the long work.
+  // An ambiguous split shows before the long work.
   HEARTH_ASSIGN_OR_RETURN(const std::string split,
                           FindSplitFolder(files, source, options));
   HEARTH_ASSIGN_OR_RETURN(const bool typed,
@@ -474,7 +466,7 @@ absl::StatusOr<SourceEdges> OpenRelation(io::FileSystem& files,
   return edges;
 }
 
-/// Warns of what there is beside the graph, such as the papers' years.
+/// Warns of data that is not imported, such as the papers' years.
 absl::Status WarnOfUnused(io::FileSystem& files, const std::string& folder,
                           SourceGraph& graph) {
   for (const char* type : kNodeTypes) {

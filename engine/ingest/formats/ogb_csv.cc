@@ -38,7 +38,7 @@ absl::Status OpenCsvSplit(ImportContext& context, const std::string& folder,
   return absl::OkStatus();
 }
 
-/// One part of split_dict.pt: a dictionary of arrays by node type.
+/// Opens a part of split_dict.pt: a dictionary of arrays by node type.
 absl::Status OpenTypedPart(ImportContext& context, const TorchFile& file,
                            size_t part, SourceGraph& graph) {
   const PickleValue* value = file.root().Find(kParts[part]);
@@ -77,7 +77,7 @@ absl::StatusOr<std::string> FindCsv(io::FileSystem& files,
   HEARTH_ASSIGN_OR_RETURN(const bool has_packed, Exists(files, packed));
   if (has_packed) return packed;
   HEARTH_ASSIGN_OR_RETURN(const bool has_plain, Exists(files, plain));
-  // The missing file is usually the packed one.
+  // For the message: the missing file is usually the packed one.
   return has_plain ? plain : packed;
 }
 
@@ -202,7 +202,7 @@ absl::StatusOr<SourceNodes*> FindType(SourceGraph& graph,
 
 namespace {
 
-// More are taken for a mistake.
+// More types are taken for a mistake.
 constexpr size_t kMaxTypes = 10'000;
 
 /// Source type, relation, destination type.
@@ -326,12 +326,12 @@ absl::StatusOr<SourceEdges> OpenRelation(ImportContext& context,
   return edges;
 }
 
-/// Warns of what there is beside the graph: years of nodes, features of edges.
+/// Warns of data that is not imported: years of nodes, features of edges.
 absl::Status WarnOfUnused(io::FileSystem& files, const std::string& raw,
                           const std::vector<Triplet>& triplets,
                           SourceGraph& graph) {
   for (const Triplet& triplet : triplets) {
-    // The number of a relation is its place in the list.
+    // Relations are numbered by their place in the list.
     HEARTH_RETURN_IF_ERROR(WarnOfUnusedFiles(
         files,
         io::JoinPath(io::JoinPath(raw, "relations"),

@@ -15,7 +15,7 @@ namespace {
 using testing::Contains;
 using testing::HasSubstr;
 
-/// The folder of a fixture, and the name of the dataset in it.
+/// A fixture's folder, and the name of the dataset in it.
 struct Fixture {
   const char* folder;
   const char* dataset;
@@ -119,8 +119,7 @@ TEST(OgbFormatTest, LabelsThatAreNoIntegers) {
   ASSERT_TRUE(result.ok()) << result.status();
 }
 
-/// Adds a type of nodes to ogb_mag that it has none of, and `edges` edges that
-/// lead there.
+/// Adds a node type without nodes to ogb_mag, and `edges` edges to it.
 void AddBooks(const FixtureFolder& folder, int edges) {
   const std::string raw = "ogbn_mag/raw/";
   folder.Write(raw + "num-node-dict.csv.gz",
@@ -161,12 +160,12 @@ TEST(OgbFormatTest, WhatIsNotImportedIsSaid) {
               Contains(HasSubstr("node_year.csv.gz is left out")));
 }
 
-// ---- What is refused
+// ---- Refused sources
 
 struct Malformed {
   const char* fixture;
   const char* dataset;
-  /// The file that is replaced; gzip text if its name ends in .gz.
+  /// The file that is replaced; its text is gzipped if its name ends in .gz.
   const char* file;
   const char* text;
   const char* problem;
@@ -376,7 +375,7 @@ TEST_F(Mag240mFormatTest, TruncatedFeatures) {
 }
 
 TEST_F(Mag240mFormatTest, EdgesOutOfRangeOfTheirOwnType) {
-  // Papers' ids go beyond those of institutions.
+  // Ids of papers exceed ids of institutions.
   const std::string file =
       "processed/author___affiliated_with___institution/edge_index.npy";
   folder_.Write(

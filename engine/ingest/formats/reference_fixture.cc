@@ -35,7 +35,7 @@ std::unique_ptr<ArrayReader> Open(const std::string& path) {
   return *std::move(reader);
 }
 
-/// The elements in C order, whatever their order in the file.
+/// Elements in C order, from either order in the file.
 template <typename T>
 std::vector<T> InRows(const store::ArrayHeader& header,
                       const std::vector<T>& file) {
@@ -70,7 +70,7 @@ std::vector<int64_t> Ints(const std::string& path) {
   return InRows(reader->header(), ints);
 }
 
-/// (destination, source), ascending.
+/// Edges as (destination, source), ascending.
 Edges StoredEdges(const std::string& folder, const store::EdgeTypeEntry& type) {
   const std::vector<int64_t> indptr =
       Ints(io::JoinPath(folder, type.indptr.path));
@@ -96,7 +96,7 @@ Edges ExpectedEdges(const std::string& path) {
   return edges;
 }
 
-/// A file of expected/: "edges.paper___cites___paper.npy".
+/// Name of a file of expected/: "edges.paper___cites___paper.npy".
 std::string FileOf(const std::string& what, const std::string& type,
                    bool homogeneous) {
   if (homogeneous) return absl::StrCat(what, ".npy");

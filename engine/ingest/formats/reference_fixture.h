@@ -10,18 +10,18 @@
 #include "engine/ingest/import/import_graph.h"
 #include "engine/io/testing/scratch_directory.h"
 
-/// Imports the datasets of tests/importers/fixtures and compares them with what
-/// the projects' own readers give.
+/// Imports the datasets of tests/importers/fixtures and compares them with the
+/// results of the projects' own readers.
 
 namespace hearth::ingest {
 
-/// A copy of a fixture, which a test may spoil, and a place for the dataset.
+/// A copy of a fixture, which a test may damage, and a place for the dataset.
 class FixtureFolder {
  public:
   /// `fixture` is a folder of tests/importers/fixtures, such as "mag240m".
   explicit FixtureFolder(const std::string& fixture);
 
-  /// The path of a file of the copy.
+  /// Path of a file of the copy.
   std::string Path(const std::string& name) const;
   void Write(const std::string& name, const std::string& bytes) const;
   std::string Read(const std::string& name) const;
@@ -36,17 +36,17 @@ class FixtureFolder {
                                       const FormatOptions& options = {},
                                       bool in_place = false) const;
 
-  /// The warnings of the dataset at Destination().
+  /// Warnings of the dataset at Destination().
   std::vector<std::string> Warnings() const;
 
-  /// The error of the import; expects that it leaves nothing behind.
+  /// Error of the import; expects that the import leaves nothing behind.
   absl::Status ImportError(const std::string& source, const std::string& format,
                            const FormatOptions& options = {}) const;
 
-  /// Expects that the dataset at Destination() has, for each type, the edges,
-  /// features and labels in expected/, and of each part the nodes there:
-  /// compared as numbers, edges sorted, and NaN labels as -1. `names` says
-  /// where a part is called otherwise than "train", "valid", "test".
+  /// Expects for each type the edges, features and labels in expected/, and for
+  /// each part its nodes. Compared as numbers, with edges sorted and NaN labels
+  /// as -1. `names` gives names of parts in expected/ other than "train",
+  /// "valid", "test".
   void ExpectAsExpected(
       const std::map<std::string, std::string>& names = {}) const;
 

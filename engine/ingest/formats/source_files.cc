@@ -26,6 +26,24 @@ constexpr std::array<absl::string_view, 9> kArraySuffixes = {
     ".npy", ".npz", ".pt",     ".pth",    ".bin",
     ".dat", ".csv", ".csv.gz", ".parquet"};
 
+constexpr absl::string_view kNpyMagic("\x93NUMPY", 6);
+
+constexpr std::array<store::ElementType, 13> kTypes = {{
+    {store::ElementType::Kind::kBool, 1},
+    {store::ElementType::Kind::kInt, 1},
+    {store::ElementType::Kind::kInt, 2},
+    {store::ElementType::Kind::kInt, 4},
+    {store::ElementType::Kind::kInt, 8},
+    {store::ElementType::Kind::kUint, 1},
+    {store::ElementType::Kind::kUint, 2},
+    {store::ElementType::Kind::kUint, 4},
+    {store::ElementType::Kind::kUint, 8},
+    {store::ElementType::Kind::kFloat, 2},
+    {store::ElementType::Kind::kFloat, 4},
+    {store::ElementType::Kind::kFloat, 8},
+    {store::ElementType::Kind::kBFloat, 2},
+}};
+
 bool LooksLikeArrays(absl::string_view name) {
   return std::any_of(
       kArraySuffixes.begin(), kArraySuffixes.end(),
@@ -77,28 +95,6 @@ absl::Status WarnOfUnusedFiles(io::FileSystem& files, const std::string& folder,
       all == 1 ? "it" : "them"));
   return absl::OkStatus();
 }
-
-namespace {
-
-constexpr absl::string_view kNpyMagic("\x93NUMPY", 6);
-
-constexpr std::array<store::ElementType, 13> kTypes = {{
-    {store::ElementType::Kind::kBool, 1},
-    {store::ElementType::Kind::kInt, 1},
-    {store::ElementType::Kind::kInt, 2},
-    {store::ElementType::Kind::kInt, 4},
-    {store::ElementType::Kind::kInt, 8},
-    {store::ElementType::Kind::kUint, 1},
-    {store::ElementType::Kind::kUint, 2},
-    {store::ElementType::Kind::kUint, 4},
-    {store::ElementType::Kind::kUint, 8},
-    {store::ElementType::Kind::kFloat, 2},
-    {store::ElementType::Kind::kFloat, 4},
-    {store::ElementType::Kind::kFloat, 8},
-    {store::ElementType::Kind::kBFloat, 2},
-}};
-
-}  // namespace
 
 absl::StatusOr<bool> HasNpyHeader(io::FileSystem& files,
                                   const std::string& path) {

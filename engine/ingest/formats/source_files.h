@@ -14,7 +14,8 @@
 #include "engine/io/file_system.h"
 #include "engine/store/npy.h"
 
-/// Questions of formats about a source's folders.
+/// Files and folders of a source: whether they exist, warnings about unused
+/// ones, raw arrays, and names of types.
 
 namespace hearth::ingest {
 
@@ -22,34 +23,32 @@ namespace hearth::ingest {
 absl::Status CheckIsFolder(io::FileSystem& files, const std::string& path);
 
 /// Whether there is a file or folder at `path`. INVALID_ARGUMENT for a link to
-/// nothing, which is meant to be there.
+/// nothing, since something was meant to be there.
 absl::StatusOr<bool> Exists(io::FileSystem& files, const std::string& path);
 
-/// Adds a warning that names the files in `folder` that look like arrays and
-/// are not among `used`, the names of those that the import uses; none if there
-/// are none, or no such folder.
+/// Adds a warning that names the files in `folder` that look like arrays but
+/// are not in `used`, the names of files that the import reads. Adds nothing if
+/// there are no such files, or no such folder.
 absl::Status WarnOfUnusedFiles(io::FileSystem& files, const std::string& folder,
                                const std::vector<std::string>& used,
                                std::vector<std::string>& warnings);
 
-/// Arrays in files of nothing but their elements.
-
-/// Whether the file begins as .npy files do. INVALID_ARGUMENT if there is no
+/// Whether the file begins like an .npy file. INVALID_ARGUMENT if there is no
 /// such file.
 absl::StatusOr<bool> HasNpyHeader(io::FileSystem& files,
                                   const std::string& path);
 
-/// ArrayReader::OpenRaw, but INVALID_ARGUMENT for an .npy file: its header,
-/// taken for elements, would shift every row.
+/// As ArrayReader::OpenRaw, but INVALID_ARGUMENT for an .npy file: reading its
+/// header as elements would shift every row.
 absl::StatusOr<std::unique_ptr<ArrayReader>> OpenRawArray(
     io::FileSystem& files, const std::string& path, store::ArrayHeader header);
 
-/// The type that numpy and torch call `name`: "int64", "float32".
-/// INVALID_ARGUMENT for anything else.
+/// Element type for its name in numpy and torch: "int64", "float32".
+/// INVALID_ARGUMENT for any other name.
 absl::StatusOr<store::ElementType> ParseElementType(absl::string_view name);
 
-/// Edges of the type "SOURCE:RELATION:DESTINATION", with `separator` in place
-/// of the colons; nothing if `name` is no such type.
+/// Edges of the type called `name`: "SOURCE:RELATION:DESTINATION", with
+/// `separator` in place of the colons; nullopt if `name` has another form.
 std::optional<SourceEdges> EdgesOfType(absl::string_view name,
                                        absl::string_view separator = ":");
 

@@ -18,7 +18,8 @@ namespace hearth::ingest {
 
 namespace {
 
-// Progress is told, and cancelling noticed, after so many bytes of text.
+// Bytes of text between reports of progress, at which cancellation is noticed,
+// too.
 constexpr uint64_t kProgressBytes = 256 << 10;
 
 template <typename T>
@@ -34,7 +35,7 @@ absl::Status LineCountError(const std::string& path, int64_t lines,
       absl::StrCat(path, ": has ", lines, " lines; ", wanted, " are needed"));
 }
 
-/// Reads lines of `T`, as many as the first has, into a scratch array.
+/// Reads lines of `T`, as many per line as in the first, into a scratch array.
 template <typename T>
 class MatrixReader {
  public:
@@ -64,7 +65,7 @@ class MatrixReader {
     return array_->template AppendValues<T>(row_);
   }
 
-  /// The first line tells the number of columns.
+  /// The first line sets the number of columns.
   absl::Status Begin(const TextLines& line) {
     std::vector<absl::string_view> fields;
     SplitFields(line.line(), Separator::kComma, fields);
@@ -100,7 +101,7 @@ absl::Status ForEachLine(
     absl::FunctionRef<absl::Status(const TextLines& line)> visit) {
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<TextLines> lines,
                           OpenTextLines(context, path));
-  // How much text a compressed file holds is unknown.
+  // The size of the text is unknown if the file is compressed.
   context.Begin("reading", 0);
   uint64_t unreported = 0;
   while (true) {
@@ -141,7 +142,7 @@ absl::StatusOr<std::unique_ptr<ArrayReader>> ReadTextLabels(
   absl::StatusOr<std::unique_ptr<ArrayReader>> ints =
       MatrixReader<int64_t>(context, path, num_rows).Read();
   // A field that is no integer may be another number, or NaN; if it is neither,
-  // that is the error to report.
+  // the error of the float reader is the one to report.
   if (!absl::IsInvalidArgument(ints.status())) return ints;
   return MatrixReader<double>(context, path, num_rows).Read();
 }
@@ -192,7 +193,7 @@ absl::StatusOr<std::unique_ptr<EdgeSource>> ReadTextEdges(
 
 namespace {
 
-// Between two looks at the disk and at whether the import was cancelled.
+// Edges between two checks of the disk and of cancellation.
 constexpr int64_t kEdgesAtATime = 64 << 10;
 constexpr size_t kMaxLineBytes = 256;
 
@@ -210,7 +211,7 @@ absl::StatusOr<std::unique_ptr<EdgeSource>> ReadCsvEdges(
                           OpenTextLines(context, path, kMaxLineBytes));
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<EdgeSpool> spool,
                           EdgeSpool::Create(context));
-  // How many bytes the text has is unknown where it is compressed.
+  // The size of the text is unknown if the file is compressed.
   context.Begin("unpacking", 0);
   const auto block_bytes =
       static_cast<uint64_t>(kEdgesAtATime * ScratchEdgeBytes(ends));

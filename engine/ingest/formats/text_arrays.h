@@ -16,50 +16,52 @@
 #include "engine/io/file_system.h"
 
 /// Numbers in text files, plain or compressed, brought to the import's scratch
-/// folder as arrays. All need memory for one line and little more. Errors are
+/// folder as arrays. Takes memory for little more than one line. Errors are
 /// INVALID_ARGUMENT naming file and line, DATA_LOSS for truncated files,
-/// or RESOURCE_EXHAUSTED where the disk has no room.
+/// RESOURCE_EXHAUSTED if the disk is full.
 
 namespace hearth::ingest {
 
-/// The lines of the file at `path`, of at most `max_line_bytes` each; what zstd
-/// takes of memory is a quarter of the import's limit.
+/// Lines of the file at `path`, of at most `max_line_bytes` each; zstd may take
+/// a quarter of the import's memory limit.
 absl::StatusOr<std::unique_ptr<TextLines>> OpenTextLines(
     ImportContext& context, const std::string& path,
     size_t max_line_bytes = TextLines::kMaxLineBytes);
 
-/// Calls `visit` at every line of the file at `path`, as the phase "reading".
+/// Calls `visit` at every line of the file at `path`, in the phase "reading".
 absl::Status ForEachLine(
     ImportContext& context, const std::string& path,
     absl::FunctionRef<absl::Status(const TextLines& line)> visit);
 
-/// The only line of a file, a number of things, `least` or more.
+/// The number in a file of one line: a count of `least` or more.
 absl::StatusOr<int64_t> ReadTextCount(ImportContext& context,
                                       const std::string& path,
                                       int64_t least = 1);
 
-/// float32 (num_rows, columns): as many numbers, with commas between them, in
-/// each line as in the first.
+/// float32 (num_rows, columns) from lines of numbers with commas between them;
+/// every line has as many as the first.
 absl::StatusOr<std::unique_ptr<ArrayReader>> ReadTextFloats(
     ImportContext& context, const std::string& path, int64_t num_rows);
 
-/// The same of labels: int64 if all of them are whole numbers without a point
-/// or exponent, else float64.
+/// Labels, in the form that ReadTextFloats reads: int64 if all of them are
+/// whole numbers without point or exponent, otherwise float64.
 absl::StatusOr<std::unique_ptr<ArrayReader>> ReadTextLabels(
     ImportContext& context, const std::string& path, int64_t num_rows);
 
-/// int64 (lines,): one number a line.
+/// int64 (lines,) from one number per line.
 absl::StatusOr<std::unique_ptr<ArrayReader>> ReadTextIds(
     ImportContext& context, const std::string& path);
 
-/// Two ids a line with a comma between them, source first; `num_edges` lines.
+/// `num_edges` edges from lines of two ids with a comma between them, source
+/// first.
 absl::StatusOr<std::unique_ptr<EdgeSource>> ReadTextEdges(
     ImportContext& context, const std::string& path, const EdgeEnds& ends,
     int64_t num_edges);
 
-/// Edges of a text, plain or compressed, of a source, a comma and a destination
-/// in each line, without a header; brought to a scratch file. INVALID_ARGUMENT
-/// naming the first line that is anything else or has an id out of range.
+/// Edges of a text, plain or compressed, without a header: in each line a
+/// source, a comma and a destination; brought to a scratch file.
+/// INVALID_ARGUMENT naming the first line that is anything else or has an id
+/// out of range.
 absl::StatusOr<std::unique_ptr<EdgeSource>> ReadCsvEdges(
     ImportContext& context, const std::string& path, const EdgeEnds& ends);
 

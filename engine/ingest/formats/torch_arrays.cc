@@ -17,8 +17,12 @@ namespace hearth::ingest {
 
 namespace {
 
-/// `file` under another name: for a part of a file, so that messages name what
-/// the user knows. Errors of reading itself still name the file read.
+constexpr char kSplitFile[] = "split_idx.pth";
+constexpr std::array<const char*, 3> kParts = {"train", "valid", "test"};
+constexpr char kTestDev[] = "test-dev";
+
+/// `file` under another path, for a part of a file, so that messages name a
+/// file that the user knows. Errors of reading still name `file`.
 class NamedFile final : public io::ReadableFile {
  public:
   NamedFile(std::unique_ptr<io::ReadableFile> file, std::string name)
@@ -57,7 +61,32 @@ store::ElementType TypeOf(TorchType type) {
   return {store::ElementType::Kind::kInt, bytes};
 }
 
+/// Elements of an array in a pickle are in memory.
+absl::StatusOr<std::unique_ptr<ArrayReader>> OpenNumpy(ImportContext& context,
+                                                       const NumpyArray& array,
+                                                       std::string name) {
+  if (array.fortran_order && array.shape.size() > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " is in Fortran order; C order is needed"));
+  }
+  HEARTH_RETURN_IF_ERROR(context.CheckSpace(array.data.size(), name));
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<ScratchArray> scratch,
+      ScratchArray::Create(context, array.type, std::move(name)));
+  HEARTH_RETURN_IF_ERROR(scratch->Append(
+      absl::MakeConstSpan(reinterpret_cast<const std::byte*>(array.data.data()),
+                          array.data.size())));
+  return scratch->Finish(array.shape);
+}
+
 }  // namespace
+
+absl::StatusOr<std::unique_ptr<TorchFile>> OpenTorchFile(
+    io::FileSystem& files, const std::string& path) {
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
+                          OpenSourceFile(files, path));
+  return TorchFile::Open(std::move(file));
+}
 
 absl::StatusOr<std::unique_ptr<ArrayReader>> OpenTorchValue(
     const TorchFile& file, const PickleValue* value, absl::string_view name) {
@@ -84,35 +113,6 @@ absl::StatusOr<std::unique_ptr<ArrayReader>> OpenTorchValue(
   return absl::InvalidArgumentError(
       absl::StrCat(path, ": is ", value->KindName(),
                    "; a tensor or an array of numpy's is needed"));
-}
-
-namespace {
-
-/// Elements that are read from within a pickle lie in memory.
-absl::StatusOr<std::unique_ptr<ArrayReader>> OpenNumpy(ImportContext& context,
-                                                       const NumpyArray& array,
-                                                       std::string name) {
-  if (array.fortran_order && array.shape.size() > 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, " is in Fortran order; C order is needed"));
-  }
-  HEARTH_RETURN_IF_ERROR(context.CheckSpace(array.data.size(), name));
-  HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<ScratchArray> scratch,
-      ScratchArray::Create(context, array.type, std::move(name)));
-  HEARTH_RETURN_IF_ERROR(scratch->Append(
-      absl::MakeConstSpan(reinterpret_cast<const std::byte*>(array.data.data()),
-                          array.data.size())));
-  return scratch->Finish(array.shape);
-}
-
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<TorchFile>> OpenTorchFile(
-    io::FileSystem& files, const std::string& path) {
-  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
-                          OpenSourceFile(files, path));
-  return TorchFile::Open(std::move(file));
 }
 
 absl::StatusOr<std::unique_ptr<ArrayReader>> OpenTorchArray(
@@ -144,14 +144,6 @@ absl::StatusOr<int64_t> ReadTorchCount(const TorchFile& file,
                                       : absl::StrCat(*count),
                    "; a whole number of 1 or more is needed"));
 }
-
-namespace {
-
-constexpr char kSplitFile[] = "split_idx.pth";
-constexpr std::array<const char*, 3> kParts = {"train", "valid", "test"};
-constexpr char kTestDev[] = "test-dev";
-
-}  // namespace
 
 absl::Status OpenTorchSplit(io::FileSystem& files, const std::string& folder,
                             SourceGraph& graph) {

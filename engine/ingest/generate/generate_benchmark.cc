@@ -1,4 +1,4 @@
-// How fast a generated graph is computed, on one core:
+// Speed of computing a generated graph on one core:
 //   bazel run //engine/ingest/generate:generate_benchmark
 
 #include <cstddef>

@@ -16,7 +16,7 @@ constexpr double kRounding = 1e-9;
 template <typename Number>
 absl::Status CheckRange(absl::string_view what, Number value, Number least,
                         Number most) {
-  // Also false for NaN.
+  // NaN is out of bounds, too.
   if (value >= least && value <= most) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(what, " is ", value, "; it must be ", least, " .. ", most));
@@ -35,7 +35,7 @@ absl::Status Check(const CommunityGraph& graph) {
   return CheckRange("exponent", graph.exponent, 2.1, 10.0);
 }
 
-// A community has a node of each class at least.
+// A community has at least one node of each class.
 absl::Status CheckCommunities(const GenerateOptions& options) {
   const auto* graph = std::get_if<CommunityGraph>(&options.graph);
   if (graph == nullptr) return absl::OkStatus();

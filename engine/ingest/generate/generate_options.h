@@ -11,8 +11,8 @@
 namespace hearth::ingest {
 
 /// Edges by recursive division of the adjacency matrix (Chakrabarti, Zhan and
-/// Faloutsos, "R-MAT", SDM 2004): rows are sources, columns destinations. What
-/// remains of 1 is the probability of the lower right quarter.
+/// Faloutsos, "R-MAT", SDM 2004); rows are sources, columns destinations. The
+/// lower right quarter has the remaining probability, 1 - a - b - c.
 struct RmatGraph {
   /// Probability of the upper left quarter.
   double a = 0.57;
@@ -29,39 +29,40 @@ struct CommunityGraph {
   /// Exponent of the power law, in [2.1, 10]. The nearer to 2, the heavier
   /// are the heaviest nodes.
   double exponent = 2.5;
-  /// Number of communities, each with nodes of all classes; 0 = one a class.
+  /// Number of communities, each with nodes of all classes; 0 = one per class.
   /// At most num_nodes / num_classes.
   int64_t num_communities = 0;
 };
 
-/// A graph to make up. Equal options give equal graphs.
+/// Options of a generated graph. Equal options give equal graphs.
 struct GenerateOptions {
-  /// How the edges are drawn.
+  /// Model that draws the edges.
   std::variant<RmatGraph, CommunityGraph> graph;
-  /// 1 .. 2^35.
+  /// Number of nodes, 1 .. 2^35.
   int64_t num_nodes = 0;
-  /// 1 .. 2^48. With `undirected` of both directions together, and even.
+  /// Number of edges, 1 .. 2^48. With `undirected` it counts both directions
+  /// and is even.
   int64_t num_edges = 0;
-  /// Whether each edge's reverse is there, too: right behind it.
+  /// Adds the reverse of each edge, right after it.
   bool undirected = false;
-  /// Columns of the features, 1 .. 65,536.
+  /// Number of columns of the features, 1 .. 65,536.
   int64_t feature_dim = 128;
-  /// float32, float16 or bfloat16.
+  /// Element type of the features: float32, float16 or bfloat16.
   store::DType feature_dtype = store::DType::kFloat32;
   /// Number of classes, 1 .. 1,000,000, at most num_nodes.
   int64_t num_classes = 16;
-  /// Shares of the nodes that are for training, validation and test: more than
-  /// 0, and at most 1 together. Each must come to a node at least.
+  /// Shares of the nodes for training, validation and test. Each is more than 0
+  /// and gives at least one node; their sum is at most 1.
   double train_share = 0.1;
   double valid_share = 0.05;
   double test_share = 0.05;
-  /// Seeds everything.
+  /// Seed of all random numbers.
   uint64_t seed = 0;
 
-  /// INVALID_ARGUMENT naming what is out of its bounds.
+  /// INVALID_ARGUMENT naming an option that is out of bounds.
   absl::Status Validate() const;
 
-  /// All of it, in words, for the manifest.
+  /// All options, in words, for the manifest.
   std::string Describe() const;
 };
 

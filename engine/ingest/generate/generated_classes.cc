@@ -7,7 +7,7 @@ namespace hearth::ingest {
 
 namespace {
 
-/// Newton's iteration: each step doubles the bits that are right.
+/// Newton's iteration: each step doubles the number of correct bits.
 uint64_t InverseOf(uint64_t odd) {
   uint64_t inverse = odd;
   for (int i = 0; i < 5; ++i) inverse *= 2 - odd * inverse;

@@ -8,10 +8,13 @@
 #include "engine/base/random.h"
 #include "engine/ingest/generate/generate_options.h"
 
+/// Classes, communities and ranks of the nodes of generated graphs, and the
+/// random numbers that everything generated is made of.
+
 namespace hearth::ingest {
 
-/// Purposes of the randomness in a generated graph; independent of each other.
-/// The values decide what a seed gives: never renumber them.
+/// Purposes of random numbers in a generated graph, independent of each other.
+/// Their values are part of the meaning of a seed: never renumber them.
 enum class GeneratorPart : uint64_t {
   kNodeIds = 1,
   kEdges = 2,
@@ -23,7 +26,7 @@ enum class GeneratorPart : uint64_t {
 /// 128 random bits.
 using RandomBlock = std::array<uint32_t, 4>;
 
-/// The key of a part's randomness: block (i, j) of it is a pure function of
+/// Key of the random numbers of one purpose: block (i, j) is a pure function of
 /// seed, part, i and j.
 class GeneratorKey {
  public:
@@ -43,9 +46,9 @@ class GeneratorKey {
 };
 
 /// A seeded permutation of 0 .. size - 1 that takes no memory: rounds of
-/// multiplication and xorshift permute 0 .. 2^bits - 1, and what leaves the
-/// range is sent on until it is back in it (cycle walking; less than two steps
-/// on average). Immutable, thread-safe.
+/// multiplication and xorshift permute 0 .. 2^bits - 1, and results beyond the
+/// range are permuted again until they are in it (cycle walking; less than two
+/// steps on average). Immutable, thread-safe.
 class NodePermutation {
  public:
   /// REQUIRES: 0 < size <= 2^62.
@@ -53,7 +56,7 @@ class NodePermutation {
 
   int64_t size() const { return static_cast<int64_t>(size_); }
 
-  /// Where `value` goes. REQUIRES: 0 <= value < size().
+  /// Place of `value`. REQUIRES: 0 <= value < size().
   int64_t Apply(int64_t value) const {
     auto x = static_cast<uint64_t>(value);
     do {
@@ -65,12 +68,13 @@ class NodePermutation {
     return static_cast<int64_t>(x);
   }
 
-  /// The inverse.
+  /// Inverse of Apply.
   int64_t Invert(int64_t value) const {
     auto x = static_cast<uint64_t>(value);
     do {
       for (auto round = rounds_.rbegin(); round != rounds_.rend(); ++round) {
-        // The shift is at least half of the bits: it undoes itself.
+        // The shift is at least half of the bits, so that the step is its own
+        // inverse.
         x ^= x >> shift_;
         x = ((x - round->offset) * round->inverse) & mask_;
       }
@@ -80,7 +84,7 @@ class NodePermutation {
 
  private:
   struct Round {
-    /// Odd, and its inverse modulo 2^64.
+    /// An odd factor, and its inverse modulo 2^64.
     uint64_t factor = 1;
     uint64_t inverse = 1;
     uint64_t offset = 0;
@@ -92,13 +96,13 @@ class NodePermutation {
   std::array<Round, 4> rounds_;
 };
 
-/// The nodes' ranks, communities and classes. The edges of a generated graph
-/// are drawn among ranks 0 .. num_nodes - 1, of which the first have the most;
-/// ids are ranks permuted. The community of a node is its rank modulo their
-/// number: so its members can be counted and numbered, and it has nodes of all
-/// degrees. Classes are the communities, or else they take turns among the
-/// members of each, from a class on that differs from community to community.
-/// Immutable, thread-safe.
+/// Ranks, communities and classes of the nodes. Edges are drawn among ranks 0
+/// .. num_nodes - 1; the lower the rank, the more edges. Ids are ranks,
+/// permuted. The community of a node is its rank modulo the number of
+/// communities: so the members of a community can be counted and numbered, and
+/// have all degrees. Classes are the communities; or, if communities are apart
+/// from classes, the members of a community take classes in turn, starting with
+/// a class that differs from community to community. Immutable, thread-safe.
 class GeneratedClasses {
  public:
   explicit GeneratedClasses(const GenerateOptions& options)
@@ -121,7 +125,7 @@ class GeneratedClasses {
   int64_t NodeOfRank(int64_t rank) const { return ids_.Apply(rank); }
   int64_t RankOfNode(int64_t node) const { return ids_.Invert(node); }
 
-  /// The label of a node.
+  /// Label of a node.
   int64_t ClassOf(int64_t node) const { return ClassOfRank(RankOfNode(node)); }
 
   int64_t CommunityOfRank(int64_t rank) const {
@@ -132,13 +136,13 @@ class GeneratedClasses {
     return (CommunityOfRank(rank) + MemberOfRank(rank)) % num_classes_;
   }
 
-  /// How many nodes are in a community.
+  /// Number of nodes in a community.
   int64_t SizeOf(int64_t community) const {
     return (num_nodes() - community + num_communities_ - 1) / num_communities_;
   }
 
-  /// The rank of the community's member number `index`, 0 .. SizeOf(community)
-  /// - 1, and the reverse.
+  /// Rank of member number `index`, 0 .. SizeOf(community) - 1, of a community;
+  /// and the inverse.
   int64_t RankOfMember(int64_t community, int64_t index) const {
     return index * num_communities_ + community;
   }

@@ -59,7 +59,7 @@ TEST(NodePermutationTest, SeedsDiffer) {
   EXPECT_LT(equal, 10);
 }
 
-// Neighboring numbers must not stay together, nor keep their order or parity.
+// Neighboring numbers are separated, and keep neither order nor parity.
 TEST(NodePermutationTest, Scrambles) {
   constexpr int64_t kSize = 1'000'000;
   const NodePermutation permutation = Make(7, kSize);

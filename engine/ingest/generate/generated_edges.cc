@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kThresholdScale = 1 << 22;
 
-/// The product of the quarters' probabilities on the way to `cell`.
+/// Product of the quarters' probabilities on the way to `cell`.
 double CellProbability(const RmatGraph& graph, uint32_t cell) {
   const double rest = std::max(0.0, 1 - graph.a - graph.b - graph.c);
   const std::array<double, 4> quarters = {graph.a, graph.b, graph.c, rest};
@@ -39,7 +39,7 @@ RmatRecursion::RmatRecursion(const RmatGraph& graph) {
     share[cell] = CellProbability(graph, cell) * kRmatCells;
     (share[cell] < 1 ? small : large).push_back(cell);
   }
-  // Each small cell's entry is filled up by a large one.
+  // The entry of each small cell is filled up by a large cell.
   while (!small.empty() && !large.empty()) {
     const uint32_t less = small.back();
     small.pop_back();
@@ -52,7 +52,7 @@ RmatRecursion::RmatRecursion(const RmatGraph& graph) {
     large.pop_back();
     small.push_back(more);
   }
-  // The rest differs from 1 by rounding alone.
+  // What is left differs from 1 by rounding only.
   for (const std::vector<uint32_t>& rest : {small, large}) {
     for (const uint32_t cell : rest) {
       table_[cell] = {static_cast<uint32_t>(kThresholdScale), cell};
@@ -72,8 +72,8 @@ double RmatRecursion::ProbabilityOf(uint32_t cell) const {
 
 namespace {
 
-/// The share, of 2^32, of edges whose source takes its class from the
-/// destination, where the model does not join classes by itself.
+/// Share, of 2^32, of edges whose source takes the destination's class, in
+/// models that do not join classes by themselves.
 constexpr uint32_t kSameClass = 1u << 31;
 
 /// An edge between ranks.
@@ -118,7 +118,7 @@ class RmatEdges {
     return static_cast<int64_t>(scaled >> num_bits_);
   }
 
-  /// A rank near the source's, of the destination's class.
+  /// A rank of the destination's class, near the source's.
   int64_t SameClass(const RankPair& pair) const {
     const int64_t rank = pair.source - pair.source % num_classes_ +
                          pair.destination % num_classes_;
@@ -130,19 +130,20 @@ class RmatEdges {
   const GeneratorKey key_;
   const uint64_t num_nodes_;
   const int64_t num_classes_;
-  /// Levels of the recursion; those drawn beyond them are dropped.
+  /// Levels of the recursion; levels drawn beyond them are dropped.
   const int num_bits_;
   const int num_draws_;
 };
 
-/// Rank r is to have r^-1/(exponent - 1) edges (Chung and Lu, 2002): the share
-/// of those up to r is r^((exponent - 2)/(exponent - 1)).
+/// Power law of degrees: rank r gets a number of edges proportional to
+/// r^-1/(exponent - 1) (Chung and Lu, 2002), so the ranks up to r have a share
+/// of r^((exponent - 2)/(exponent - 1)).
 class PowerLaw {
  public:
   explicit PowerLaw(double exponent)
       : power_((exponent - 1) / (exponent - 2)) {}
 
-  /// Below `count`. `random` has 48 bits.
+  /// A rank below `count`, drawn with 48 bits of `random`.
   int64_t Draw(uint64_t random, int64_t count) const {
     const double uniform = static_cast<double>(random) * 0x1p-48;
     const double rank = std::pow(uniform, power_) * static_cast<double>(count);
@@ -153,7 +154,7 @@ class PowerLaw {
   const double power_;
 };
 
-/// Communities that are the classes.
+/// Edges of communities that are the classes.
 class CommunityEdges {
  public:
   CommunityEdges(const CommunityGraph& graph, const GenerateOptions& options,
@@ -177,7 +178,7 @@ class CommunityEdges {
   }
 
  private:
-  /// Any community but that; what is left of the coin is uniform.
+  /// Any community but `community`; the remainder of the coin is uniform.
   int64_t Another(int64_t community, double coin) const {
     const int64_t others = classes_.num_communities() - 1;
     const double uniform = (coin - inside_) / (1 - inside_);
@@ -193,7 +194,7 @@ class CommunityEdges {
   const PowerLaw law_;
 };
 
-/// Communities that have nodes of all classes.
+/// Edges of communities that have nodes of all classes.
 class ApartCommunityEdges {
  public:
   ApartCommunityEdges(const CommunityGraph& graph,
@@ -220,7 +221,7 @@ class ApartCommunityEdges {
               law_.Draw(destination, classes_.num_nodes())};
       if (classes_.CommunityOfRank(pair.source) ==
           classes_.CommunityOfRank(pair.destination)) {
-        // The rank beside it is of another community.
+        // The next rank belongs to another community.
         pair.source += pair.source + 1 < classes_.num_nodes() ? 1 : -1;
       }
     }
@@ -240,7 +241,8 @@ class ApartCommunityEdges {
                                  law_.Draw(random, classes_.SizeOf(community)));
   }
 
-  /// A rank near the source's, of its community and the destination's class.
+  /// A rank of the source's community and the destination's class, near the
+  /// source's.
   int64_t SameClass(const RankPair& pair) const {
     const int64_t num_classes = classes_.num_classes();
     const int64_t beyond = classes_.ClassOfRank(pair.source) -
@@ -257,7 +259,7 @@ class ApartCommunityEdges {
   const PowerLaw law_;
 };
 
-/// Edges that `Draw` gives by their number.
+/// Edges that a model draws by their number.
 template <typename Model>
 class ModelEdges : public EdgeSource {
  public:

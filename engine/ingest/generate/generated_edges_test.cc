@@ -43,7 +43,7 @@ EdgeBlock ReadAll(const GenerateOptions& options) {
   return block;
 }
 
-/// The share of edges that join nodes of one group.
+/// Share of edges that join nodes of one group.
 double ShareOfSame(const GenerateOptions& options,
                    const std::function<int64_t(int64_t)>& group_of) {
   const EdgeBlock block = ReadAll(options);
@@ -77,7 +77,7 @@ std::vector<int64_t> Degrees(const std::vector<int64_t>& nodes,
   return degrees;
 }
 
-/// The share of edges that the first of `part` nodes has.
+/// Share of edges that the first of `part` nodes has.
 double ShareOfFirst(const std::vector<int64_t>& degrees, double part) {
   const auto count = static_cast<int64_t>(degrees.size() * part);
   const auto sum = [&](int64_t n) {
@@ -190,8 +190,8 @@ TEST(CommunityEdgesTest, ThatShareOfEdgesIsInside) {
   }
 }
 
-// Bit for bit what they were before there were communities apart from classes:
-// the sums were taken then.
+// The checksums date from before there were communities apart from classes:
+// these edges have not changed since.
 TEST(CommunityEdgesTest, OfClassesAreThoseOfOldGraphs) {
   for (const auto& [undirected, expected] :
        {std::pair{false, 11001815939981863736u},
@@ -227,8 +227,8 @@ TEST(ApartCommunityEdgesTest, ThatShareOfEdgesIsInside) {
 
 TEST(ApartCommunityEdgesTest, ClassesAreJoinedMoreOftenThanByChance) {
   const GenerateOptions options = Options(Kind::kApart, 100'000, 500'000);
-  // Half of the edges, and by chance one of 16 others or a few more: members
-  // with many edges are often both ends.
+  // Half of the edges, plus chance: one of 16 others, or a few more because
+  // members with many edges are often both ends.
   EXPECT_GT(ShareOfSameClass(options), 0.525);
   EXPECT_LT(ShareOfSameClass(options), 0.56);
 }
@@ -275,7 +275,7 @@ TEST(CommunityEdgesTest, DegreesFollowThePowerLaw) {
   const std::vector<int64_t> degrees = Degrees(block.destinations, kNodes);
   EXPECT_NEAR(ShareOfFirst(degrees, 0.01), 0.1, 0.005);
   EXPECT_NEAR(ShareOfFirst(degrees, 0.25), 0.5, 0.01);
-  // and nodes with more than d edges become fewer by d^2.
+  // and the number of nodes with more than d edges falls with d^2.
   const auto more_than = [&](int64_t degree) {
     return static_cast<double>(
         std::count_if(degrees.begin(), degrees.end(),
@@ -287,13 +287,13 @@ TEST(CommunityEdgesTest, DegreesFollowThePowerLaw) {
 
 TEST(RmatEdgesTest, JoinClassesMoreOftenThanByChance) {
   GenerateOptions options = Options(Kind::kRmat, 1 << 16, 500'000);
-  // Half of the edges, and what chance adds: sum over the four levels that
-  // part 16 classes of (a + d) ^ 4.
+  // Half of the edges, plus chance: the sum of (a + d) ^ 4 over the four levels
+  // that part 16 classes.
   const double chance = std::pow(0.57 + 0.05, 4);
   EXPECT_NEAR(ShareOfSameClass(options), 0.5 + 0.5 * chance, 0.005);
 }
 
-// The first bit of an end's rank says in which half of the matrix it is.
+// The first bit of an end's rank is its half of the matrix.
 TEST(RmatEdgesTest, QuartersHaveTheirProbabilities) {
   GenerateOptions options = Options(Kind::kRmat, 1 << 16, 400'000);
   options.graph = RmatGraph{0.4, 0.3, 0.2};

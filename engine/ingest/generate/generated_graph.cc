@@ -41,7 +41,7 @@ class ComputedFile : public io::ReadableFile {
                                               offset + out.size()));
     }
     if (out.empty()) return absl::OkStatus();
-    // The ends may be within items.
+    // The range may begin and end within items.
     const uint64_t skipped = offset % item_bytes_;
     if (skipped != 0) {
       const size_t count = std::min<size_t>(out.size(), item_bytes_ - skipped);
@@ -109,7 +109,7 @@ float Noise(uint32_t random) {
   return (sum - kNoiseMean) * kNoiseScale;
 }
 
-/// [num_classes, dim], each element uniform.
+/// Centroids, [num_classes, dim], each element uniform.
 std::vector<float> MakeCentroids(const GenerateOptions& options) {
   const GeneratorKey key(options.seed, GeneratorPart::kCentroids);
   // The difference of two such elements has a variance of 2 * scale^2 / 3.
@@ -253,7 +253,7 @@ std::array<PlaceRange, kNumParts> MakeRanges(const GenerateOptions& options) {
   return ranges;
 }
 
-/// The members of one part.
+/// Nodes of one part of the split.
 class Part : public ComputedItems {
  public:
   /// `before`[i] members are among the nodes before i * kNodesPerCount.
@@ -281,38 +281,6 @@ class Part : public ComputedItems {
   const PlaceRange range_;
   const std::vector<int64_t> before_;
 };
-
-}  // namespace
-
-absl::StatusOr<std::array<std::unique_ptr<ComputedItems>, 3>> NewGeneratedSplit(
-    ImportContext& context, const GenerateOptions& options) {
-  const NodePermutation places(
-      GeneratorKey(options.seed, GeneratorPart::kSplit), options.num_nodes);
-  const std::array<PlaceRange, kNumParts> ranges = MakeRanges(options);
-  std::array<std::vector<int64_t>, kNumParts> before;
-  std::array<int64_t, kNumParts> counts = {};
-  context.Begin("split",
-                static_cast<uint64_t>(options.num_nodes) * sizeof(int64_t));
-  for (int64_t first = 0; first < options.num_nodes; first += kNodesPerCount) {
-    const int64_t last = std::min(first + kNodesPerCount, options.num_nodes);
-    for (size_t i = 0; i < kNumParts; ++i) before[i].push_back(counts[i]);
-    for (int64_t node = first; node < last; ++node) {
-      const int64_t place = places.Apply(node);
-      for (size_t i = 0; i < kNumParts; ++i) {
-        counts[i] += ranges[i].Contains(place) ? 1 : 0;
-      }
-    }
-    HEARTH_RETURN_IF_ERROR(
-        context.Advance(static_cast<uint64_t>(last - first) * sizeof(int64_t)));
-  }
-  std::array<std::unique_ptr<ComputedItems>, kNumParts> parts;
-  for (size_t i = 0; i < kNumParts; ++i) {
-    parts[i] = std::make_unique<Part>(places, ranges[i], std::move(before[i]));
-  }
-  return parts;
-}
-
-namespace {
 
 constexpr std::array<absl::string_view, 3> kSplitNames = {
     "train_idx", "valid_idx", "test_idx"};
@@ -348,6 +316,34 @@ absl::Status CheckMemory(const ImportContext& context,
 }
 
 }  // namespace
+
+absl::StatusOr<std::array<std::unique_ptr<ComputedItems>, 3>> NewGeneratedSplit(
+    ImportContext& context, const GenerateOptions& options) {
+  const NodePermutation places(
+      GeneratorKey(options.seed, GeneratorPart::kSplit), options.num_nodes);
+  const std::array<PlaceRange, kNumParts> ranges = MakeRanges(options);
+  std::array<std::vector<int64_t>, kNumParts> before;
+  std::array<int64_t, kNumParts> counts = {};
+  context.Begin("split",
+                static_cast<uint64_t>(options.num_nodes) * sizeof(int64_t));
+  for (int64_t first = 0; first < options.num_nodes; first += kNodesPerCount) {
+    const int64_t last = std::min(first + kNodesPerCount, options.num_nodes);
+    for (size_t i = 0; i < kNumParts; ++i) before[i].push_back(counts[i]);
+    for (int64_t node = first; node < last; ++node) {
+      const int64_t place = places.Apply(node);
+      for (size_t i = 0; i < kNumParts; ++i) {
+        counts[i] += ranges[i].Contains(place) ? 1 : 0;
+      }
+    }
+    HEARTH_RETURN_IF_ERROR(
+        context.Advance(static_cast<uint64_t>(last - first) * sizeof(int64_t)));
+  }
+  std::array<std::unique_ptr<ComputedItems>, kNumParts> parts;
+  for (size_t i = 0; i < kNumParts; ++i) {
+    parts[i] = std::make_unique<Part>(places, ranges[i], std::move(before[i]));
+  }
+  return parts;
+}
 
 absl::StatusOr<SourceGraph> OpenGenerated(ImportContext& context,
                                           const GenerateOptions& options) {

@@ -28,6 +28,8 @@ namespace hearth::ingest {
 
 namespace {
 
+using testing::HasSubstr;
+
 /// Items of five bytes: byte b of item i is 5 * i + b.
 class Counting : public ComputedItems {
  public:
@@ -74,7 +76,8 @@ TEST(ComputedFileTest, IsAFileOfThatSize) {
   EXPECT_EQ(file->path(), "made up");
 }
 
-GenerateOptions Options() {
+/// Options of tests of the arrays of nodes, with hardly any edges.
+GenerateOptions NodeOptions() {
   GenerateOptions options;
   options.num_nodes = 10'007;
   options.num_edges = 1;
@@ -98,7 +101,7 @@ std::vector<T> FeaturesOf(const GenerateOptions& options) {
 }
 
 TEST(GeneratedFeaturesTest, OtherTypesHoldTheSameRounded) {
-  GenerateOptions options = Options();
+  GenerateOptions options = NodeOptions();
   const std::vector<float> wide = FeaturesOf<float>(options);
   options.feature_dtype = store::DType::kFloat16;
   const std::vector<uint16_t> half = FeaturesOf<uint16_t>(options);
@@ -112,7 +115,7 @@ TEST(GeneratedFeaturesTest, OtherTypesHoldTheSameRounded) {
 }
 
 TEST(GeneratedFeaturesTest, FollowFromTheSeed) {
-  GenerateOptions options = Options();
+  GenerateOptions options = NodeOptions();
   const std::vector<float> one = FeaturesOf<float>(options);
   EXPECT_EQ(one, FeaturesOf<float>(options));
   options.seed = 5;
@@ -120,7 +123,7 @@ TEST(GeneratedFeaturesTest, FollowFromTheSeed) {
 }
 
 TEST(GeneratedFeaturesTest, AreNoiseOfVarianceOneAroundTheCentroids) {
-  const GenerateOptions options = Options();
+  const GenerateOptions options = NodeOptions();
   const GeneratedClasses classes(options);
   const std::vector<float> rows = FeaturesOf<float>(options);
   const auto dim = static_cast<size_t>(options.feature_dim);
@@ -141,7 +144,7 @@ TEST(GeneratedFeaturesTest, AreNoiseOfVarianceOneAroundTheCentroids) {
 }
 
 TEST(GeneratedLabelsTest, ClassesAreOfEqualSize) {
-  const GenerateOptions options = Options();
+  const GenerateOptions options = NodeOptions();
   const GeneratedClasses classes(options);
   std::vector<int64_t> counts(16);
   for (const int32_t label : All<int32_t>(*NewGeneratedLabels(classes))) {
@@ -167,7 +170,7 @@ class GeneratedSplitTest : public testing::Test {
 };
 
 TEST_F(GeneratedSplitTest, PartsAreAscendingDisjointAndOfTheirSize) {
-  GenerateOptions options = Options();
+  GenerateOptions options = NodeOptions();
   options.num_nodes = 300'000;
   const auto parts = Split(options);
   ASSERT_TRUE(parts.ok());
@@ -177,7 +180,7 @@ TEST_F(GeneratedSplitTest, PartsAreAscendingDisjointAndOfTheirSize) {
     const std::vector<int64_t> part = All<int64_t>(*(*parts)[i]);
     ASSERT_EQ(part.size(), sizes[i]);
     EXPECT_TRUE(std::is_sorted(part.begin(), part.end()));
-    // Not the first nodes, nor the last.
+    // Neither the first nodes nor the last.
     EXPECT_NEAR(static_cast<double>(part[part.size() / 2]), 150'000, 5'000);
     for (const int64_t node : part) {
       ASSERT_LT(node, 300'000);
@@ -188,7 +191,7 @@ TEST_F(GeneratedSplitTest, PartsAreAscendingDisjointAndOfTheirSize) {
 }
 
 TEST_F(GeneratedSplitTest, IsTheSameWhereverAReadBegins) {
-  GenerateOptions options = Options();
+  GenerateOptions options = NodeOptions();
   options.num_nodes = 300'000;
   const auto parts = Split(options);
   ASSERT_TRUE(parts.ok());
@@ -204,7 +207,7 @@ TEST_F(GeneratedSplitTest, IsTheSameWhereverAReadBegins) {
 }
 
 TEST_F(GeneratedSplitTest, CanTakeAllNodes) {
-  GenerateOptions options = Options();
+  GenerateOptions options = NodeOptions();
   options.num_nodes = 10;
   options.train_share = 0.8;
   options.valid_share = 0.1;
@@ -218,12 +221,11 @@ TEST_F(GeneratedSplitTest, CanTakeAllNodes) {
 
 TEST_F(GeneratedSplitTest, CanBeCancelled) {
   stop_.request_stop();
-  EXPECT_TRUE(absl::IsCancelled(Split(Options()).status()));
+  EXPECT_TRUE(absl::IsCancelled(Split(NodeOptions()).status()));
 }
 
-using testing::HasSubstr;
-
-GenerateOptions Options(bool rmat, int64_t num_communities = 0) {
+/// Options of tests of whole graphs.
+GenerateOptions GraphOptions(bool rmat, int64_t num_communities = 0) {
   GenerateOptions options;
   if (!rmat) options.graph = CommunityGraph{.num_communities = num_communities};
   options.num_nodes = 20'000;
@@ -264,7 +266,7 @@ TEST_F(OpenGeneratedTest, BecomesADataset) {
   for (const store::DType dtype :
        {store::DType::kFloat32, store::DType::kFloat16,
         store::DType::kBFloat16}) {
-    GenerateOptions options = Options(true);
+    GenerateOptions options = GraphOptions(true);
     options.feature_dtype = dtype;
     const auto result = Generate(options, Name(dtype));
     ASSERT_TRUE(result.ok()) << result.status();
@@ -288,7 +290,7 @@ TEST_F(OpenGeneratedTest, BecomesADataset) {
 }
 
 TEST_F(OpenGeneratedTest, TheSameSeedGivesTheSameBytesWithAnyMemory) {
-  GenerateOptions options = Options(false);
+  GenerateOptions options = GraphOptions(false);
   const auto one = Generate(options, "one");
   const auto same = Generate(options, "same", 1 << 20);
   options.seed = 22;
@@ -307,14 +309,14 @@ TEST_F(OpenGeneratedTest, TheSameSeedGivesTheSameBytesWithAnyMemory) {
 }
 
 TEST_F(OpenGeneratedTest, RefusesBadOptions) {
-  GenerateOptions options = Options(true);
+  GenerateOptions options = GraphOptions(true);
   options.num_nodes = 0;
   EXPECT_TRUE(absl::IsInvalidArgument(Generate(options, "bad").status()));
   EXPECT_TRUE(absl::IsNotFound(files_.Stat(scratch_.Path("bad")).status()));
 }
 
 TEST_F(OpenGeneratedTest, RefusesCentroidsThatDoNotFit) {
-  GenerateOptions options = Options(true);
+  GenerateOptions options = GraphOptions(true);
   options.num_classes = 20'000;
   const absl::Status status = Generate(options, "big", 1 << 20).status();
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
@@ -323,13 +325,13 @@ TEST_F(OpenGeneratedTest, RefusesCentroidsThatDoNotFit) {
 
 TEST_F(OpenGeneratedTest, CannotStayInPlace) {
   in_place_ = true;
-  const absl::Status status = Generate(Options(true), "placed").status();
+  const absl::Status status = Generate(GraphOptions(true), "placed").status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("generated/node_feat"));
 }
 
-/// A generated graph in memory, and how well a classifier does on it that
-/// knows the mean row of each class: the best that a linear model can learn.
+/// A generated graph in memory, and the accuracy of a classifier that knows the
+/// mean row of each class: the best that a linear model can learn.
 class Learner {
  public:
   explicit Learner(const std::string& folder) {
@@ -363,7 +365,7 @@ class Learner {
   }
 
  private:
-  /// The node's row, plus the mean of its in-neighbors' rows if asked for.
+  /// The node's row, plus the mean of its in-neighbors' rows if `of_neighbors`.
   std::vector<double> Row(store::NodeId node, bool of_neighbors) const {
     std::vector<double> row(dim_);
     Add(node, 1, row);
@@ -412,9 +414,9 @@ class Learner {
 
 TEST_F(OpenGeneratedTest, LabelsFollowFromFeaturesAndBetterFromNeighbors) {
   for (const auto& [folder, options] :
-       {std::pair<std::string, GenerateOptions>{"rmat", Options(true)},
-        {"communities", Options(false)},
-        {"apart", Options(false, 50)}}) {
+       {std::pair<std::string, GenerateOptions>{"rmat", GraphOptions(true)},
+        {"communities", GraphOptions(false)},
+        {"apart", GraphOptions(false, 50)}}) {
     ASSERT_TRUE(Generate(options, folder).ok());
     const Learner learner(scratch_.Path(folder));
     const double alone = learner.Accuracy(false);

@@ -18,32 +18,37 @@
 #include "engine/store/array_writer.h"
 #include "engine/store/manifest.h"
 
+/// Arrays of a topology in CSC: writing them, copying them from a source that
+/// has them, and reading them back before the dataset is complete.
+
 namespace hearth::ingest {
 
-/// Element type of indices of `num_sources` nodes: int32 where they fit.
+/// Element type of indices into `num_sources` nodes: int32 if all ids fit,
+/// otherwise int64.
 store::DType IndexType(int64_t num_sources);
 
-/// The two arrays of a topology.
+/// Written arrays of a topology.
 struct CscArrays {
   store::FinishedArray indptr;
   store::FinishedArray indices;
 };
 
-/// Writes a topology's arrays from the first node to the last. Single-owner.
+/// Writes the arrays of a topology from the first node to the last.
+/// Single-owner.
 class CscWriter {
  public:
-  /// The files will be `place`.prefix + ".indptr.npy" and ".indices.npy".
+  /// Creates the files `place`.prefix + ".indptr.npy" and ".indices.npy".
   static absl::StatusOr<std::unique_ptr<CscWriter>> Create(
       io::FileSystem& files, const store::ArrayPlace& place,
       const EdgeEnds& ends, int64_t num_edges);
 
-  /// The next elements of indptr.
+  /// Appends elements to indptr.
   absl::Status AppendOffsets(absl::Span<const int64_t> offsets);
 
-  /// The next elements of indices, narrowed as needed.
+  /// Appends elements to indices, narrowed to int32 if IndexType says so.
   absl::Status AppendNeighbors(absl::Span<const int64_t> neighbors);
 
-  /// The same, of type int32. REQUIRES: IndexType is that.
+  /// Appends elements to indices. REQUIRES: IndexType is int32.
   absl::Status AppendNeighbors(absl::Span<const int32_t> neighbors);
 
   absl::StatusOr<CscArrays> Finish();
@@ -57,21 +62,21 @@ class CscWriter {
   std::vector<int32_t> narrowed_;
 };
 
-/// An array that the import wrote to `folder`, or registered, checked as it is
-/// read: what is made of it goes into the dataset, whose checksums would make
-/// damage look right.
+/// Opens an array that the import has written to `folder` or registered. Reads
+/// compare it with its checksums: results that are computed from it get
+/// checksums of their own, which would hide damage.
 absl::StatusOr<std::unique_ptr<ArrayReader>> OpenWritten(
     io::FileSystem& files, const std::string& folder,
     const store::ArrayFile& array);
 
-/// OK if both are integer arrays of one dimension, indptr of one element more
-/// than there are destinations.
+/// INVALID_ARGUMENT unless both are integer arrays of one dimension, and indptr
+/// has one element more than there are destinations.
 absl::Status CheckCscHeaders(const ArrayReader& indptr,
                              const ArrayReader& indices, const EdgeEnds& ends);
 
-/// Copies a topology that is in CSC already, checking that indptr begins with
-/// 0, never descends and ends with the number of edges, and that every id is
-/// in range. REQUIRES: CheckCscHeaders.
+/// Copies a topology that is in CSC already. INVALID_ARGUMENT if indptr does
+/// not begin with 0, descends, or does not end with the number of edges, or if
+/// an id is out of range. REQUIRES: CheckCscHeaders.
 absl::StatusOr<CscArrays> CopyCsc(ImportContext& context, ArrayReader& indptr,
                                   ArrayReader& indices, const EdgeEnds& ends,
                                   const store::ArrayPlace& place);

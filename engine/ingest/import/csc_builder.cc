@@ -30,13 +30,14 @@ namespace hearth::ingest {
 namespace {
 
 constexpr int kQueueCapacity = 2;
-// Both ends of the edges in the queue, of those being read and of those being
-// visited; the raw bytes behind them, and pairs.
+// Bytes per edge of a block: ids in the queue, in the block being read and in
+// the block being visited, 16 each; 32 for the raw bytes of a read and for
+// pairs.
 constexpr uint64_t kBlockBytesPerEdge = (kQueueCapacity + 2) * 16 + 32;
 constexpr uint64_t kMaxBlockEdges = 256 << 10;
 constexpr uint64_t kMinBlockEdges = 256;
 
-/// Blocks whose memory is used again and again. Thread-safe.
+/// Blocks whose memory is reused. Thread-safe.
 class BlockPool {
  public:
   EdgeBlock Take() {
@@ -64,9 +65,9 @@ struct BlockItem final : pipeline::Item {
   EdgeBlock block;
 };
 
-// Calls `visit` with all edges of `edges`, block after block, and advances the
-// context by 16 bytes an edge. Another thread reads and checks ahead: all
-// blocks together take up to an eighth of the memory limit.
+/// Calls `visit` with all edges of `edges`, block by block, and advances the
+/// context by 16 bytes an edge. Another thread reads and checks ahead; all
+/// blocks together take at most an eighth of the memory limit.
 absl::Status ForEachEdgeBlockAhead(
     ImportContext& context, EdgeSource& edges,
     absl::FunctionRef<absl::Status(const EdgeBlock&)> visit) {
@@ -97,7 +98,7 @@ absl::Status ForEachEdgeBlockAhead(
             visit_and_advance, {});
 }
 
-// Larger pieces are written no faster, but leave the processor's caches.
+// Larger pieces are written no faster, and exceed the processor's caches.
 constexpr uint64_t kMaxPieceBytes = 1 << 20;
 constexpr int kFactorBits = 63;
 
@@ -112,14 +113,14 @@ EdgeBuckets::EdgeBuckets(io::FileSystem& files, std::string scratch_path,
       all_bytes_(static_cast<uint64_t>(num_edges * edge_bytes_)),
       fits_memory_(all_bytes_ <= memory_bytes),
       buckets_(static_cast<size_t>(num_buckets)),
-      rooms_(static_cast<size_t>(num_buckets)) {
+      free_bytes_(static_cast<size_t>(num_buckets)) {
   const int64_t num_nodes = ends.num_destinations;
   const auto one = static_cast<unsigned __int128>(1) << kFactorBits;
   factor_ = static_cast<uint64_t>(one * buckets_.size() /
                                   static_cast<uint64_t>(num_nodes));
   piece_bytes_ = std::min(memory_bytes / buckets_.size(), kMaxPieceBytes);
   piece_bytes_ -= piece_bytes_ % static_cast<uint64_t>(edge_bytes_);
-  // Each begins with the first node whose product reaches its number.
+  // A bucket begins with the first node that maps to its number.
   const auto first_node = [&](size_t number) {
     const auto node = (one * number + (factor_ - 1)) / factor_;
     return node < static_cast<uint64_t>(num_nodes) ? static_cast<int64_t>(node)
@@ -139,26 +140,27 @@ absl::Status EdgeBuckets::Add(const EdgeBlock& block) {
 
 template <typename End>
 absl::Status EdgeBuckets::AddAs(const EdgeBlock& block) {
-  // Local, since the compiler must take the bytes below for any of them.
+  // Local copies: the compiler must assume that the byte stores below change
+  // any member.
   const uint64_t factor = factor_;
-  const absl::Span<Room> rooms = absl::MakeSpan(rooms_);
+  const absl::Span<FreeBytes> all_free = absl::MakeSpan(free_bytes_);
   const absl::Span<const int64_t> sources = block.sources;
   const absl::Span<const int64_t> destinations = block.destinations;
   for (size_t i = 0; i < sources.size(); ++i) {
     const auto number = static_cast<size_t>(
         static_cast<unsigned __int128>(destinations[i]) * factor >>
         kFactorBits);
-    Room& room = rooms[number];
-    if (room.begin == room.end) HEARTH_RETURN_IF_ERROR(MakeRoom(number));
+    FreeBytes& free = all_free[number];
+    if (free.begin == free.end) HEARTH_RETURN_IF_ERROR(StartBlock(number));
     const PackedEdge<End> edge = {static_cast<End>(sources[i]),
                                   static_cast<End>(destinations[i])};
-    std::memcpy(room.begin, &edge, sizeof(edge));
-    room.begin += sizeof(edge);
+    std::memcpy(free.begin, &edge, sizeof(edge));
+    free.begin += sizeof(edge);
   }
   return absl::OkStatus();
 }
 
-absl::Status EdgeBuckets::MakeRoom(size_t number) {
+absl::Status EdgeBuckets::StartBlock(size_t number) {
   Bucket& bucket = buckets_[number];
   if (bucket.kept.empty() || fits_memory_) {
     bucket.kept.push_back(
@@ -167,8 +169,8 @@ absl::Status EdgeBuckets::MakeRoom(size_t number) {
     HEARTH_RETURN_IF_ERROR(Spill(bucket));
   }
   std::byte* const begin = bucket.kept.back().get();
-  rooms_[number] = {begin, begin + piece_bytes_};
-  // Edges are counted by blocks; Finish takes off what is free of the last.
+  free_bytes_[number] = {begin, begin + piece_bytes_};
+  // num_edges counts a new block as full; Finish subtracts what stayed free.
   bucket.num_edges += static_cast<int64_t>(piece_bytes_) / edge_bytes_;
   return absl::OkStatus();
 }
@@ -190,7 +192,8 @@ absl::Status EdgeBuckets::Spill(Bucket& bucket) {
 
 absl::Status EdgeBuckets::Finish() {
   for (size_t i = 0; i < buckets_.size(); ++i) {
-    buckets_[i].num_edges -= (rooms_[i].end - rooms_[i].begin) / edge_bytes_;
+    buckets_[i].num_edges -=
+        (free_bytes_[i].end - free_bytes_[i].begin) / edge_bytes_;
   }
   if (output_ == nullptr) return absl::OkStatus();
   HEARTH_RETURN_IF_ERROR(output_->Close());
@@ -245,16 +248,18 @@ absl::Status EdgeBuckets::Reader::ForEachPiece(
 }
 
 // A counting sort of each bucket:
-// 1. Count the edges into each node; their sums are the nodes' positions in the
-//    output.
-// 2. Visit the edges again: each goes to its node's next position, which in the
-//    end is where the node's edges end: its element of indptr. Only edges that
-//    fall into a window of the output are kept; the window is written.
+// 1. Count the edges into each node; the prefix sums are the positions of the
+//    nodes' edges in the output.
+// 2. Visit the edges again: each edge goes to the next position of its node. At
+//    the end, a node's position is the end of its edges: its element of indptr.
+//    Only edges that fall into a window of the output are kept; the window is
+//    written.
 // 3. If the bucket is larger than the window (one node may have more edges than
-//    fit), move the window on and go back to 2.
-// A bucket is sorted while those before it are still being sorted and written,
-// unless it is larger than the window: then once they are. Whoever writes holds
-// the turn, and all else that is one thread's at a time.
+//    fit), move the window on and repeat step 2.
+// A bucket that fits the window is sorted while the buckets before it are still
+// being sorted and written; a larger bucket waits for them. The thread whose
+// bucket is next has the turn, and with it exclusive use of the writer and the
+// context.
 
 namespace {
 
@@ -264,26 +269,26 @@ uint64_t BytesOfEdges(int64_t count) {
   return static_cast<uint64_t>(count) * 2 * sizeof(int64_t);
 }
 
-/// Turns of threads, in the order of the buckets. Thread-safe.
+/// Order in which threads write their buckets. Thread-safe.
 class Turns {
  public:
   explicit Turns(size_t count) : count_(count) {}
 
-  /// The next bucket to be sorted; the number of buckets behind the last one,
-  /// and after a failure.
+  /// Number of the next bucket to sort; the number of buckets if none is left,
+  /// or after a failure.
   size_t Next() {
     const absl::MutexLock lock(&mutex_);
     return failed_ ? count_ : std::min(next_++, count_);
   }
 
-  /// Waits for a bucket's turn. False if one before it failed.
+  /// Waits for the turn of bucket `number`. False if an earlier bucket failed.
   bool Await(size_t number) {
     const absl::MutexLock lock(&mutex_);
     while (turn_ != number && !failed_) changed_.Wait(&mutex_);
     return !failed_;
   }
 
-  /// Ends the turn.
+  /// Passes the turn on to the next bucket.
   void End(bool failed) {
     const absl::MutexLock lock(&mutex_);
     ++turn_;
@@ -300,24 +305,24 @@ class Turns {
   bool failed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-/// State that all sorters share.
+/// State shared by all sorters.
 struct Sorting {
   ImportContext& context;
   const EdgeBuckets& buckets;
   const SortBudget budget;
   CscWriter& writer;
-  /// Position in the output where each bucket's edges begin.
+  /// Position in the output of each bucket's first edge.
   std::vector<int64_t> first_positions;
   Turns turns;
 
-  /// Whether a bucket's edges fit as they are and sorted.
+  /// Whether the bucket's edges fit the budget both as they are and sorted.
   bool Fits(const EdgeBuckets::Bucket& bucket) const {
     const auto held = static_cast<int64_t>(buckets.SpilledBytes(bucket));
     return bucket.num_edges + held / budget.index_bytes <=
            budget.WindowEdges(bucket.num_nodes);
   }
 
-  /// Times that the context is advanced by the bytes of each edge.
+  /// How often the context is advanced by the bytes of each edge.
   int64_t Passes(const EdgeBuckets::Bucket& bucket) const {
     if (Fits(bucket)) return 1;
     const int64_t window = budget.WindowEdges(bucket.num_nodes);
@@ -325,7 +330,8 @@ struct Sorting {
   }
 };
 
-/// One thread's. `Id` is the type of indices, `End` that of packed ends.
+/// Sorter of one thread. `Id` is the type of indices, `End` the type of
+/// PackedEdge.
 template <typename Id, typename End>
 class Sorter {
  public:
@@ -384,8 +390,8 @@ class Sorter {
     return sorting_.writer.AppendOffsets(positions_);
   }
 
-  /// Makes positions_ where each node's edges begin. Calls `done` with the
-  /// numbers of edges that are.
+  /// Sets positions_ to the begin of each node's edges. Calls `done` with the
+  /// number of edges of each piece.
   template <typename Done>
   absl::Status Count(const Done& done) {
     positions_.assign(static_cast<size_t>(bucket_->num_nodes), 0);
@@ -404,8 +410,8 @@ class Sorter {
     return absl::OkStatus();
   }
 
-  /// Puts `count` edges of the bucket's, `begin` of which come before, into the
-  /// window, and positions_ to where each node's edges end.
+  /// Fills the window with the `count` edges of the bucket that come after its
+  /// first `begin` edges, and sets positions_ to the end of each node's edges.
   template <typename Done>
   absl::Status FillWindow(int64_t begin, int64_t count, const Done& done) {
     window_.resize(static_cast<size_t>(count));
@@ -442,7 +448,8 @@ class Sorter {
     return sorting_.context.Advance(BytesOfEdges(num_edges));
   }
 
-  /// After a pass each node's position is where the next node's edges begin.
+  /// Undoes a pass: after it the position of a node is the begin of the next
+  /// node's edges.
   void RewindPositions() {
     std::copy_backward(positions_.begin(), positions_.end() - 1,
                        positions_.end());
@@ -503,7 +510,8 @@ absl::Status SortBuckets(ImportContext& context, const EdgeBuckets& buckets,
              static_cast<uint64_t>(sorting.Passes(bucket));
   }
   context.Begin("edges", total);
-  // The first node's edges begin here; where they end, the next node's do.
+  // The first node's edges begin at 0; its end is the begin of the next node's
+  // edges.
   const int64_t first = 0;
   HEARTH_RETURN_IF_ERROR(writer.AppendOffsets(absl::MakeConstSpan(&first, 1)));
   if (budget.index_bytes == sizeof(int64_t)) {
@@ -515,29 +523,31 @@ absl::Status SortBuckets(ImportContext& context, const EdgeBuckets& buckets,
 }
 
 // 1. Read all edges once, checking every id, and distribute them to buckets of
-//    consecutive destinations, which have about the same number of nodes each.
-//    What does not fit memory goes to a scratch file, in pieces of one bucket.
-// 2. Sort bucket after bucket, checking the pieces' checksums; remove the file.
-// Buckets are many, so that few are larger than a sort, and most so small that
-// it stays within the processor's caches.
-// The memory limit is spent on: an eighth for blocks of edges, a quarter for
-// the buckets, a quarter each for the two sorts at a time.
+//    consecutive destinations, with about as many nodes in each. Edges that do
+//    not fit memory go to a scratch file, in pieces of one bucket.
+// 2. Sort bucket by bucket, checking the checksums of the pieces; remove the
+//    scratch file.
+// There are many buckets, so that few exceed the window of a sort, and most fit
+// the processor's caches. Shares of the memory limit: an eighth for blocks of
+// edges, a quarter for the buckets, a quarter for each of the two sorts.
 
 namespace {
 
 constexpr uint64_t kMaxBuckets = 1024;
-// Pieces of the scratch file that a disk reads well, and the least.
+// Usual and least size of a piece in the scratch file; disks read the usual
+// size at full speed.
 constexpr uint64_t kPieceBytes = 128 << 10;
 constexpr uint64_t kMinPieceBytes = 4 << 10;
 
-/// How many buckets to distribute the edges to within `memory_bytes`.
-/// RESOURCE_EXHAUSTED if even the most that fit are too large to be sorted.
+/// Number of buckets for the edges within `memory_bytes`. RESOURCE_EXHAUSTED if
+/// even the most buckets that fit are too large to be sorted.
 absl::StatusOr<int64_t> NumBuckets(const EdgeEnds& ends, int64_t num_edges,
                                    const SortBudget& budget,
                                    uint64_t memory_bytes) {
   const auto num_nodes = static_cast<uint64_t>(ends.num_destinations);
   const uint64_t wanted = std::min(memory_bytes / kPieceBytes, kMaxBuckets);
-  // Half of a sort for positions, half for edges, were they evenly spread.
+  // Half of a sort's budget is for positions, half for edges, assuming that
+  // they are spread evenly.
   const uint64_t half = static_cast<uint64_t>(budget.bytes) / 2;
   const uint64_t positions = num_nodes * sizeof(int64_t);
   const auto edge_bytes =

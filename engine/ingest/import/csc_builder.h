@@ -16,63 +16,67 @@
 #include "engine/ingest/source/import_context.h"
 #include "engine/io/file_system.h"
 
+/// The topology in CSC from a list of edges: edges are read once, distributed
+/// to buckets by destination, and sorted bucket by bucket by two threads.
+
 namespace hearth::ingest {
 
-/// Both ends of an edge as they lie in a bucket.
+/// An edge in a bucket; End is int32_t or int64_t.
 template <typename End>
 struct PackedEdge {
   End source;
   End destination;
 };
 
-/// Edges distributed to buckets, each of which has those into some consecutive
-/// nodes, in the order in which they came. What exceeds the memory goes to a
-/// scratch file. Filled by one thread; then many may read.
+/// Edges in buckets. A bucket has the edges into a range of consecutive nodes,
+/// in the order in which they were added; edges that exceed the memory are in a
+/// scratch file. One thread adds edges; after Finish any number of threads may
+/// read.
 class EdgeBuckets {
  public:
   struct Bucket {
     int64_t first_node = 0;
     int64_t num_nodes = 0;
     int64_t num_edges = 0;
-    /// Its edges in the scratch file, then those in memory: blocks of
-    /// piece_bytes, of which the last may be filled in part.
+    /// Edges of the bucket: first those in the scratch file, then those in
+    /// memory, in blocks of piece_bytes. The last block may be partly filled.
     std::vector<ScratchExtent> spilled;
     std::vector<std::unique_ptr<std::byte[]>> kept;
   };
 
-  /// For `num_edges` edges; `num_buckets` is at least one. `memory_bytes` is at
-  /// least the bytes of an edge for each. `files` must outlive this.
+  /// `num_edges` edges will be added. REQUIRES: `num_buckets` is 1 or more, and
+  /// `memory_bytes` suffice for one edge in each. `files` must outlive this.
   EdgeBuckets(io::FileSystem& files, std::string scratch_path,
               const EdgeEnds& ends, int64_t num_edges, int64_t num_buckets,
               uint64_t memory_bytes);
 
-  /// The next edges. REQUIRES: no more than num_edges in all, whose ends are in
-  /// range.
+  /// Adds edges. REQUIRES: no more than num_edges in total, with ends in range.
   absl::Status Add(const EdgeBlock& block);
 
-  /// Ends the adding.
+  /// Ends adding.
   absl::Status Finish();
 
   const std::vector<Bucket>& buckets() const { return buckets_; }
-  /// Bytes of each edge: ends are of 4 bytes each if it is 8, else of 8.
+  /// Bytes of an edge: 8 (a PackedEdge<int32_t>) or 16 (a PackedEdge<int64_t>).
   int64_t edge_bytes() const { return edge_bytes_; }
-  /// Bytes of the bucket in the scratch file.
+  /// Bytes of the bucket's edges in the scratch file.
   uint64_t SpilledBytes(const Bucket& bucket) const;
-  /// Whether there is a scratch file. It is left to the caller to be removed.
+  /// Whether there is a scratch file, which the caller has to remove.
   bool has_scratch_file() const { return scratch_bytes_ > 0; }
 
-  /// Reads the edges of one bucket, again and again. Single-owner.
+  /// Reads the edges of one bucket, in several passes. Single-owner.
   class Reader {
    public:
     /// `buckets` must outlive this.
     explicit Reader(const EdgeBuckets& buckets) : buckets_(buckets) {}
 
-    /// Begins to read a bucket. With `hold`, what is spilled is read once and
-    /// held in memory, else piece by piece in each pass.
+    /// Begins to read a bucket. With `hold`, its edges in the scratch file are
+    /// read once and held in memory; without, every pass reads them piece by
+    /// piece.
     void Begin(const Bucket& bucket, bool hold);
 
-    /// Visits all edges, PackedEdges, in order. DATA_LOSS if they are not what
-    /// was written.
+    /// Visits all edges in order, in pieces of PackedEdges. DATA_LOSS if the
+    /// scratch file is no longer as written.
     absl::Status ForEachPiece(
         absl::FunctionRef<absl::Status(absl::Span<const std::byte>)> visit);
 
@@ -85,16 +89,17 @@ class EdgeBuckets {
   };
 
  private:
-  /// The free part of a bucket's last block of memory.
-  struct Room {
+  /// Unused bytes at the end of a bucket's last block.
+  struct FreeBytes {
     std::byte* begin = nullptr;
     std::byte* end = nullptr;
   };
 
   template <typename End>
   absl::Status AddAs(const EdgeBlock& block);
-  /// Makes room for edges in a bucket whose last block is full, or absent.
-  absl::Status MakeRoom(size_t number);
+  /// Gives a bucket whose last block is full, or that has no block yet, an
+  /// empty last block.
+  absl::Status StartBlock(size_t number);
   absl::Status Spill(Bucket& bucket);
   absl::Status ReadSpilled(const ScratchExtent& extent,
                            absl::Span<std::byte> out) const;
@@ -108,42 +113,43 @@ class EdgeBuckets {
   uint64_t factor_;
   uint64_t piece_bytes_;
   std::vector<Bucket> buckets_;
-  std::vector<Room> rooms_;
+  std::vector<FreeBytes> free_bytes_;
   std::unique_ptr<io::WritableFile> output_;
   std::unique_ptr<io::ReadableFile> input_;
   uint64_t scratch_bytes_ = 0;
 };
 
-/// Memory of one sort: what its parts take, and what they may take.
+/// Memory of one sort.
 struct SortBudget {
-  /// Bytes of an element of indices.
+  /// Size of an element of indices.
   int64_t index_bytes = 4;
   int64_t bytes = 0;
 
   /// Bytes of the positions of `num_nodes` nodes.
   static int64_t PositionBytes(int64_t num_nodes);
-  /// Sorted edges of `num_nodes` nodes that fit at a time; 0 if none.
+  /// Most edges into `num_nodes` nodes that can be sorted at a time; 0 if none.
   int64_t WindowEdges(int64_t num_nodes) const;
-  /// RESOURCE_EXHAUSTED, with the numbers, if the edges of so many nodes cannot
-  /// be sorted at all.
+  /// RESOURCE_EXHAUSTED, with the numbers, if not even one edge into
+  /// `num_nodes` nodes could be sorted at a time.
   absl::Status Check(int64_t num_nodes, int64_t num_edges) const;
 };
 
-/// Sorts the edges of all buckets by destination and writes them; edges of one
-/// node keep their order. Two threads sort a bucket each, with a budget each.
-/// RESOURCE_EXHAUSTED as SortBudget::Check, DATA_LOSS as EdgeBuckets::Reader.
+/// Sorts the edges of all buckets by destination and writes them; edges into
+/// one node keep their order. Two threads sort one bucket each, each within
+/// `budget`. RESOURCE_EXHAUSTED as SortBudget::Check, DATA_LOSS as
+/// EdgeBuckets::Reader.
 absl::Status SortBuckets(ImportContext& context, const EdgeBuckets& buckets,
                          const SortBudget& budget, CscWriter& writer);
 
-/// The file of distributed edges, in the place's folder; gone when BuildCsc
-/// returns OK.
+/// Name of the scratch file of edges, in the folder of `place`; BuildCsc
+/// removes it before it returns OK.
 inline constexpr char kScratchName[] = "sorting.scratch";
 
-/// Sorts edges by destination, keeping their order within one: the topology in
-/// CSC. They are read once. The result does not depend on the memory limit:
-/// what exceeds it goes through a scratch file of up to num_edges *
-/// ScratchEdgeBytes. RESOURCE_EXHAUSTED, with the numbers, where even that does
-/// not suffice.
+/// Sorts edges by destination, keeping the order of edges into one node: the
+/// topology in CSC. Reads the edges once, on another thread. The result does
+/// not depend on the memory limit: edges that exceed it go through a scratch
+/// file of at most num_edges * ScratchEdgeBytes bytes. RESOURCE_EXHAUSTED, with
+/// the numbers, if the limit is too low even so.
 absl::StatusOr<CscArrays> BuildCsc(ImportContext& context, EdgeSource& edges,
                                    const EdgeEnds& ends,
                                    const store::ArrayPlace& place);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -57,7 +58,7 @@ struct Csc {
   friend bool operator==(const Csc&, const Csc&) = default;
 };
 
-/// The definition.
+/// The definition of CSC.
 Csc Naive(int64_t num_nodes, const std::vector<int64_t>& sources,
           const std::vector<int64_t>& destinations) {
   std::vector<std::vector<int64_t>> neighbors(num_nodes);
@@ -117,7 +118,7 @@ struct Graph {
   const char* name;
   int64_t num_nodes;
   int64_t num_edges;
-  /// One edge in so many ends in node 1; 0 = none.
+  /// One edge in `hub` ends in node 1; 0 = none.
   uint64_t hub;
   /// Whether the edges need the scratch file within 1 MiB.
   bool scratch;
@@ -156,7 +157,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Graph{"many nodes", 300'000, 1000, 0, false},
                     Graph{"many edges", 1000, 500'000, 0, true},
                     Graph{"both", 100'000, 500'000, 0, true},
-                    // More edges than memory holds end in one node.
+                    // More edges end in one node than memory holds.
                     Graph{"hub", 50'000, 600'000, 2, true},
                     Graph{"only a hub", 2, 300'000, 1, true}),
     [](const auto& param) {
@@ -190,6 +191,30 @@ TEST_F(CscBuilderTest, ReadsTheEdgesOnce) {
   }
 }
 
+TEST_F(CscBuilderTest, ReadsOnAnotherThread) {
+  class ObservedEdges final : public EdgeSource {
+   public:
+    int64_t num_edges() const override { return 100'000; }
+    absl::Status Read(int64_t, int64_t count, EdgeBlock& block) override {
+      if (std::this_thread::get_id() == caller_) ++reads_by_caller_;
+      ++reads_;
+      block.sources.assign(static_cast<size_t>(count), 1);
+      block.destinations.assign(static_cast<size_t>(count), 2);
+      return absl::OkStatus();
+    }
+    int reads() const { return reads_; }
+    int reads_by_caller() const { return reads_by_caller_; }
+
+   private:
+    const std::thread::id caller_ = std::this_thread::get_id();
+    int reads_ = 0;
+    int reads_by_caller_ = 0;
+  } edges;
+  ASSERT_TRUE(Build(edges, 10, kMiB).ok());
+  EXPECT_GT(edges.reads(), 1);
+  EXPECT_EQ(edges.reads_by_caller(), 0);
+}
+
 TEST_F(CscBuilderTest, AnErrorOfTheSourceEndsIt) {
   class FailingEdges final : public EdgeSource {
    public:
@@ -204,7 +229,7 @@ TEST_F(CscBuilderTest, AnErrorOfTheSourceEndsIt) {
   EXPECT_EQ(Build(edges, 10, kMiB), absl::InvalidArgumentError("bad"));
 }
 
-// Another thread may be sorting the next bucket.
+// At the stop, another thread may be sorting the next bucket.
 TEST_F(CscBuilderTest, AStopEndsTheSort) {
   std::vector<int64_t> nodes(500'000);
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -231,7 +256,7 @@ TEST(SortBudgetTest, PositionsLeaveAWindowForEdges) {
   EXPECT_EQ(budget.WindowEdges(13), 0);
 }
 
-// A disk that gives back what was not written.
+// The disk returns other bytes than were written.
 TEST_F(CscBuilderTest, DamageInTheScratchFileIsNoticed) {
   const int64_t num_nodes = 100'000;
   std::vector<int64_t> nodes(200'000);

@@ -29,6 +29,8 @@
 
 namespace hearth::ingest {
 
+namespace {
+
 struct TransformedCsc {
   CscArrays arrays;
   int64_t duplicates_removed = 0;
@@ -36,32 +38,17 @@ struct TransformedCsc {
   int64_t self_loops_added = 0;
 };
 
-/// Removes duplicates and removes or adds self loops, one node's neighbors
-/// after another. `indptr` and `indices` are a topology of one node type that
-/// the import wrote itself. Neighbors keep their order unless duplicates are
-/// removed; a self loop that is added comes last, or in its place among
-/// ascending ones. The result does not depend on the memory limit: neighbors
-/// that do not fit an eighth of it become a set of one bit a node,
-/// RESOURCE_EXHAUSTED with the numbers if that does not fit a quarter.
-absl::StatusOr<TransformedCsc> TransformCsc(ImportContext& context,
-                                            ArrayReader& indptr,
-                                            ArrayReader& indices,
-                                            const EdgeTransforms& transforms,
-                                            const store::ArrayPlace& place);
-
-// All lists are gone through twice: once to count what will be left of them,
-// which is indptr, and once to write it. So no array's size is ever a guess.
-
-namespace {
-
 constexpr int64_t kBlockElements = 64 << 10;
 constexpr int64_t kMinListElements = 4 << 10;
 
-/// Takes a piece of a node's new list; a list comes in any number of pieces,
-/// the last of them marked.
+/// Takes a piece of a node's new list. A list comes in one or more pieces, of
+/// which the last is marked.
 using TakePiece = absl::FunctionRef<absl::Status(
     absl::Span<const int64_t> piece, bool is_last)>;
 
+// All lists are read twice: first to count what is left of each, which gives
+// indptr, then to write it. So the sizes of both arrays are known before they
+// are written.
 class ListTransformer {
  public:
   ListTransformer(ImportContext& context, ArrayReader& indptr,
@@ -79,7 +66,7 @@ class ListTransformer {
 
   int64_t num_nodes() const { return num_nodes_; }
 
-  /// Goes through the lists of all nodes.
+  /// Passes the new lists of all nodes to `take`.
   absl::Status Run(const char* phase, TakePiece take) {
     counts_ = {};
     buffer_.clear();
@@ -99,7 +86,7 @@ class ListTransformer {
     return absl::OkStatus();
   }
 
-  /// Counts of the last run; without arrays.
+  /// Counts of the last run; its arrays are not set.
   const TransformedCsc& counts() const { return counts_; }
 
  private:
@@ -133,7 +120,7 @@ class ListTransformer {
     return take(list_, true);
   }
 
-  /// A list that does not fit memory, whose order does not change.
+  /// Transforms a list that does not fit memory and keeps its order.
   absl::Status TransformInPieces(int64_t node, int64_t begin, int64_t end,
                                  TakePiece take) {
     int64_t loops = 0;
@@ -149,7 +136,7 @@ class ListTransformer {
     return take(list_, true);
   }
 
-  /// A list that does not fit memory and becomes ascending.
+  /// Transforms a list that does not fit memory and becomes ascending.
   absl::Status TransformAsSet(int64_t node, int64_t begin, int64_t end,
                               TakePiece take) {
     HEARTH_RETURN_IF_ERROR(CheckSetFits(end - begin));
@@ -178,13 +165,15 @@ class ListTransformer {
     return take(list_, true);
   }
 
-  /// Unless they are kept; returns how many there were.
+  /// Removes the node itself from `list` unless self loops are kept; returns
+  /// how many there were.
   int64_t TakeOutLoops(int64_t node, std::vector<int64_t>& list) const {
     if (transforms_.self_loops == SelfLoops::kKeep) return 0;
     return static_cast<int64_t>(std::erase(list, node));
   }
 
-  /// Whether the node gets a loop; `loops` of its own were taken out.
+  /// Counts the changes to self loops of a node that had `loops`; returns
+  /// whether the node gets one.
   bool CountLoops(int64_t loops) {
     if (transforms_.self_loops != SelfLoops::kAdd) {
       counts_.self_loops_removed += loops;
@@ -205,8 +194,9 @@ class ListTransformer {
         ", the import's memory limit leaves ", FormatByteSize(available)));
   }
 
-  /// Elements of indices, through a buffer; a run asks for them in order.
-  /// REQUIRES: no more than list_elements_. Valid until the next call.
+  /// Elements `begin` .. `end` - 1 of indices, read through a buffer; a run
+  /// asks for them in order. Valid until the next call. REQUIRES: at most
+  /// list_elements_.
   absl::StatusOr<absl::Span<const int64_t>> Read(int64_t begin, int64_t end) {
     const auto buffered = static_cast<int64_t>(buffer_.size());
     if (end > buffer_first_ + buffered || begin < buffer_first_) {
@@ -232,7 +222,7 @@ class ListTransformer {
   const EdgeTransforms transforms_;
   const int64_t num_nodes_;
   const int64_t num_edges_;
-  /// Elements of a list, or of a block of lists, held in memory.
+  /// Most elements of a list, or of a block of lists, in memory.
   const int64_t list_elements_;
   TransformedCsc counts_;
   std::vector<int64_t> buffer_;
@@ -240,7 +230,7 @@ class ListTransformer {
   std::vector<int64_t> list_;
 };
 
-/// Writes the sums of the lists' new lengths; returns the last.
+/// Writes indptr of the new lists; returns its last element.
 absl::StatusOr<int64_t> WriteIndptr(ListTransformer& lists,
                                     store::ArrayWriter& indptr) {
   int64_t sum = 0;
@@ -260,7 +250,7 @@ absl::StatusOr<int64_t> WriteIndptr(ListTransformer& lists,
   return sum;
 }
 
-/// Appends to an array of `Id`, through a buffer.
+/// Writes the new lists as elements of type `Id`.
 template <typename Id>
 absl::Status WriteIndices(ListTransformer& lists, store::ArrayWriter& indices) {
   std::vector<Id> buffer;
@@ -277,8 +267,13 @@ absl::Status WriteIndices(ListTransformer& lists, store::ArrayWriter& indices) {
   return indices.AppendValues<Id>(buffer);
 }
 
-}  // namespace
-
+/// Removes duplicates and removes or adds self loops, in the neighbors of one
+/// node after another. `indptr` and `indices` are a topology of one node type
+/// that the import wrote itself. Neighbors keep their order unless duplicates
+/// are removed; an added self loop comes last, or in its place among ascending
+/// neighbors. The result does not depend on the memory limit: neighbors that do
+/// not fit an eighth of it become a set of one bit per node.
+/// RESOURCE_EXHAUSTED, with the numbers, if that set does not fit a quarter.
 absl::StatusOr<TransformedCsc> TransformCsc(ImportContext& context,
                                             ArrayReader& indptr,
                                             ArrayReader& indices,
@@ -306,13 +301,11 @@ absl::StatusOr<TransformedCsc> TransformCsc(ImportContext& context,
   return transformed;
 }
 
-namespace {
-
 bool JoinsOneType(const SourceEdges& edges) {
   return edges.source_type == edges.destination_type;
 }
 
-/// Sorts the edges into a folder of their own first; then their lists change.
+/// Sorts the edges into a folder of their own, then transforms their lists.
 absl::StatusOr<TransformedCsc> BuildAndTransform(
     ImportContext& context, EdgeSource& edges, const EdgeEnds& ends,
     const EdgeTransforms& transforms, const store::ArrayPlace& place) {
@@ -413,7 +406,7 @@ namespace {
 
 constexpr char kPrefix[] = "rev_";
 
-/// "writes" of "author:writes:paper"; all of a name that is not like that.
+/// "writes" of "author:writes:paper"; the whole name if it has another form.
 absl::string_view RelationOf(const SourceEdges& edges) {
   absl::string_view relation = edges.type;
   const std::string source = absl::StrCat(edges.source_type, ":");
@@ -427,7 +420,7 @@ absl::string_view RelationOf(const SourceEdges& edges) {
   return relation;
 }
 
-/// The name of the edges in the other direction, with that relation.
+/// Name of the reverse of `edges` with `relation` as its relation.
 std::string NameOfReverse(const SourceEdges& edges,
                           absl::string_view relation) {
   return RelationOf(edges) == edges.type
@@ -448,7 +441,7 @@ std::vector<ReverseType> ReverseTypesOf(const SourceGraph& graph) {
   std::vector<ReverseType> types;
   for (size_t i = 0; i < graph.edges.size(); ++i) {
     const SourceEdges& edges = graph.edges[i];
-    if (edges.source_type == edges.destination_type) continue;
+    if (JoinsOneType(edges)) continue;
     absl::string_view forward = RelationOf(edges);
     if (absl::ConsumePrefix(&forward, kPrefix) &&
         names.contains(NameOfReverse(edges, forward))) {

@@ -16,50 +16,54 @@
 #include "engine/store/array_writer.h"
 #include "engine/store/manifest.h"
 
+/// Import of edges: their changes (reverse edges, duplicates, self loops), and
+/// the reverse types of edges between two node types.
+
 namespace hearth::ingest {
 
-/// Makes edge lists of what `transforms` are to be applied to, reverse edges
-/// included: the edge types that join a node type with itself. (The others get
-/// reverse_types.h.) INVALID_ARGUMENT, naming `source`, if duplicates or self
-/// loops are to change and there is no such edge type, or for an indptr that
-/// does not span the edges.
-/// REQUIRES: CheckHeaders.
+/// Replaces the edges of each type that joins a node type with itself by the
+/// list that `transforms` need, with reverse edges if asked for.
+/// (ReverseTypesOf has the reverse edges of other types.) INVALID_ARGUMENT,
+/// naming `source`, if duplicates or self loops are to change but no edge type
+/// joins a node type with itself, or for an indptr that does not span the
+/// edges. REQUIRES: CheckHeaders.
 absl::Status PrepareEdges(SourceGraph& graph, const EdgeTransforms& transforms,
                           const std::string& source);
 
 struct ImportedEdges {
   CscArrays arrays;
-  /// The changes that were made, in words.
+  /// Changes that were made to the edges, in words.
   std::vector<std::string> transforms;
 };
 
-/// Writes a topology. REQUIRES: PrepareEdges with the same transforms.
+/// Writes the topology of one edge type. REQUIRES: PrepareEdges with the same
+/// transforms.
 absl::StatusOr<ImportedEdges> ImportEdges(ImportContext& context,
                                           SourceEdges& edges,
                                           const EdgeEnds& ends,
                                           const EdgeTransforms& transforms,
                                           const store::ArrayPlace& place);
 
-/// A type of edges that an import adds: those of another type, reversed.
+/// An edge type that an import adds: another type, reversed.
 struct ReverseType {
-  /// The other type, by its place among the graph's.
+  /// Index of the other type among the graph's edge types.
   size_t edge_type = 0;
-  /// "paper:rev_writes:author" of "author:writes:paper".
+  /// "paper:rev_writes:author" for "author:writes:paper".
   std::string name;
 };
 
-/// The reverse types of all edge types that join two node types, named as PyG's
-/// ToUndirected does; but of none whose reverse the graph has: a type of that
-/// name, or the one that it is the reverse of.
+/// Reverse types of all edge types that join two node types, named as PyG's
+/// ToUndirected does. Leaves out types whose reverse the graph already has: a
+/// type of that name, or the type that it is itself the reverse of.
 std::vector<ReverseType> ReverseTypesOf(const SourceGraph& graph);
 
-/// Upper bound for the bytes that adding the types writes, scratch included.
+/// Upper bound of the bytes that writing `types` takes, scratch files included.
 uint64_t BytesOfReverse(const SourceGraph& graph,
                         const std::vector<ReverseType>& types);
 
-/// Writes the reverse of edges that the import wrote to `folder`; `ends` are
-/// those of the edges. Neighbors of a node are ascending. DATA_LOSS if the
-/// files are no longer as they were written.
+/// Writes the reverse of edges that the import wrote to `folder`; `ends` belong
+/// to the edges as they are there. The neighbors of each node are ascending.
+/// DATA_LOSS if the files are no longer as written.
 absl::StatusOr<CscArrays> ReverseWritten(ImportContext& context,
                                          const std::string& folder,
                                          const store::EdgeTypeEntry& edges,

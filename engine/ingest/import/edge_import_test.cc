@@ -22,13 +22,16 @@ namespace hearth::ingest {
 namespace {
 
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
 
 constexpr uint64_t kMiB = 1 << 20;
 using Edges = std::vector<std::pair<int64_t, int64_t>>;
 using Lists = std::vector<std::vector<int64_t>>;
 
-/// The definition: what becomes of the nodes' neighbors.
+/// The definition: the transformed neighbors of each node.
 Lists Naive(int64_t num_nodes, const Edges& edges,
             const EdgeTransforms& transforms) {
   Lists lists(num_nodes);
@@ -102,8 +105,8 @@ class EdgeImportTest : public testing::Test {
 
 struct Case {
   EdgeTransforms transforms;
-  /// One edge in so many ends in node 1; 0 = none. A list of that node does
-  /// not fit 1 MiB.
+  /// One edge in `hub` ends in node 1, whose list then does not fit 1 MiB; 0 =
+  /// none.
   uint64_t hub = 0;
 };
 
@@ -228,7 +231,7 @@ class CscSourceTest : public EdgeImportTest {
 };
 
 TEST_F(CscSourceTest, IsTransformedAsAList) {
-  // Node 0 and the last have no edges.
+  // Node 0 and the last node have no edges.
   const absl::Status status = Import(Open({0, 0, 3, 4, 4}, {2, 0, 2, 1}),
                                      {true, true, SelfLoops::kKeep}, kMiB);
   ASSERT_TRUE(status.ok()) << status;
@@ -250,10 +253,6 @@ TEST_F(CscSourceTest, MalformedOffsetsAndIds) {
   ExpectError(Open({0, 1, 0}, {}), "p.npy: [1] is 1, more than 0");
   ExpectError(Open({0, 1, 2}, {0, 2}), "i.npy: [1] is 2; node ids are 0 .. 1");
 }
-
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::Pair;
 
 struct Names {
   std::string type, source, destination;
@@ -294,7 +293,7 @@ TEST(ReverseTypesTest, ATypeThatHasItsReverseGetsNone) {
               IsEmpty());
   EXPECT_THAT(Reverse({{"rev_writes", "p", "a"}, {"writes", "a", "p"}}),
               IsEmpty());
-  // A type that is the reverse of something else has a reverse, too.
+  // A type that is the reverse of another relation gets a reverse, too.
   EXPECT_THAT(Reverse({{"p:rev_writes:a", "p", "a"}}),
               ElementsAre(Pair(0, "a:rev_rev_writes:p")));
 }

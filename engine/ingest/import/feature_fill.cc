@@ -36,42 +36,11 @@
 
 namespace hearth::ingest {
 
-/// Means of rows of feature matrices, one for each node after the other. Rows
-/// are read when a sixteenth of the memory limit is full of them, in the order
-/// of their files and at most once each; sums are taken in the order in which
-/// rows came, in double, so that means do not depend on the limit.
-/// Single-owner.
-class NeighborMeans {
- public:
-  /// Takes the mean of the next node, stored as the matrices are; valid during
-  /// the call.
-  using TakeMean = std::function<absl::Status(absl::Span<const std::byte>)>;
-
-  virtual ~NeighborMeans() = default;
-
-  /// The rows `rows` of the matrix at `matrix` are neighbors of the node.
-  virtual absl::Status Add(size_t matrix, absl::Span<const int64_t> rows) = 0;
-
-  /// The node has no more neighbors; the mean of none is 0.
-  virtual absl::Status EndNode() = 0;
-
-  /// Gives what is left.
-  virtual absl::Status Finish() = 0;
-};
-
-/// `matrices` are in the dataset's `folder`, or in place; of one type and
-/// width. `context` must outlive the means. RESOURCE_EXHAUSTED if a row does
-/// not fit a sixteenth of the memory limit; DATA_LOSS, here or later, if a
-/// matrix is not what its checksums say.
-absl::StatusOr<std::unique_ptr<NeighborMeans>> NewNeighborMeans(
-    ImportContext& context, const std::string& folder,
-    const std::vector<const store::ArrayFile*>& matrices,
-    NeighborMeans::TakeMean take);
-
 namespace {
 
 constexpr uint64_t kShareOfLimit = 16;
-/// A node without neighbors takes no row, but its end is remembered.
+/// Nodes that can be collected in any case: a node takes memory even without
+/// rows.
 constexpr size_t kMinEnds = 1024;
 
 /// Adds the values of a row to `sums`.
@@ -93,7 +62,7 @@ void AddRow(const std::byte* row, store::DType dtype,
   }
 }
 
-/// Stores sums / count.
+/// Writes sums / count in element type `dtype`.
 void StoreMean(const std::vector<double>& sums, int64_t count,
                store::DType dtype, absl::Span<std::byte> to) {
   const auto item_bytes = static_cast<size_t>(store::SizeOf(dtype));
@@ -112,19 +81,28 @@ void StoreMean(const std::vector<double>& sums, int64_t count,
   }
 }
 
-/// A matrix, and the rows of it that are to be read.
+/// A matrix, and its rows that are to be read.
 struct Matrix {
   std::unique_ptr<io::ReadableFile> file;
   uint64_t data_offset = 0;
   io::RowLayout layout;
   std::vector<int64_t> rows;
-  /// Where each of them goes among the rows of all matrices.
+  /// Index of each of these rows among the collected rows of all matrices.
   std::vector<size_t> slots;
 };
 
-class BufferedMeans final : public NeighborMeans {
+/// Computes means of rows of feature matrices, one node after another. Rows are
+/// collected until they fill a sixteenth of the memory limit, then read in the
+/// order of their files, each at most once. Sums are taken in double and in the
+/// order in which rows were added, so that means do not depend on the limit.
+/// Single-owner.
+class NeighborMeans {
  public:
-  BufferedMeans(ImportContext& context, store::DType dtype, size_t num_columns,
+  /// Takes the mean of the next node, in the matrices' element type; valid
+  /// during the call.
+  using TakeMean = std::function<absl::Status(absl::Span<const std::byte>)>;
+
+  NeighborMeans(ImportContext& context, store::DType dtype, size_t num_columns,
                 size_t capacity, std::vector<Matrix> matrices, TakeMean take)
       : context_(context),
         dtype_(dtype),
@@ -136,7 +114,8 @@ class BufferedMeans final : public NeighborMeans {
         sums_(num_columns),
         mean_(row_bytes_) {}
 
-  absl::Status Add(size_t matrix, absl::Span<const int64_t> rows) override {
+  /// Adds rows of the matrix at index `matrix` to the current node's mean.
+  absl::Status Add(size_t matrix, absl::Span<const int64_t> rows) {
     for (const int64_t row : rows) {
       matrices_[matrix].rows.push_back(row);
       matrices_[matrix].slots.push_back(num_rows_++);
@@ -145,15 +124,18 @@ class BufferedMeans final : public NeighborMeans {
     return absl::OkStatus();
   }
 
-  absl::Status EndNode() override {
+  /// Ends the current node; the mean of no rows is 0.
+  absl::Status EndNode() {
     ends_.push_back(num_rows_);
     return ends_.size() < max_ends_ ? absl::OkStatus() : Empty();
   }
 
-  absl::Status Finish() override { return Empty(); }
+  /// Passes on the means that are still collected.
+  absl::Status Finish() { return Empty(); }
 
  private:
-  /// Reads the rows and adds them up; the last node may have more to come.
+  /// Reads the collected rows and adds them up. The last node may get more
+  /// rows.
   absl::Status Empty() {
     memory_.resize(num_rows_ * row_bytes_);
     for (Matrix& matrix : matrices_) HEARTH_RETURN_IF_ERROR(ReadRows(matrix));
@@ -174,7 +156,7 @@ class BufferedMeans final : public NeighborMeans {
     add_until(num_rows_);
     ends_.clear();
     num_rows_ = 0;
-    // For a node with very many neighbors.
+    // Notices a stop also during a node with very many neighbors.
     return context_.Advance(0);
   }
 
@@ -184,7 +166,8 @@ class BufferedMeans final : public NeighborMeans {
                                         io::ReadCost(), plan_));
     const uint64_t data_bytes = matrix.layout.RowOffset(matrix.layout.num_rows);
     for (const io::PlannedRead& read : plan_.reads) {
-      // Blocks of checksums, the last of which may be a part of one.
+      // Reads whole blocks of checksums, of which the last block of a file may
+      // be short.
       read_.resize(std::min(read.length, data_bytes - read.offset));
       HEARTH_RETURN_IF_ERROR(matrix.file->Read(matrix.data_offset + read.offset,
                                                absl::MakeSpan(read_)));
@@ -203,25 +186,27 @@ class BufferedMeans final : public NeighborMeans {
   ImportContext& context_;
   const store::DType dtype_;
   const size_t row_bytes_;
-  /// Rows that are read together.
+  /// Most rows that are read together.
   const size_t capacity_;
   const size_t max_ends_;
   std::vector<Matrix> matrices_;
   const TakeMean take_;
   size_t num_rows_ = 0;
-  /// For each node whose neighbors are known, where its rows end.
+  /// For each ended node, the end of its rows among the collected ones.
   std::vector<size_t> ends_;
   std::vector<std::byte> memory_;
   io::ReadPlan plan_;
   std::vector<std::byte> read_;
-  /// Sums and number of the rows that are being added for a node.
+  /// Sums and number of rows of the node being added up.
   std::vector<double> sums_;
   int64_t count_ = 0;
   std::vector<std::byte> mean_;
 };
 
-}  // namespace
-
+/// `matrices` have one element type and width, and are in the dataset's
+/// `folder` or registered in place. `context` must outlive the result.
+/// RESOURCE_EXHAUSTED if a row does not fit a sixteenth of the memory limit;
+/// DATA_LOSS, here or later, if a matrix does not match its checksums.
 absl::StatusOr<std::unique_ptr<NeighborMeans>> NewNeighborMeans(
     ImportContext& context, const std::string& folder,
     const std::vector<const store::ArrayFile*>& matrices,
@@ -246,23 +231,22 @@ absl::StatusOr<std::unique_ptr<NeighborMeans>> NewNeighborMeans(
     matrix.data_offset = array->data_offset;
     matrix.layout = {0, static_cast<uint32_t>(row_bytes), array->shape[0]};
   }
-  return std::make_unique<BufferedMeans>(
+  return std::make_unique<NeighborMeans>(
       context, first.dtype, static_cast<size_t>(first.shape[1]),
       static_cast<size_t>(memory_bytes / bytes_each), std::move(opened),
       std::move(take));
 }
 
-// A type's edges are gone through by node, those of all its edge types
-// together: as they lie in the dataset where they lead to it; else sorted once
-// more, by their sources, in the scratch folder. Nothing is held of all nodes.
-
-namespace {
+// The edges of a node type are read node by node, all edge types side by side.
+// Edge types that lead to the node type are read as they are in the dataset;
+// edge types that come from it are first sorted by source, in the scratch
+// folder. Memory does not grow with the number of nodes.
 
 constexpr int64_t kBlockElements = 64 << 10;
 constexpr uint64_t kBlocksInLimit = 16;
 constexpr int64_t kPageBytes = 4096;
 
-/// Type and width of a feature matrix.
+/// Element type and width of a feature matrix.
 struct FeatureKind {
   store::DType dtype = store::DType::kFloat32;
   int64_t num_columns = 0;
@@ -274,8 +258,9 @@ size_t IndexOf(const SourceGraph& graph, const std::string& type) {
   return static_cast<size_t>(graph.FindNodes(type) - graph.nodes.data());
 }
 
-/// The kind of rows that most edges lead to or come from, of edge types and the
-/// kinds at their other ends; the first of equals.
+/// The kind of rows that most edges lead to, among pairs of an edge type and
+/// the kind of rows at its other end; the first of several with equally many
+/// edges.
 FeatureKind MostEdges(
     const SourceGraph& graph,
     const std::vector<std::pair<size_t, FeatureKind>>& others) {
@@ -292,13 +277,13 @@ FeatureKind MostEdges(
   return most;
 }
 
-/// The fill of a type, by those that have features; nothing if no edges join it
-/// with one of them.
+/// The fill of a node type from types that have features; nullopt if no edges
+/// join it with such a type.
 std::optional<FeatureFill> PlanFill(
     const SourceGraph& graph, size_t node_type,
     const std::vector<std::optional<FeatureKind>>& kinds) {
   const std::string& name = graph.nodes[node_type].type;
-  // The kind of rows at the other end of each edge type that has some.
+  // Edge types of these nodes whose other ends have features, and their kinds.
   std::vector<std::pair<size_t, FeatureKind>> others;
   for (size_t i = 0; i < graph.edges.size(); ++i) {
     const SourceEdges& edges = graph.edges[i];
@@ -320,14 +305,14 @@ std::optional<FeatureFill> PlanFill(
   return fill;
 }
 
-/// The lists of neighbors of a topology, from the first node to the last.
+/// Neighbors of each node in a topology, from the first node to the last.
 class NeighborLists {
  public:
   NeighborLists(std::unique_ptr<ArrayReader> indptr,
                 std::unique_ptr<ArrayReader> indices)
       : indptr_(std::move(indptr)), indices_(std::move(indices)) {}
 
-  /// Calls `take` with the next node's neighbors, in pieces.
+  /// Calls `take` with the neighbors of the next node, in pieces.
   absl::Status Next(
       absl::FunctionRef<absl::Status(absl::Span<const int64_t>)> take) {
     HEARTH_ASSIGN_OR_RETURN(const int64_t end, NextEnd());
@@ -349,7 +334,7 @@ class NeighborLists {
   }
 
  private:
-  /// Where the next node's list ends in indices.
+  /// The end of the next node's list in indices.
   absl::StatusOr<int64_t> NextEnd() {
     if (next_ == ends_.size()) {
       const int64_t left = indptr_->header().shape[0] - first_end_;
@@ -366,17 +351,18 @@ class NeighborLists {
 
   std::unique_ptr<ArrayReader> indptr_;
   std::unique_ptr<ArrayReader> indices_;
-  /// The next offset of indptr to read; those that are at hand.
+  /// Index of the next offset of indptr to be read; offsets that are buffered.
   int64_t first_end_ = 1;
   std::vector<int64_t> ends_;
   size_t next_ = 0;
-  /// The next element of indices; those that are at hand, and where they end.
+  /// Index of the next element of indices; elements that are buffered, and the
+  /// index after them.
   int64_t at_ = 0;
   int64_t buffer_end_ = 0;
   std::vector<int64_t> buffer_;
 };
 
-/// Writes rows in blocks of whole pages, where a block has room for one.
+/// Writes rows in blocks; a block is whole pages if its memory suffices.
 class RowOutput {
  public:
   static absl::StatusOr<RowOutput> Create(ImportContext& context,
@@ -444,7 +430,8 @@ const store::NodeTypeEntry& NodesOf(const store::Manifest& manifest,
       [&](const store::NodeTypeEntry& nodes) { return nodes.name == type; });
 }
 
-/// The lists of `edges` by the nodes of `type`, which is at either end.
+/// Opens the lists of `edges` by the nodes of `type`, which is at one of their
+/// ends.
 absl::StatusOr<NeighborLists> OpenLists(ImportContext& context,
                                         const store::Manifest& manifest,
                                         const store::EdgeTypeEntry& edges,

@@ -55,19 +55,18 @@ absl::StatusOr<std::unique_ptr<store::BlockChecksumWriter>> NewRowChecksums(
       features);
 }
 
-// Blocks are read by one thread, converted by another and visited by the
-// caller's: a pipeline, in which at most five blocks hold memory as they are
-// read, and five as they are stored. A block is at most a sixteenth of the
-// memory limit.
+// A pipeline: one thread reads blocks, another converts them, and the caller's
+// thread visits them. A block is at most a sixteenth of the memory limit. At
+// most five blocks hold memory as read, and five in stored form.
 
 namespace {
 
 constexpr uint64_t kBlocksInLimit = 16;
-// Capacity of each queue, so that no thread waits for one that is a little
-// late, as on a machine whose cores are busy.
+// Capacity of each queue: enough that no thread waits for another that is
+// briefly delayed, as happens when all cores are busy.
 constexpr int kQueueCapacity = 3;
 
-/// Memory blocks of one size, used again and again. Thread-safe.
+/// Memory blocks of one size, reused. Thread-safe.
 class BlockMemory {
  public:
   explicit BlockMemory(uint64_t size_bytes) : size_bytes_(size_bytes) {}
@@ -95,13 +94,13 @@ class BlockMemory {
   std::vector<io::AlignedMemory> free_ ABSL_GUARDED_BY(mutex_);
 };
 
-/// A block on its way.
+/// A block in the pipeline.
 class BlockItem final : public pipeline::Item {
  public:
   explicit BlockItem(int64_t number) : number(number) {}
 
   const int64_t number;
-  /// The rows as they are in the source, then as they are stored.
+  /// Rows as read; after conversion, in stored form.
   RowBlock rows;
   /// Bytes of the block in the source.
   uint64_t source_bytes = 0;
@@ -168,13 +167,13 @@ class RowPipeline {
   }
 
   ImportContext& context_;
-  /// Used by the thread that reads.
+  /// Used by the reading thread only.
   RowSource source_;
   BlockMemory read_memory_;
   BlockMemory converted_memory_;
 };
 
-/// An exponent of ones: NaN or infinity.
+/// Whether all bits of the exponent are set: NaN or infinity.
 template <typename Bits>
 int64_t FindAllOnesExponent(absl::Span<const std::byte> elements,
                             Bits exponent) {
@@ -184,7 +183,7 @@ int64_t FindAllOnesExponent(absl::Span<const std::byte> elements,
     std::memcpy(&bits, elements.data() + i * sizeof(Bits), sizeof(Bits));
     return (bits & exponent) == exponent;
   };
-  // Without a branch, for the compiler to make it wide.
+  // No branch per element, so that the compiler vectorizes the loop.
   bool any = false;
   for (size_t i = 0; i < count; ++i) any |= is_bad(i);
   if (!any) return -1;
@@ -257,7 +256,7 @@ uint64_t ZeroNonFinite(absl::Span<std::byte> elements,
 namespace {
 
 constexpr store::ElementType kUint16{store::ElementType::Kind::kUint, 2};
-// Every whole number up to it is a float32.
+// Every whole number up to 2^24 is a float32.
 constexpr double kMaxExactInt = 1 << 24;
 
 /// INVALID_ARGUMENT for the element at `index` of a row-major block.
@@ -268,7 +267,7 @@ absl::Status ErrorInBlock(const ArrayReader& features, const RowBlock& block,
                                      ", ", index % columns, "] ", problem));
 }
 
-/// INVALID_ARGUMENT if values are NaN or infinite that must not be.
+/// INVALID_ARGUMENT for NaN or infinite values if they are refused.
 absl::Status CheckFinite(const ArrayReader& features,
                          const FeatureChoices& choices, const RowBlock& block) {
   if (choices.non_finite != NonFinite::kRefuse) return absl::OkStatus();
@@ -281,7 +280,7 @@ absl::Status Observe(const FeatureChoices& choices, const RowBlock& stored) {
   return choices.observer ? choices.observer(stored) : absl::OkStatus();
 }
 
-/// Narrows a block of float64. What is not finite stays so.
+/// Narrows a block of float64 to float32. NaN and infinity stay.
 absl::Status Narrow(const ArrayReader& features, const RowBlock& block,
                     absl::Span<std::byte> narrowed) {
   const size_t count = block.bytes.size() / sizeof(double);
@@ -299,7 +298,8 @@ absl::Status Narrow(const ArrayReader& features, const RowBlock& block,
   return absl::OkStatus();
 }
 
-/// Converts a block of integers or bools; those beyond 2^24 would be rounded.
+/// Converts a block of integers or bools to float32; INVALID_ARGUMENT for an
+/// integer beyond 2^24, which would be rounded.
 template <typename Stored>
 absl::Status IntsToFloats(const ArrayReader& features, const RowBlock& block,
                           absl::Span<std::byte> floats) {
@@ -349,7 +349,7 @@ void BeginFeatures(ImportContext& context, const ArrayReader& features) {
                                                   header.type.item_bytes));
 }
 
-/// Makes of the source's blocks what is stored of them.
+/// Converts blocks of the source to stored form.
 class StoredRows {
  public:
   StoredRows(const ArrayReader& features, const FeatureChoices& choices)
@@ -413,7 +413,7 @@ absl::Status CheckFeatureShape(const ArrayReader& features) {
 absl::Status CheckFeatureHeader(const ArrayReader& features, bool in_place) {
   const store::ArrayHeader& header = features.header();
   if (!header.type.IsFloat() && header.type.item_bytes == 2) {
-    // They may be floats of 16 bits by another name.
+    // The elements may be 16-bit floats under another name.
     return features.Error(
         absl::StrCat("has ", Name(header.type),
                      " elements; float32, float16 or float64 is needed",

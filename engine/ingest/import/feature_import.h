@@ -22,10 +22,13 @@
 #include "engine/store/block_checksums.h"
 #include "engine/store/npy.h"
 
+/// Import of features: reading, checking and converting them in a pipeline of
+/// threads, and writing or registering them.
+
 namespace hearth::ingest {
 
-/// Writes a feature matrix with both of its checksum files, from the first row
-/// to the last. Single-owner.
+/// Writes a feature matrix and its two checksum files, from the first row to
+/// the last. Single-owner.
 class FeatureWriter {
  public:
   static absl::StatusOr<FeatureWriter> Create(io::FileSystem& files,
@@ -33,7 +36,7 @@ class FeatureWriter {
                                               store::DType dtype,
                                               std::vector<int64_t> shape);
 
-  /// The next rows; see store::ArrayWriter::Append.
+  /// Appends rows; see store::ArrayWriter::Append.
   absl::Status Append(absl::Span<const std::byte> rows);
 
   absl::StatusOr<store::FinishedArray> Finish();
@@ -47,68 +50,69 @@ class FeatureWriter {
   std::unique_ptr<store::BlockChecksumWriter> row_checksums_;
 };
 
-/// "features": what the file of a feature matrix is called.
+/// Name of the array of features in file names.
 inline constexpr char kFeatures[] = "features";
 
-/// A writer of the checksums of the rows of `features`, which is in `place` or
+/// Creates the file of row checksums for `features`, which is in `place` or
 /// registered from there.
 absl::StatusOr<std::unique_ptr<store::BlockChecksumWriter>> NewRowChecksums(
     io::FileSystem& files, const store::ArrayPlace& place,
     const store::ArrayFile& features);
 
-/// Called on the caller's thread, with one block after the other.
+/// Called on the caller's thread, with one block after another.
 using VisitRows = absl::FunctionRef<absl::Status(const RowBlock& rows)>;
 
-/// Makes of rows what is stored of them, in `to`, which is aligned to 4 KiB and
-/// as large as they are, and as that; returns how many bytes that took. Called
-/// on a thread of its own, for one block after the other.
+/// Converts the rows of a block to their stored form: written to `to`, which is
+/// aligned to 4 KiB and large enough for the rows in either form. Returns the
+/// number of bytes written. Called on a thread of its own, with one block after
+/// another.
 using ConvertRows = std::function<absl::StatusOr<uint64_t>(
     const RowBlock& rows, absl::Span<std::byte> to)>;
 
 struct RowConversion {
-  /// Bytes of an item of a row as it is stored.
+  /// Bytes of an item in stored form.
   int64_t item_bytes = 0;
   ConvertRows convert;
 };
 
-/// Calls `visit` with all rows of a matrix, block after block, while the next
-/// one is read (see RowSource). RESOURCE_EXHAUSTED if a row does not fit a
-/// sixteenth of the memory limit; all blocks together stay within it, and
-/// leave a quarter.
+/// Calls `visit` with all rows of a matrix, block by block, and reads ahead
+/// meanwhile (see RowSource). RESOURCE_EXHAUSTED if a row does not fit a
+/// sixteenth of the memory limit. All blocks together take at most three
+/// quarters of the limit.
 absl::Status ForEachRowBlock(ImportContext& context, ArrayReader& matrix,
                              VisitRows visit);
 
-/// The same with the rows that `conversion` makes. Progress counts bytes of the
-/// source.
+/// As ForEachRowBlock, but calls `visit` with the rows that `conversion` makes.
+/// Progress counts bytes of the source.
 absl::Status ForEachConvertedBlock(ImportContext& context, ArrayReader& matrix,
                                    const RowConversion& conversion,
                                    VisitRows visit);
 
-/// The first element that is NaN or infinite; -1 if there is none.
+/// Index of the first element that is NaN or infinite; -1 if there is none.
 /// REQUIRES: type.IsFloat().
 int64_t FindNonFinite(absl::Span<const std::byte> elements,
                       store::ElementType type);
 
-/// Sets elements that are NaN or infinite to 0; returns how many there were.
-/// REQUIRES: type.IsFloat().
+/// Sets NaN and infinite elements to 0; returns how many there were. REQUIRES:
+/// type.IsFloat().
 uint64_t ZeroNonFinite(absl::Span<std::byte> elements, store::ElementType type);
 
-/// OK if `features` has shape (N, D), or (N,) for one column, neither of them
-/// 0.
+/// INVALID_ARGUMENT unless `features` has shape (N, D), or (N,) for one column,
+/// without zero dimensions.
 absl::Status CheckFeatureShape(const ArrayReader& features);
 
-/// OK if `features` is an array of shape (N, D), neither of them 0, of numbers,
-/// but for integers of 2 bytes, which may be bfloat16; and, to be registered
-/// `in_place`, of floats of 2 or 4 bytes each, in C order, in a file of their
-/// own.
+/// INVALID_ARGUMENT unless `features` is an array of numbers of shape (N, D),
+/// without zero dimensions. Refuses integers of 2 bytes, which may be bfloat16.
+/// To be registered `in_place`, it must have floats of 2 or 4 bytes, in C
+/// order, in a file of its own.
 absl::Status CheckFeatureHeader(const ArrayReader& features, bool in_place);
 
-/// The type that features are stored as: float64, integers and bools become
-/// float32.
+/// Element type that features are stored as: float32 for float64, integers and
+/// bools, otherwise their own.
 store::DType StoredType(const store::ArrayHeader& features);
 
-/// Called with all rows, block after block, as they are stored; perhaps on
-/// another thread, which has ended before the function returns.
+/// Called with all rows in stored form, block by block; perhaps on another
+/// thread, which ends before the function that was given the observer returns.
 using RowObserver = std::function<absl::Status(const RowBlock& rows)>;
 
 struct FeatureChoices {
@@ -119,14 +123,14 @@ struct FeatureChoices {
 
 struct ImportedFeatures {
   store::FinishedArray array;
-  /// Values that were NaN or infinite and are 0.
+  /// Values that were NaN or infinite and became 0.
   uint64_t num_zeroed = 0;
 };
 
-/// Writes features row by row, whatever their order in the source. Reading,
-/// checking and writing go on at the same time, past the page cache.
-/// INVALID_ARGUMENT naming the first NaN or infinity, if they are refused, or
-/// the first value that a float32 cannot hold, of integers one beyond 2^24;
+/// Writes features row by row, from any order in the source, past the page
+/// cache. Reading, checking and writing overlap. INVALID_ARGUMENT naming the
+/// first NaN or infinity, if those are refused, or the first value that does
+/// not fit float32: a float64 out of range or an integer beyond 2^24.
 /// RESOURCE_EXHAUSTED if a row does not fit the memory limit. REQUIRES:
 /// CheckFeatureHeader.
 absl::StatusOr<ImportedFeatures> CopyFeatures(ImportContext& context,
@@ -134,9 +138,9 @@ absl::StatusOr<ImportedFeatures> CopyFeatures(ImportContext& context,
                                               const FeatureChoices& choices,
                                               const store::ArrayPlace& place);
 
-/// Checks features as CopyFeatures does, and writes their checksums alone: the
+/// Checks features as CopyFeatures does, but writes only their checksums: the
 /// array stays at `real_path`. FAILED_PRECONDITION if it changes meanwhile.
-/// REQUIRES: no value is to become 0.
+/// REQUIRES: choices.non_finite is not kZero.
 absl::StatusOr<store::FinishedArray> RegisterFeatures(
     ImportContext& context, ArrayReader& features,
     const FeatureChoices& choices, const std::string& real_path,

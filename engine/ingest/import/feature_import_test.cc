@@ -31,7 +31,7 @@ struct Matrix {
   int64_t rows;
   int64_t columns;
   bool fortran_order;
-  /// Blocks within 1 MiB.
+  /// Number of blocks within 1 MiB.
   int64_t blocks;
 };
 
@@ -91,7 +91,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Matrix{"<f4", 4, 1537, 32, false, 4},
                     Matrix{"<f4", 4, 1537, 32, true, 4},
                     Matrix{"<f2", 2, 2048, 32, true, 2},
-                    // 248 rows fit; those that fill whole pages would not.
+                    // 248 rows fit; a number of rows that fills whole pages
+                    // does not.
                     Matrix{"<f8", 8, 500, 33, true, 3},
                     // 372 rows fit; 256 of them fill 11 pages.
                     Matrix{"<f2", 2, 1000, 88, false, 4},
@@ -99,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Matrix{"<f4", 4, 3, 16384, false, 3},
                     Matrix{"<f4", 4, 3, 16384, true, 3}));
 
-/// A matrix of two columns of float64, in which row i holds i and -i.
+/// A matrix of two columns of float64; row i holds i and -i.
 class ConvertedBlocksTest : public testing::Test {
  protected:
   static constexpr int64_t kRows = 20'000;
@@ -116,7 +117,7 @@ class ConvertedBlocksTest : public testing::Test {
     matrix_ = *ArrayReader::OpenNpy(files_, folder_.Path("m.npy"));
   }
 
-  /// Drops the second column. Checks what `convert` is given.
+  /// Drops the second column. Checks the arguments of `convert`.
   static absl::StatusOr<uint64_t> KeepFirst(const RowBlock& rows,
                                             absl::Span<std::byte> to) {
     EXPECT_EQ(reinterpret_cast<uintptr_t>(to.data()) % 4096, 0u);
@@ -186,7 +187,8 @@ TEST_F(ConvertedBlocksTest, EveryFailedReadIsTold) {
     hit = files_.hits() > 0;
     EXPECT_EQ(absl::IsUnavailable(status), hit) << status;
   }
-  // The file is opened and examined, and its five blocks read.
+  // The file is opened and examined (two operations); then its five blocks are
+  // read.
   EXPECT_EQ(nth - 2, 2 + 5);
 }
 
@@ -258,7 +260,7 @@ TEST(FindNonFiniteTest, ExtremesAreFinite) {
                           {store::ElementType::Kind::kFloat, 2}),
             -1);
   EXPECT_EQ(FindNonFinite({}, {store::ElementType::Kind::kFloat, 4}), -1);
-  // As bfloat16 the same bits may be infinite, and others not.
+  // Other bit patterns are infinite as bfloat16 than as float16.
   const std::vector<uint16_t> brains = {0x7BFF, 0x7F7F, 0x7C00, 0xFF80};
   EXPECT_EQ(
       FindNonFinite(absl::MakeConstSpan(

@@ -38,7 +38,7 @@ void AddArrays(ImportPart& part, CscArrays arrays) {
   AddArray(part, kIndices, std::move(arrays.indices));
 }
 
-/// The entry of an array of the part; an absent one if it has none.
+/// Entry of the part's array `what`; empty if the part has no such array.
 store::ArrayFile FileOf(const ImportPart& part, absl::string_view what) {
   for (const PartArray& array : part.arrays) {
     if (array.what == what) return array.array.file;

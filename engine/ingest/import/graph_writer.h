@@ -22,18 +22,18 @@
 
 namespace hearth::ingest {
 
-/// Edges and tables that an import adds to a graph.
+/// Edge types and tables that an import adds to a graph.
 struct GraphAdditions {
   std::vector<ReverseType> reverse_types;
   std::vector<FeatureFill> fills;
 };
 
 /// Writes the arrays of a graph and collects their entries: labels, split and
-/// ids, then topology, then features. Each of these, of each type, is a part,
-/// and is made only if it was not kept. Single-owner.
+/// ids, then topology, then features. Each of these, for one type, is a part;
+/// parts kept from an earlier run are not written again. Single-owner.
 class GraphWriter {
  public:
-  /// Writes to `folder`, which is there. References must outlive this.
+  /// Writes to `folder`, which exists. References must outlive this.
   GraphWriter(ImportContext& context, const ImportOptions& options,
               std::string folder, KeptParts& parts)
       : context_(context),
@@ -41,15 +41,16 @@ class GraphWriter {
         folder_(std::move(folder)),
         parts_(parts) {}
 
-  /// The manifest's types and transforms. To be called once. REQUIRES:
-  /// CheckHeaders and PrepareEdges of the graph; additions are of it.
+  /// Returns the manifest's types and transforms. To be called once. REQUIRES:
+  /// CheckHeaders and PrepareEdges of `graph`, whose additions are given.
   absl::StatusOr<store::Manifest> Write(SourceGraph graph,
                                         const GraphAdditions& additions);
 
   /// Digests of the checksum files, in the order of writing.
   const std::vector<std::string>& checksums() const { return checksums_; }
 
-  /// Statistics of each node type's features; nullopt without any.
+  /// Statistics of each node type's features; nullopt for types without
+  /// features.
   const std::vector<std::optional<ScannedFeatures>>& scanned_features() const {
     return scanned_features_;
   }
@@ -62,7 +63,7 @@ class GraphWriter {
   absl::Status MakeIds(SourceNodes& nodes, ImportPart& part);
   absl::Status WriteTopology(SourceEdges& edges, const EdgeEnds& ends);
   absl::Status WriteReverse(const ReverseType& type, const EdgeEnds& ends);
-  /// Writes the topology that `entry` has the types of.
+  /// Writes the topology of the edge type in `entry`.
   absl::Status AddTopology(
       store::EdgeTypeEntry entry,
       absl::FunctionRef<absl::Status(ImportPart& part)> make);
@@ -72,12 +73,12 @@ class GraphWriter {
   absl::Status FillFeatures(const FeatureFill& fill,
                             const store::NodeTypeEntry& entry,
                             ImportPart& part);
-  /// Writes the features of a type in its place.
+  /// Writes the features of a node type to its place.
   absl::Status AddFeatures(
       size_t node_type, absl::FunctionRef<absl::Status(ImportPart& part)> make);
 
-  /// The part of that name: as it was found, or made. Its checksums go into the
-  /// fingerprint, its transforms into the manifest.
+  /// Returns the part called `name`, either kept or made by `make`. Its
+  /// checksums go into the fingerprint, its transforms into the manifest.
   absl::StatusOr<ImportPart> FindOrMake(
       std::string name, absl::FunctionRef<absl::Status(ImportPart& part)> make);
 
@@ -87,7 +88,7 @@ class GraphWriter {
   KeptParts& parts_;
   FilePrefixes prefixes_;
   store::ArrayPlace place_;
-  /// The place of each node type.
+  /// Place of the files of each node type.
   std::vector<store::ArrayPlace> places_;
   std::vector<std::string> checksums_;
   std::vector<std::optional<ScannedFeatures>> scanned_features_;

@@ -23,23 +23,24 @@
 #include "engine/io/whole_file.h"
 
 // Protocol:
-// 1. Remove what lies in the unfinished folder, but for parts that an earlier
-//    run of the same import recorded there: see kept_parts.cc.
-// 2. Open the source: all its arrays, whose headers are checked against each
+// 1. Remove everything in the unfinished folder except parts that an earlier
+//    run of the same import recorded there (KeptParts).
+// 2. Open the source with all its arrays, and check their headers against each
 //    other. Most mistakes show here, before anything is written; only text and
-//    the like is unpacked, to the scratch folder in the unfinished one. Parts
-//    made of files that have changed since, or damaged ones, are removed.
+//    the like is unpacked, to the scratch folder in the unfinished folder.
+//    Remove recorded parts that are damaged, or made of files that have
+// changed.
 // 3. Check that memory limit and disk suffice for all of it.
-// 4. Write labels, split, topology, features there, each file synced, unless
-//    they are among those parts. Small arrays first: their mistakes show before
-//    the long work. Features that are filled in come last, since they are made
-//    of others. Record parts that are whole, where another run may go on.
+// 4. Write labels, split, topology and features, each file synced, except parts
+//    that are recorded. Small arrays come first: their mistakes show before the
+//    long work. Features that are filled in come last, since they are made of
+//    other features. Record whole parts, from which another run may go on.
 // 5. Remove the scratch folder. Read labels and topology once more for the
-//    statistics; write and sync these, then the manifest; remove the record;
-//    sync the folder.
+//    statistics; write and sync the statistics, then the manifest; remove the
+//    record; sync the folder.
 // 6. Rename the folder to `destination`; sync its parent.
-// An error removes the folder again, but for recorded parts. A kill leaves the
-// leftover of step 1.
+// An error removes the folder, except recorded parts. After a kill, step 1 of
+// the next run removes it.
 
 namespace hearth::ingest {
 namespace {
@@ -47,7 +48,7 @@ namespace {
 constexpr uint64_t kMinMemoryBytes = 1 << 20;
 constexpr char kScratchFolder[] = "scratch";
 
-/// Whether names, transforms and paths are the same in both.
+/// Whether names, transforms and paths are equal in both.
 bool HasSameTexts(const store::Manifest& one, const store::Manifest& other) {
   const auto same_nodes = [](const store::NodeTypeEntry& a,
                              const store::NodeTypeEntry& b) {
@@ -87,7 +88,8 @@ class GraphImport {
     HEARTH_RETURN_IF_ERROR(CheckOptions());
     HEARTH_RETURN_IF_ERROR(parts_.Load());
     absl::StatusOr<ImportResult> result = Import(open);
-    // The first error is the one to tell.
+    // Failures of the removal are ignored: the first error is the one to
+    // report.
     if (!result.ok()) parts_.RemoveUnfinished();
     return result;
   }
@@ -117,7 +119,7 @@ class GraphImport {
     return CheckSourceIsApart();
   }
 
-  /// The temporary folder is emptied: the source must not lie within.
+  /// The unfinished folder is emptied, so the source must not lie in it.
   absl::Status CheckSourceIsApart() const {
     const absl::StatusOr<std::string> folder = files_.RealPath(folder_);
     if (absl::IsNotFound(folder.status())) return absl::OkStatus();
@@ -133,8 +135,8 @@ class GraphImport {
     return absl::OkStatus();
   }
 
-  /// Opens the source, and lets go of parts that were made of another, or are
-  /// damaged.
+  /// Opens the source, and drops parts that are damaged or were made of another
+  /// source.
   absl::StatusOr<SourceGraph> OpenAndBind(OpenSource open) {
     if (!options_.resumption.has_value()) return open(context_);
     noting_files_.BeginNoting();
@@ -191,7 +193,7 @@ class GraphImport {
     return result;
   }
 
-  /// Three sets of nodes are held for a split, one type at a time.
+  /// A split takes three sets of nodes, one node type at a time.
   absl::Status CheckMemory(const SourceGraph& graph) const {
     int64_t num_nodes = 0;
     for (const SourceNodes& nodes : graph.nodes) {
@@ -206,7 +208,8 @@ class GraphImport {
         FormatByteSize(available)));
   }
 
-  /// Bytes of the sorted edges before their lists change, and of self loops.
+  /// Bytes of the sorted edges before their lists change, and of added self
+  /// loops.
   static uint64_t BytesOfTransforms(const SourceGraph& graph) {
     int64_t numbers = 0;
     for (const SourceNodes& nodes : graph.nodes) numbers += 2 * nodes.num_nodes;
@@ -236,7 +239,7 @@ class GraphImport {
     manifest.created_unix_seconds = absl::ToUnixSeconds(Clock::Real().Now());
     const std::string text = store::SerializeManifest(manifest);
     const std::string path = io::JoinPath(folder_, store::Manifest::kFileName);
-    // Text that is not UTF-8 does not survive.
+    // Text that is not UTF-8 does not survive in JSON.
     const absl::StatusOr<store::Manifest> read =
         store::ParseManifest(text, path);
     HEARTH_RETURN_IF_ERROR(read.status());
@@ -254,7 +257,7 @@ class GraphImport {
     HEARTH_RETURN_IF_ERROR(files_.Rename(folder_, options_.destination));
     const absl::Status status =
         files_.SyncDirectory(io::ParentDirectory(options_.destination));
-    // It is unknown whether the name is durable: take it back.
+    // It is unknown whether the rename is durable: take it back.
     if (!status.ok()) files_.RemoveTree(options_.destination).IgnoreError();
     return status;
   }

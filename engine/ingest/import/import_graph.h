@@ -20,15 +20,16 @@ struct ImportResult {
   uint64_t bytes_written = 0;
 };
 
-/// Finds the graph in its source. May write to the context's scratch folder
-/// what cannot be read twice, such as text; its own errors come through.
+/// Opens the graph in its source. May use the context's scratch folder for data
+/// that can be read only once, such as text. Its errors become errors of the
+/// import.
 using OpenSource =
     absl::FunctionRef<absl::StatusOr<SourceGraph>(ImportContext& context)>;
 
-/// Makes a dataset of a graph. Every value is checked; INVALID_ARGUMENT (or
-/// DATA_LOSS for truncated files) names the file, the first offending position
-/// and what is wrong. Writes into the unfinished folder, synced, then
-/// renamed: after any error, cancellation (CANCELLED) or kill nothing is at
+/// Makes a dataset of a graph. Every value is checked: INVALID_ARGUMENT (or
+/// DATA_LOSS for truncated files) names the file, the first wrong position and
+/// the problem. Writes into the unfinished folder, synced, then renames it:
+/// after any error, cancellation (CANCELLED) or kill nothing is at
 /// `destination`. RESOURCE_EXHAUSTED, with the bytes needed, if disk or memory
 /// limit do not suffice; ALREADY_EXISTS if something is at `destination`.
 absl::StatusOr<ImportResult> ImportGraph(io::FileSystem& files,

@@ -10,12 +10,12 @@
 
 namespace hearth::ingest {
 
-/// Treatment by an import of feature values that are NaN or infinite.
+/// Treatment of NaN and infinite feature values.
 enum class NonFinite {
-  /// It fails, naming the first.
+  /// The import fails, naming the first such value.
   kRefuse,
   kKeep,
-  /// They become 0.
+  /// Such values become 0.
   kZero,
 };
 
@@ -23,73 +23,77 @@ enum class NonFinite {
 enum class SelfLoops {
   kKeep,
   kRemove,
-  /// Every node has exactly one.
+  /// Every node gets exactly one.
   kAdd,
 };
 
-/// Changes of an import to the edges. Duplicates and self loops are those of
-/// edges that join nodes of one type; edges between two types keep theirs.
+/// Changes of an import to the edges. Duplicates and self loops are changed in
+/// edge types that join a node type with itself; other edge types keep theirs.
 struct EdgeTransforms {
-  /// Adds the reverse of each edge: right after it, or as edges of another type
-  /// if it joins nodes of two types.
+  /// Adds the reverse of each edge: right after the edge, or, for an edge type
+  /// that joins two node types, as an edge type of its own.
   bool add_reverse = false;
-  /// Keeps one of equal edges; the neighbors of each node are then ascending.
+  /// Keeps one of several equal edges; the neighbors of each node become
+  /// ascending.
   bool remove_duplicates = false;
   SelfLoops self_loops = SelfLoops::kKeep;
 
-  /// Whether lists of neighbors change once they are sorted by destination.
+  /// Whether the neighbors of nodes change after they were sorted by
+  /// destination.
   bool ChangesLists() const {
     return remove_duplicates || self_loops != SelfLoops::kKeep;
   }
   bool IsAny() const { return add_reverse || ChangesLists(); }
 };
 
-/// How an import goes on where an earlier run of it ended early.
+/// Resumption of an import that ended early.
 struct ImportResumption {
-  /// Names all that decides about the dataset besides the source's files. Parts
-  /// that a run with another key has made are not used.
+  /// Identifies everything that determines the dataset except the source's
+  /// files. Parts made by a run with another key are not used.
   std::string key = "";
-  /// Bytes of whole parts for which a record of them is worth its cost: three
-  /// syncs, about 10 ms. Fewer are made anew about as soon.
+  /// Least bytes of whole parts that are worth a record: it costs three syncs,
+  /// about 10 ms, in which fewer bytes could be made again.
   uint64_t min_bytes = 64 << 20;
-  /// Called when parts are durable from which another run goes on. Must be set.
+  /// Called once parts are durable from which another run can go on. Must be
+  /// set.
   std::function<void()> on_durable = nullptr;
-  /// Told which parts of an earlier run are kept and which are not, in
-  /// sentences. Must be set.
+  /// Called with sentences that say which parts of an earlier run are kept and
+  /// which are not. Must be set.
   std::function<void(const std::string& text)> on_log = nullptr;
 };
 
-/// Options of making a dataset of a graph, whatever its format.
+/// Options of making a dataset of a graph, independent of the graph's format.
 struct ImportOptions {
-  /// The path of the graph: for messages, and to keep away from.
+  /// Path of the graph, for messages; nothing is written there.
   std::string source;
-  /// The dataset's name, in the manifest.
+  /// Name of the dataset, for the manifest.
   std::string name;
-  /// The dataset's folder: must not exist; appears whole or not at all.
+  /// Folder of the dataset: must not exist; appears whole or not at all.
   std::string destination;
-  /// Registers features where they lie instead of copying them.
+  /// Registers features in their own files instead of copying them.
   bool in_place = false;
-  /// Treatment of feature values that are NaN or infinite. Features that are
-  /// used in place cannot become 0.
+  /// Treatment of NaN and infinite feature values. kZero is not possible with
+  /// features in place.
   NonFinite non_finite = NonFinite::kRefuse;
-  /// Takes uint16 features as bfloat16, for which numpy has no type.
+  /// Reads uint16 features as bfloat16, for which numpy has no type.
   bool bfloat16_features = false;
-  /// Gives nodes of types without features the means of their neighbors'.
+  /// Gives nodes of types without features the means of their neighbors'
+  /// features.
   bool fill_features = false;
-  /// The kind of the labels, where there are any; nullopt = as the format says,
-  /// or told from their shape.
+  /// Kind of the labels, if there are any; nullopt = as the format says, or
+  /// told from their shape.
   std::optional<store::LabelKind> label_kind = std::nullopt;
   /// Changes to the edges.
   EdgeTransforms edges = {};
-  /// Upper bound for the import's own buffers; at least 1 MiB. More makes
-  /// sorting the edges of a graph that does not fit quicker.
+  /// Upper bound of the import's own buffers; at least 1 MiB. A higher limit
+  /// speeds up sorting edges that do not fit it.
   uint64_t memory_limit_bytes = 1 << 30;
-  /// The folder of the dataset while it is unfinished, on the file system of
-  /// the destination; empty = `destination`.tmp.
+  /// Folder of the dataset while it is unfinished, on the file system of the
+  /// destination; empty = `destination`.tmp.
   std::string unfinished = "";
-  /// nullopt = an import that ends early leaves nothing. Otherwise it leaves in
-  /// `unfinished` the parts that it has recorded, for the next run; once no run
-  /// is to follow, the caller removes the folder.
+  /// nullopt = an import that ends early leaves nothing. Otherwise it leaves
+  /// its recorded parts in `unfinished` for the next run; if no run is to
+  /// follow, the caller removes that folder.
   std::optional<ImportResumption> resumption = std::nullopt;
 };
 

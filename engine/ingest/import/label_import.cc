@@ -18,7 +18,7 @@ namespace hearth::ingest {
 
 namespace {
 
-// In C order nothing is gained by more.
+// Blocks in C order are read at full speed from this size on.
 constexpr uint64_t kMaxSequentialBytes = 512 << 10;
 
 int64_t WidthOf(const store::ArrayHeader& header) {
@@ -44,7 +44,8 @@ absl::StatusOr<LabelRows> LabelRows::Open(const ImportContext& context,
         array.path(), ": a row takes ", FormatByteSize(row_bytes),
         ", the import's memory limit leaves ", FormatByteSize(memory)));
   }
-  // In Fortran order a block takes a read for each column.
+  // In Fortran order each block takes one read per column, so blocks are as
+  // large as the limit allows.
   const uint64_t block_bytes =
       header.fortran_order ? memory : std::min(memory, kMaxSequentialBytes);
   const auto rows = static_cast<int64_t>(block_bytes / row_bytes);
@@ -90,7 +91,7 @@ absl::Status LabelRows::ErrorAt(int64_t row, int64_t column,
 }
 
 std::string LabelRows::TextAt(int64_t position) const {
-  // As it is stored: a double may be a rounded integer.
+  // Shows integers as they are stored: the double may be rounded.
   if (array_.header().type.IsFloat()) {
     double value = 0;
     array_.ReadFloats(position, absl::MakeSpan(&value, 1)).IgnoreError();
@@ -123,15 +124,16 @@ int64_t CountNaN(const double* values, int64_t width) {
                        [](double value) { return std::isnan(value); });
 }
 
-/// One kind of labels: what is written of a row.
+/// Converts the rows of one kind of labels.
 class LabelColumns {
  public:
   virtual ~LabelColumns() = default;
   virtual store::DType dtype() const = 0;
   virtual std::vector<int64_t> shape(int64_t num_rows) const = 0;
-  /// Appends what is stored of the row at `values`; whether it is labeled.
+  /// Converts the row at `values` and keeps it until Write; returns whether it
+  /// is labeled.
   virtual absl::StatusOr<bool> Convert(int64_t row, const double* values) = 0;
-  /// The converted rows, which are forgotten.
+  /// Writes the converted rows, and forgets them.
   virtual absl::Status Write(store::ArrayWriter& writer) = 0;
   virtual int64_t width() const = 0;
   virtual int64_t num_unknown() const { return 0; }
@@ -236,7 +238,7 @@ class BitColumns final : public LabelColumns {
 
  private:
   const LabelRows& rows_;
-  /// Where the bits that tell which labels are known begin in a row.
+  /// Index in a row of the first bit that tells which labels are known.
   const int64_t known_begin_;
   const int64_t row_bytes_;
   int64_t num_unknown_ = 0;
@@ -294,7 +296,7 @@ std::unique_ptr<LabelColumns> NewColumns(store::LabelKind kind,
   return std::make_unique<ClassColumn>(rows, is_float);
 }
 
-/// Whether a row is NaN in part.
+/// Whether any row has both NaN and other values.
 absl::StatusOr<bool> ArePartial(ImportContext& context, LabelRows& rows) {
   for (int64_t first = 0; first < rows.num_rows(); first += rows.block_rows()) {
     const int64_t count = std::min(rows.block_rows(), rows.num_rows() - first);
@@ -310,7 +312,7 @@ absl::StatusOr<bool> ArePartial(ImportContext& context, LabelRows& rows) {
   return false;
 }
 
-/// Converts and writes all rows; whether any is labeled.
+/// Converts and writes all rows; returns whether any of them is labeled.
 absl::StatusOr<bool> WriteRows(ImportContext& context, LabelRows& rows,
                                LabelColumns& columns,
                                store::ArrayWriter& writer) {

@@ -16,10 +16,12 @@
 #include "engine/store/labels.h"
 #include "engine/store/npy.h"
 
+/// Import of labels.
+
 namespace hearth::ingest {
 
-/// Reads the rows of an array of one or two dimensions as doubles, whatever
-/// its type and order. Integers beyond 2^53 are rounded. Thread-compatible.
+/// Reads rows of a one- or two-dimensional array as doubles, whatever its
+/// element type and order. Integers beyond 2^53 are rounded. Thread-compatible.
 class LabelRows {
  public:
   /// RESOURCE_EXHAUSTED if a row does not fit an eighth of the memory limit.
@@ -27,20 +29,21 @@ class LabelRows {
                                         ArrayReader& array);
 
   int64_t num_rows() const { return num_rows_; }
-  /// Columns; 1 of an array of one dimension.
+  /// Number of columns; 1 for an array of one dimension.
   int64_t width() const { return width_; }
-  /// Rows that are read at once.
+  /// Most rows of one Read.
   int64_t block_rows() const { return block_rows_; }
 
-  /// Rows `first` .. `first` + `count` - 1, row-major, valid until the next
+  /// Rows `first` .. `first` + `count` - 1, row-major; valid until the next
   /// call. REQUIRES: count <= block_rows().
   absl::StatusOr<absl::Span<const double>> Read(int64_t first, int64_t count);
 
-  /// Whether the row at `values` is NaN throughout. INVALID_ARGUMENT naming
-  /// the first NaN if it is one only in part.
+  /// Whether the row at `values` is all NaN. INVALID_ARGUMENT, naming the first
+  /// NaN, if only some of its values are.
   absl::StatusOr<bool> IsUnlabeled(int64_t row, const double* values) const;
 
-  /// INVALID_ARGUMENT naming the element: "labels.npy: [5, 2] is 7`problem`".
+  /// INVALID_ARGUMENT with the element and its value: "labels.npy: [5, 2] is
+  /// 7`problem`".
   absl::Status ErrorAt(int64_t row, int64_t column,
                        absl::string_view problem) const;
 
@@ -60,22 +63,23 @@ class LabelRows {
   std::vector<int64_t> ints_;
 };
 
-/// More classes, labels or targets are taken for a mistake.
+/// Limit on the number of classes, labels or targets; more are taken for a
+/// mistake.
 inline constexpr int64_t kMaxClasses = 10'000'000;
 inline constexpr int64_t kMaxLabelColumns = 1 << 20;
 
-/// The kind of labels in an array: `wanted`, or told from its shape: classes in
-/// one column, multi-label in several.
+/// Kind of the labels of an array: `wanted`, or told from the shape: classes
+/// for one column, multi-label for several.
 store::LabelKind KindOfLabels(const store::ArrayHeader& header,
                               std::optional<store::LabelKind> wanted);
 
-/// OK if `labels` has shape (N,) or (N, 1) for classes, or (N, C) as well for
-/// others.
+/// INVALID_ARGUMENT unless `labels` has shape (N,) or (N, 1), or, for kinds
+/// other than classes, (N, C).
 absl::Status CheckLabelHeader(const ArrayReader& labels, int64_t num_nodes,
                               std::optional<store::LabelKind> wanted);
 
-/// Bytes of the array that ImportLabels writes at most: of several labels,
-/// where they may be partial. REQUIRES: CheckLabelHeader.
+/// Upper bound of the bytes of the array that ImportLabels writes; multi-label
+/// rows are counted as partial. REQUIRES: CheckLabelHeader.
 uint64_t ImportedLabelBytes(const store::ArrayHeader& header,
                             std::optional<store::LabelKind> wanted);
 
@@ -83,18 +87,18 @@ struct ImportedLabels {
   store::FinishedArray array;
   store::LabelKind kind = store::LabelKind::kClasses;
   int64_t width = 0;
-  /// Labels of labeled nodes that are not known.
+  /// Unknown labels of labeled nodes.
   int64_t num_unknown = 0;
 };
 
-/// Writes labels in the format of labels.h. INVALID_ARGUMENT, naming the first
-/// offending element, for what is no label, and if there is none at all:
+/// Writes labels as store/labels.h has them. INVALID_ARGUMENT, naming the first
+/// wrong element, for values that are no labels, and if no node has a label:
 ///
-/// * kClasses are whole numbers in 0 .. kMaxClasses - 1; -1 and NaN mean
+/// * kClasses: whole numbers in 0 .. kMaxClasses - 1; -1 and NaN mean
 ///   unlabeled;
-/// * of kMultiLabel every element is 0 or 1, or NaN for a label that is not
-///   known; a row of NaN is unlabeled;
-/// * kTargets are finite as float32; a row of NaN is unlabeled.
+/// * kMultiLabel: every element is 0, 1, or NaN for an unknown label; a row of
+///   NaN is unlabeled;
+/// * kTargets: finite as float32; a row of NaN is unlabeled.
 ///
 /// REQUIRES: CheckLabelHeader.
 absl::StatusOr<ImportedLabels> ImportLabels(

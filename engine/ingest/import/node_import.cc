@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kBlockElements = 64 << 10;
 
-/// The problem with `node` as the next member of a part; empty if nothing.
+/// Reason why `node` cannot be the next member of a part; empty if it can.
 std::string ProblemWith(int64_t node, const SplitPart& part,
                         const std::vector<SplitPart>& others) {
   const auto num_nodes = static_cast<int64_t>(part.nodes.size());
@@ -51,7 +51,8 @@ absl::Status IsAMask(const ArrayReader& part) {
           : absl::StrCat("; as a mask it is called ", stem, "_mask.npy")));
 }
 
-/// Calls `visit(position, value)` for each element, in order, until it fails.
+/// Calls `visit(position, value)` for the elements in order, until it returns
+/// an error.
 template <typename Visit>
 absl::Status ForEachInt(ArrayReader& array, const Visit& visit) {
   std::vector<int64_t> block;
@@ -66,7 +67,7 @@ absl::Status ForEachInt(ArrayReader& array, const Visit& visit) {
   return absl::OkStatus();
 }
 
-/// Whether a list has one element a node, each 0 or 1.
+/// Whether a list has one element per node, all 0 or 1.
 bool LooksLikeMask(ArrayReader& part, int64_t num_nodes) {
   if (part.header().NumElements() != num_nodes) return false;
   return ForEachInt(part,
@@ -102,7 +103,7 @@ absl::Status CheckSplitHeader(const ArrayReader& part, int64_t num_nodes,
                               bool is_mask) {
   if (is_mask) return CheckMaskHeader(part, num_nodes);
   const store::ArrayHeader& header = part.header();
-  // Whatever the type: numpy.array([]) is float64.
+  // Of any element type: numpy.array([]) is float64.
   if (header.shape == std::vector<int64_t>{0}) return absl::OkStatus();
   if (header.type.kind == store::ElementType::Kind::kBool) return IsAMask(part);
   if (header.type.IsFloat()) {
@@ -194,7 +195,7 @@ absl::Status CheckHeader(const ArrayReader& array, store::ElementType type,
       Name(type), " ", store::FormatShape(shape), " is needed"));
 }
 
-/// Copies an array to `what`; `visit` sees its blocks.
+/// Copies an array to the array `what`, and calls `visit` with its blocks.
 absl::StatusOr<store::FinishedArray> Copy(
     ImportContext& context, ArrayReader& array, const store::ArrayPlace& place,
     absl::string_view what, store::DType dtype,

@@ -49,7 +49,7 @@ class LabelImportTest : public ::testing::Test {
       const uint64_t bytes = imported->array.file.file_size_bytes -
                              imported->array.file.data_offset;
       const auto most = ImportedLabelBytes((*reader)->header(), wanted);
-      // Floats may turn out to know all labels.
+      // An upper bound: floats may turn out to have no unknown labels.
       const auto row_bytes = static_cast<uint64_t>((imported->width + 7) / 8);
       const bool may_be_partial =
           imported->kind == store::LabelKind::kMultiLabel &&
@@ -62,7 +62,7 @@ class LabelImportTest : public ::testing::Test {
     return imported;
   }
 
-  /// The array that was written.
+  /// The written array.
   template <typename T>
   std::vector<T> Stored(const ImportedLabels& labels) {
     const store::ArrayFile& file = labels.array.file;
@@ -220,7 +220,7 @@ TEST_F(LabelImportTest, ShapesFollowTheKind) {
   ExpectRefused(Import(Doubles("()", {0}), 1), "has shape ()");
 }
 
-// More rows than one block, in either order.
+// More rows than one block has, in either order.
 TEST_F(LabelImportTest, BlocksAreReadOneAfterTheOther) {
   constexpr int64_t kRows = 100'000;
   std::vector<float> values(kRows * 2);
@@ -250,7 +250,7 @@ TEST_F(LabelImportTest, ARowBeyondTheMemoryLimitIsRefused) {
 
 class IdImportTest : public testing::Test {
  protected:
-  /// `text` as an array of `shape`.
+  /// `text` as an array of shape `shape`.
   std::unique_ptr<ArrayReader> Array(const std::string& text,
                                      std::vector<int64_t> shape,
                                      store::ElementType type) {
@@ -279,7 +279,7 @@ class IdImportTest : public testing::Test {
 };
 
 TEST_F(IdImportTest, CopiesText) {
-  // More than a block.
+  // Text longer than a block.
   std::string text = std::string(300'000, 'a') + "\nb";
   const auto copy = Copy(text, 2);
   ASSERT_TRUE(copy.ok()) << copy.status();

@@ -35,7 +35,8 @@ void NotingFileSystem::EndNoting() {
 void NotingFileSystem::AddTo(Sha256& digest) const {
   absl::MutexLock lock(&mutex_);
   for (const auto& [path, note] : notes_) {
-    // With its length, so that no two lists give the same text.
+    // Each path comes with its length, so that different lists give different
+    // texts.
     digest.Update(absl::StrCat(path.size(), " ", path, " ", note, "\n"));
   }
 }
@@ -96,8 +97,8 @@ void NotingFileSystem::Note(const std::string& path, const io::FileInfo& info) {
                    absl::ToUnixNanos(info.changed));
 }
 
-// Each structure names its fields once, for both directions. The seal tells
-// damage, so that reading trusts what it finds, but for its types.
+// Each Fields function names the fields of a structure once, for both
+// directions. The seal detects damage, so that reading checks only types.
 
 namespace {
 
@@ -146,7 +147,8 @@ ordered_json ToJson(Fields fields) {
   return object;
 }
 
-/// Throws json::exception, as all of these.
+/// Reads the fields of an object. Throws json::exception, as do the functions
+/// below that read JSON.
 template <typename Fields>
 Fields FromJson(const json& object) {
   Fields fields;
@@ -228,18 +230,19 @@ absl::StatusOr<PartRecord> ParsePartRecord(absl::string_view text) {
 
 // Protocol of recording:
 // 1. The arrays of the parts are whole and synced: store::ArrayWriter::Finish.
-// 2. Sync the unfinished folder's parent, the first time.
-// 3. Write the record anew, with all parts; sync it; rename it; sync the
-//    folder, which makes the arrays' own entries durable, too.
-// Recorded files are not written to again, nor removed, before the record on
-// the disk names them no more. What became of them nevertheless is found by
-// their checksums before they are used.
+// 2. Sync the parent of the unfinished folder, the first time.
+// 3. Write a new record of all parts; sync it; rename it; sync the folder,
+// which
+//    makes the arrays' own directory entries durable, too.
+// Recorded files are neither written nor removed while the record on the disk
+// names them. If something else damages them, their checksums show it before
+// they are used.
 
 namespace {
 
 constexpr uint64_t kMaxRecordBytes = 64 << 20;
 
-/// Whether JSON holds the part's texts as they are.
+/// Whether JSON holds the part's texts unchanged.
 bool IsText(const ImportPart& part) {
   return store::IsUtf8(part.name) &&
          std::all_of(
@@ -256,7 +259,7 @@ struct NamedFile {
   uint64_t size_bytes = 0;
 };
 
-/// The array's files in the folder.
+/// Files of the array in the folder.
 std::vector<NamedFile> FilesOf(const PartArray& array) {
   const store::ArrayFile& file = array.array.file;
   const uint64_t data_bytes = file.file_size_bytes - file.data_offset;
@@ -282,7 +285,8 @@ std::set<std::string> NamesOf(const std::vector<ImportPart>& parts) {
   return names;
 }
 
-/// Bytes of the arrays, wherever they lie: what it costs to go through them.
+/// Bytes of the part's arrays, in the folder or in place: the cost of reading
+/// them.
 uint64_t BytesOf(const ImportPart& part) {
   uint64_t bytes = 0;
   for (const PartArray& array : part.arrays) {
@@ -305,7 +309,7 @@ absl::Status KeptParts::Load() {
   const absl::Status read =
       resumption_.has_value() ? Read() : absl::NotFoundError("nothing is kept");
   if (read.ok()) return RemoveAllBut(recorded_);
-  // A part that cannot be read now may be there for the next run.
+  // A part that cannot be read now may be readable for the next run.
   if (!absl::IsNotFound(read) && !absl::IsDataLoss(read)) return read;
   HEARTH_RETURN_IF_ERROR(files_.RemoveTree(folder_));
   if (absl::IsNotFound(read)) return absl::OkStatus();
@@ -341,7 +345,7 @@ absl::Status KeptParts::BindTo(const std::string& source_digest,
   if (whole.size() == recorded_.size()) return absl::OkStatus();
   const std::set<std::string> found = NamesOf(recorded_);
   if (whole.empty()) {
-    // Which takes no space of a disk that may be full.
+    // Removing needs no space on a disk that may be full.
     HEARTH_RETURN_IF_ERROR(RemoveRecord());
     HEARTH_RETURN_IF_ERROR(files_.SyncDirectory(folder_));
     recorded_.clear();
@@ -372,8 +376,8 @@ absl::StatusOr<std::vector<ImportPart>> KeptParts::FindWhole(
   return whole;
 }
 
-/// DATA_LOSS for a part that is damaged. Checksums of rows count as whole where
-/// they have the right size: jobs make them again where they are damaged.
+/// DATA_LOSS for a part that is damaged. Row checksums count as whole if they
+/// have the right size: jobs make damaged ones again.
 absl::Status KeptParts::Check(const ImportPart& part,
                               const ImportProgress& progress,
                               const std::stop_token& stop) const {
@@ -461,7 +465,7 @@ void KeptParts::RemoveUnfinished() {
     files_.RemoveTree(folder_).IgnoreError();
     return;
   }
-  // A record that was written, but not synced, may name the others, too.
+  // A record that was written but not synced may name these parts, too.
   std::vector<ImportPart> parts = recorded_;
   parts.insert(parts.end(), unrecorded_.begin(), unrecorded_.end());
   RemoveAllBut(parts).IgnoreError();

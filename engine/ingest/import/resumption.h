@@ -24,11 +24,14 @@
 #include "engine/store/array_writer.h"
 #include "engine/store/labels.h"
 
+/// Imports that go on after an earlier run ended early: the digest of the
+/// source, the record of whole parts, and the parts that are kept.
+
 namespace hearth::ingest {
 
-/// A file system on top of another one that notes which files are opened for
-/// reading while it is told to, and how these are: what a source consists of,
-/// whatever its format. Thread-safe.
+/// A file system that notes which files are opened for reading, and their
+/// state: these files are the source of an import, whatever its format. Notes
+/// are taken while it is told to. Thread-safe.
 class NotingFileSystem final : public io::ForwardingFileSystem {
  public:
   /// Files in `folder` are not noted. `base` must outlive this.
@@ -39,15 +42,16 @@ class NotingFileSystem final : public io::ForwardingFileSystem {
   void BeginNoting() ABSL_LOCKS_EXCLUDED(mutex_);
   void EndNoting() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Path, size and times of all files that were noted, in one order. A file
-  /// that is written to, or replaced by another, has another time of change.
+  /// Adds path, size, and times of modification and change of all noted files,
+  /// sorted by path. A file that was written to or replaced has another time of
+  /// change.
   void AddTo(Sha256& digest) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::StatusOr<std::unique_ptr<io::ReadableFile>> OpenForRead(
       const std::string& path) override;
   absl::StatusOr<std::unique_ptr<io::ReadableFile>> OpenForScan(
       const std::string& path) override;
-  /// The path is noted as it is found just before.
+  /// Notes the path as it is just before it is opened.
   absl::StatusOr<std::unique_ptr<io::BlockDevice>> OpenBlockDevice(
       const std::string& path, const io::BlockDeviceOptions& options) override;
   absl::StatusOr<std::unique_ptr<io::MappedFile>> Map(
@@ -61,7 +65,7 @@ class NotingFileSystem final : public io::ForwardingFileSystem {
   void Note(const std::string& path, const io::FileInfo& info)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// The folder's path with a slash behind it.
+  /// Path of the folder whose files are not noted, with a slash at its end.
   const std::string apart_;
   mutable absl::Mutex mutex_;
   bool is_noting_ ABSL_GUARDED_BY(mutex_) = false;
@@ -69,87 +73,89 @@ class NotingFileSystem final : public io::ForwardingFileSystem {
   std::map<std::string, std::string> notes_ ABSL_GUARDED_BY(mutex_);
 };
 
-/// An array of a part, and what it is: "labels", "indptr".
+/// An array of a part, and its role: "labels", "indptr".
 struct PartArray {
   std::string what;
   store::FinishedArray array;
 };
 
-/// A part of a dataset that is made as a whole: some arrays of one type, with
-/// what the manifest and the statistics say of them.
+/// A part of a dataset that is made as a whole: arrays of one type, with their
+/// entries in the manifest and the statistics.
 struct ImportPart {
-  /// "features of paper"; no other part has it.
+  /// Unique name, such as "features of paper".
   std::string name;
-  /// In the order of writing.
+  /// Arrays in the order of writing.
   std::vector<PartArray> arrays;
   /// Changes to the source, in words.
   std::vector<std::string> transforms;
-  /// Kind and width of the labels, where it has labels.
+  /// Kind and width of the labels, if the part has labels.
   store::LabelKind label_kind = store::LabelKind::kClasses;
   int64_t label_width = 0;
-  /// Statistics of the features, where it has features.
+  /// Statistics of the features, if the part has features.
   std::optional<ScannedFeatures> scanned;
 };
 
-/// The parts of a dataset that are whole, as an import notes them for the next
-/// run.
+/// Record of the whole parts of an unfinished dataset.
 struct PartRecord {
-  /// Version of the record and of the files it names: to be raised when either
-  /// is written differently.
+  /// Version of the record and of the files that it names: to be raised when
+  /// either is written differently.
   static constexpr int kVersion = 1;
 
-  /// Digest of the source that they were made of.
+  /// Digest of the source that the parts were made of.
   std::string source_sha256;
   std::vector<ImportPart> parts;
 };
 
-/// The record's file contents, sealed as manifests are. Text that is not UTF-8
-/// does not survive.
+/// Contents of the record's file, sealed like a manifest. Text that is not
+/// UTF-8 does not survive.
 std::string SerializePartRecord(const PartRecord& record);
 
-/// The inverse. DATA_LOSS for a failed checksum; INVALID_ARGUMENT for what no
-/// record of this version has.
+/// Inverse of SerializePartRecord. DATA_LOSS for a wrong checksum;
+/// INVALID_ARGUMENT if the text is no record of this version.
 absl::StatusOr<PartRecord> ParsePartRecord(absl::string_view text);
 
-/// The parts of a dataset that an earlier run of the import made whole, and the
-/// record by which the next run finds those that this one makes: kRecordName in
-/// the unfinished folder, sealed with a checksum, replaced by a rename after
-/// the arrays it names were synced. It is bound to the source. Single-owner.
+/// Parts of a dataset: those that an earlier run of the import made whole, and
+/// those that this run records for the next one. The record is the file
+/// kRecordName in the unfinished folder, sealed with a checksum, replaced by a
+/// rename after the arrays that it names were synced, and bound to the source.
+/// Single-owner.
 class KeptParts {
  public:
   static constexpr char kRecordName[] = "parts.json";
 
-  /// For the unfinished `folder`. Without `resumption` nothing is kept. Both
+  /// For the unfinished `folder`; keeps nothing if `resumption` is null. Both
   /// must outlive this.
   KeptParts(io::FileSystem& files, std::string folder,
             const std::optional<ImportResumption>& resumption);
 
-  /// Reads the record that an earlier run left, and removes all that lies in
-  /// the folder besides; call first. A record that is damaged is none.
+  /// Reads the record of an earlier run, and removes everything else in the
+  /// folder. A damaged record counts as none. To be called first.
   absl::Status Load();
 
-  /// Binds the parts to the source of this digest. Those that were made of
-  /// another are removed; the others are read against their checksums, and
-  /// removed where damaged. Call before Take and Add. CANCELLED after a stop.
+  /// Binds the parts to the source with digest `source_digest`: removes parts
+  /// that were made of another source, then reads the rest against their
+  /// checksums and removes damaged ones. To be called before Take and Add.
+  /// CANCELLED after a stop.
   absl::Status BindTo(const std::string& source_digest,
                       const ImportProgress& progress,
                       const std::stop_token& stop);
 
-  /// Bytes in the folder of the parts that can be taken.
+  /// Bytes in the folder that belong to parts for Take.
   uint64_t bytes_found() const;
 
-  /// The part of that name, if it was found; nullopt if it is to be made.
+  /// Returns the part called `name` from the earlier run; nullopt if it is to
+  /// be made.
   std::optional<ImportPart> Take(const std::string& name);
 
-  /// Adds a part that is whole and synced. It is recorded, or will be together
-  /// with later ones once they are worth it.
+  /// Adds a part that is whole and synced. It is recorded now, or later
+  /// together with others once their size is worth it.
   absl::Status Add(const ImportPart& part);
 
-  /// Removes the record: the folder is about to be the dataset.
+  /// Removes the record, before the folder becomes the dataset.
   absl::Status RemoveRecord();
 
-  /// Removes all but the recorded parts, as far as possible: the run ends
-  /// without a dataset.
+  /// Removes everything but recorded parts, as far as possible, for a run that
+  /// ends without a dataset.
   void RemoveUnfinished();
 
  private:
@@ -166,10 +172,10 @@ class KeptParts {
   const std::string folder_;
   const std::optional<ImportResumption>& resumption_;
   std::string source_digest_;
-  /// Parts in the record, and whole ones that are not there yet.
+  /// Parts in the record; whole parts that are not in it yet.
   std::vector<ImportPart> recorded_;
   std::vector<ImportPart> unrecorded_;
-  /// Bytes of the unrecorded ones.
+  /// Bytes of `unrecorded_`.
   uint64_t unrecorded_bytes_ = 0;
 };
 

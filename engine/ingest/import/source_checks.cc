@@ -18,7 +18,7 @@
 namespace hearth::ingest {
 namespace {
 
-// Manifest and the rounding of files to blocks of the disk.
+// Manifest, and rounding of file sizes to disk blocks.
 constexpr uint64_t kOverheadBytes = 1 << 20;
 
 absl::Status CheckNodeHeaders(const SourceNodes& nodes, bool in_place) {

@@ -9,20 +9,20 @@
 
 namespace hearth::ingest {
 
-/// INVALID_ARGUMENT or DATA_LOSS, naming the file, for headers that do not fit
-/// each other, or features that cannot be used `in_place` but shall be.
+/// INVALID_ARGUMENT or DATA_LOSS, naming the file, if headers do not fit each
+/// other, or if features cannot be used in place although `in_place` is set.
 /// REQUIRES: SourceGraph::CheckTypes.
 absl::Status CheckHeaders(const SourceGraph& graph, bool in_place);
 
-/// The bytes that features take, checksums included.
+/// Bytes of a feature array and its checksums.
 uint64_t FeatureBytes(int64_t num_rows, int64_t row_bytes);
 
-/// Upper bound for the bytes that a list of edges takes as a topology, and as
-/// scratch while it is sorted.
+/// Upper bound of the bytes of a topology made from a list of edges, and of the
+/// scratch file of the sort.
 uint64_t BytesToSort(int64_t num_edges, const EdgeEnds& ends);
 
-/// Upper bound for the bytes that importing the graph writes, scratch included.
-/// REQUIRES: CheckHeaders.
+/// Upper bound of the bytes that importing the graph writes, scratch files
+/// included. REQUIRES: CheckHeaders.
 uint64_t BytesToImport(const SourceGraph& graph, bool in_place);
 
 }  // namespace hearth::ingest

@@ -28,7 +28,7 @@ bool IsFinite(float value) {
   return (std::bit_cast<uint32_t>(value) & 0x7F800000) != 0x7F800000;
 }
 
-/// Sums that do not wait for each other, for the compiler to make them wide.
+/// Independent sums, which the compiler can vectorize.
 struct Lanes {
   Lanes() {
     min.fill(std::numeric_limits<float>::infinity());
@@ -38,7 +38,7 @@ struct Lanes {
   void Add(const float* values, size_t count, float origin) {
     for (size_t i = 0; i < count; ++i) {
       const bool finite = IsFinite(values[i]);
-      // Around itself the origin adds nothing.
+      // A value that is not finite counts as the origin: a difference of 0.
       const float value = finite ? values[i] : origin;
       const double deviation = double{value} - double{origin};
       const float low = finite ? values[i] : min[i];
@@ -140,7 +140,7 @@ void FeatureScan::AddValues(absl::Span<const float> values) {
   const uint64_t zeros = SumOf(lanes.zeros);
   num_zeros_ += zeros;
   num_non_finite_ += SumOf(lanes.non_finite);
-  // Seldom are there enough of them.
+  // Rows with that many zeros are rare.
   if (zeros >= static_cast<uint64_t>(num_columns_)) AddZeroRows(values);
 }
 

@@ -16,15 +16,18 @@
 #include "engine/store/array_type.h"
 #include "engine/store/manifest.h"
 
+/// Statistics of features, computed from their rows while an import writes
+/// them.
+
 namespace hearth::ingest {
 
 /// Columns of a feature matrix that look like something else, ascending.
 struct SuspectColumns {
-  /// Equal to the label in every row that has one.
+  /// Columns equal to the label in every labeled row.
   std::vector<uint32_t> labels;
-  /// Equal to the number of the row in every row.
+  /// Columns equal to the row number in every row.
   std::vector<uint32_t> row_numbers;
-  /// Whole numbers from 0 to a million throughout.
+  /// Columns with whole numbers from 0 to a million only.
   std::vector<uint32_t> whole_numbers;
 };
 
@@ -32,36 +35,36 @@ struct SuspectColumns {
 struct ScannedFeatures {
   FeatureStatistics statistics;
   SuspectColumns suspects;
-  /// Whether the first row is the beginning of an .npy file: values that were
-  /// taken for raw ones with their header.
+  /// Whether the first row looks like the beginning of an .npy file, whose
+  /// header was then taken for values.
   bool begins_like_npy = false;
 };
 
-/// Counts what is in a feature matrix while its rows pass by: one pass over the
-/// values, wide, and one over few columns, those that still look remarkable.
-/// Sums are taken around the first finite value, in double: small deviations
-/// from a large mean survive. Single-owner.
+/// Computes statistics of a feature matrix from its rows, added in order: one
+/// pass over all values, vectorized, and one over the few columns that still
+/// look remarkable. Sums are in double and relative to the first finite value,
+/// so that small deviations from a large mean survive. Single-owner.
 class FeatureScan {
  public:
-  /// `dtype` is a float type; `num_columns` > 0.
+  /// REQUIRES: `dtype` is a float type, and `num_columns` > 0.
   FeatureScan(store::DType dtype, int64_t num_columns);
 
-  /// The next rows, row-major. `labels` has one for each (-1 = unlabeled), or
-  /// is empty where they are unknown or no longer wanted.
+  /// Adds rows, row-major. `labels` has one label per row (-1 = unlabeled), or
+  /// is empty if they are unknown or no longer wanted.
   void Add(absl::Span<const std::byte> rows, absl::Span<const int32_t> labels);
 
-  /// Whether labels of the next rows can still tell something.
+  /// Whether labels of further rows can still change the result.
   bool WantsLabels() const;
 
-  /// Statistics of all rows so far.
+  /// Statistics of the rows so far.
   FeatureStatistics Statistics() const;
   SuspectColumns Suspects() const;
   bool begins_like_npy() const { return begins_like_npy_; }
-  /// All of these.
+  /// Statistics and suspect columns of the rows so far.
   ScannedFeatures Result() const;
 
  private:
-  /// Rows as floats, converted where they are not.
+  /// Rows as floats, converted if they have another type.
   absl::Span<const float> ToFloats(absl::Span<const std::byte> rows);
   void AddValues(absl::Span<const float> values);
   void AddZeroRows(absl::Span<const float> values);
@@ -88,17 +91,17 @@ class FeatureScan {
   SuspectColumns suspects_;
 };
 
-/// A FeatureScan that reads the labels of its rows. Single-owner.
+/// A FeatureScan that reads the labels of its rows itself. Single-owner.
 class LabeledFeatureScan {
  public:
-  /// Scans rows of `num_columns` features of type `dtype`, those of `nodes`,
-  /// whose labels are in `folder` already.
+  /// Scans rows of `num_columns` features of type `dtype` that belong to
+  /// `nodes`, whose labels are in `folder` already.
   static absl::StatusOr<std::unique_ptr<LabeledFeatureScan>> Create(
       io::FileSystem& files, const std::string& folder,
       const store::NodeTypeEntry& nodes, store::DType dtype,
       int64_t num_columns);
 
-  /// The next rows, as they are stored.
+  /// Adds rows in stored form.
   absl::Status Add(const RowBlock& rows);
 
   const FeatureScan& scan() const { return scan_; }
@@ -108,7 +111,7 @@ class LabeledFeatureScan {
       : scan_(dtype, num_columns) {}
 
   FeatureScan scan_;
-  /// Null without classes.
+  /// Null unless the labels are classes.
   std::unique_ptr<ArrayReader> classes_;
   std::vector<int32_t> labels_;
 };

@@ -35,7 +35,7 @@ constexpr int64_t kMinEdgesForHomophily = 10'000;
 
 uint64_t Count(int64_t count) { return static_cast<uint64_t>(count); }
 
-/// Whether `part` is more than `percent` of 100 of `all`.
+/// Whether `part` is more than `percent` percent of `all`.
 bool IsMoreThan(uint64_t part, double percent, uint64_t all) {
   return static_cast<double>(part) * 100 > percent * static_cast<double>(all);
 }
@@ -48,7 +48,7 @@ std::string Columns(const std::vector<uint32_t>& columns) {
       columns.size() > named ? ", ..." : "");
 }
 
-/// Those that are not constant: these equal anything that is.
+/// Columns that are not constant; constant columns equal anything constant.
 std::vector<uint32_t> Varying(const std::vector<uint32_t>& columns,
                               const FeatureStatistics& features) {
   std::vector<uint32_t> varying;
@@ -58,7 +58,7 @@ std::vector<uint32_t> Varying(const std::vector<uint32_t>& columns,
   return varying;
 }
 
-/// Collects the warnings about nodes of one type.
+/// Collects warnings about the nodes of one type.
 class NodeWarnings {
  public:
   NodeWarnings(const store::NodeTypeEntry& nodes,
@@ -225,24 +225,19 @@ std::vector<std::string> FindWarnings(const store::Manifest& manifest,
   return warnings;
 }
 
-/// Counts what is in the stored labels and training nodes of one type: sets
-/// num_unlabeled and class_counts, and of the probes what labels tell. Advances
-/// the context by the labels' bytes. Classes beyond those whose counts fit a
-/// quarter of the memory limit are not counted.
-absl::Status ScanLabels(ImportContext& context, const std::string& folder,
-                        const store::NodeTypeEntry& nodes,
-                        NodeStatistics& statistics, NodeProbes& probes);
-
-/// Bytes that it advances by.
-uint64_t LabelBytesToScan(const store::NodeTypeEntry& nodes);
-
 namespace {
 
 constexpr uint64_t kMaxBlockBytes = 4 << 20;
-// Its count, and whether a training node has it.
+// Per class: its count, and whether a training node has it.
 constexpr uint64_t kBytesPerClass = 2 * sizeof(uint64_t);
 
-/// Rows of labels as they are stored.
+/// Bytes by which ScanLabels advances the context.
+uint64_t LabelBytesToScan(const store::NodeTypeEntry& nodes) {
+  if (nodes.labels.path.empty()) return 0;
+  return nodes.labels.file_size_bytes - nodes.labels.data_offset;
+}
+
+/// Rows of labels in stored form.
 store::LabelsView ViewOf(const store::NodeTypeEntry& nodes, int64_t num_rows,
                          absl::Span<const std::byte> bytes) {
   store::LabelsView view;
@@ -267,14 +262,14 @@ store::LabelsView ViewOf(const store::NodeTypeEntry& nodes, int64_t num_rows,
   return view;
 }
 
-/// Whether a labeled row of several labels has one of them.
+/// Whether a labeled multi-label row has exactly one label.
 bool HasOneLabel(const store::LabelsView& labels, int64_t row) {
   const uint8_t* bits = labels.BitRow(row);
   int count = 0;
   for (int64_t i = 0; i < store::MultiLabelRowBytes(labels.width); ++i) {
     count += std::popcount(bits[i]);
   }
-  // One more bit tells that it is labeled.
+  // One of the two bits says that the row is labeled.
   return count == 2;
 }
 
@@ -383,7 +378,7 @@ class LabelScan {
 
   ImportContext& context_;
   const store::NodeTypeEntry& nodes_;
-  /// Nodes of each class or label.
+  /// Number of nodes of each class or label.
   std::vector<uint64_t> counts_;
   std::vector<bool> trained_;
   uint64_t num_unlabeled_ = 0;
@@ -391,8 +386,10 @@ class LabelScan {
   uint64_t num_train_unlabeled_ = 0;
 };
 
-}  // namespace
-
+/// Computes statistics of the stored labels and training nodes of one type:
+/// sets num_unlabeled and class_counts, and in `probes` the members about
+/// labels. Advances the context by the bytes of the labels. Does not count
+/// classes whose counts exceed a quarter of the memory limit.
 absl::Status ScanLabels(ImportContext& context, const std::string& folder,
                         const store::NodeTypeEntry& nodes,
                         NodeStatistics& statistics, NodeProbes& probes) {
@@ -406,10 +403,7 @@ absl::Status ScanLabels(ImportContext& context, const std::string& folder,
   return absl::OkStatus();
 }
 
-uint64_t LabelBytesToScan(const store::NodeTypeEntry& nodes) {
-  if (nodes.labels.path.empty()) return 0;
-  return nodes.labels.file_size_bytes - nodes.labels.data_offset;
-}
+}  // namespace
 
 absl::StatusOr<DatasetStatistics> ScanGraph(
     ImportContext& context, const std::string& folder,

@@ -13,44 +13,47 @@
 #include "engine/ingest/source/import_context.h"
 #include "engine/store/manifest.h"
 
+/// Statistics and warnings of a dataset whose arrays are written: one more pass
+/// over labels and topology.
+
 namespace hearth::ingest {
 
-/// Facts about the nodes of one type that an import collects for its warnings
-/// alone.
+/// Findings about the nodes of one type that serve only the import's warnings.
 struct NodeProbes {
   /// Suspect columns of the features.
   SuspectColumns suspects;
-  /// FeatureScan::begins_like_npy.
+  /// See ScannedFeatures::begins_like_npy.
   bool begins_like_npy = false;
-  /// Training nodes without a label, where there are labels.
+  /// Training nodes without a label, if the type has labels.
   uint64_t num_train_unlabeled = 0;
-  /// Training nodes with edges, all of which leave them; absent where the
-  /// memory limit did not allow to count them.
+  /// Training nodes all of whose edges, one or more, leave them; nullopt if the
+  /// memory limit did not allow counting them.
   std::optional<uint64_t> num_train_only_sources;
-  /// Classes of labeled nodes that no training node has, and the first of them.
+  /// Number of classes that labeled nodes but no training node have, and the
+  /// first of them.
   uint64_t num_untrained_classes = 0;
   int64_t first_untrained_class = 0;
-  /// Classes that no node has, and the first of them. 0 where the classes were
-  /// too many to count.
+  /// Number of classes without nodes, and the first of them. 0 if the classes
+  /// were too many to count.
   uint64_t num_empty_classes = 0;
   int64_t first_empty_class = 0;
-  /// Whether each labeled node has exactly one of several labels.
+  /// Whether every labeled node has exactly one label of a multi-label set.
   bool one_label_each = false;
-  /// Homophily of edges that join nodes at random: the sum of the squared
-  /// shares of the classes. Absent without classes.
+  /// Homophily expected of random edges: the sum of the squared shares of the
+  /// classes. nullopt without classes.
   std::optional<double> chance_homophily;
 };
 
 /// Signs of a mistake in the source, in sentences that name the type. REQUIRES:
-/// `statistics` and `probes` are of all types, in the order of the manifest.
+/// `statistics` and `probes` have all types, in the order of the manifest.
 std::vector<std::string> FindWarnings(const store::Manifest& manifest,
                                       const DatasetStatistics& statistics,
                                       absl::Span<const NodeProbes> probes);
 
-/// Counts what is in a dataset whose arrays are all in `folder`, reading labels
-/// and topology once more, and warns of what looks like a mistake. `features`
-/// has what the scan of each node type's features has found. CANCELLED, or
-/// DATA_LOSS if an array is not what was written.
+/// Computes statistics of a dataset whose arrays are all in `folder`, reading
+/// labels and topology once more, and warns of likely mistakes. `features` has
+/// the scan of each node type's features. CANCELLED after a stop; DATA_LOSS if
+/// an array is no longer as written.
 absl::StatusOr<DatasetStatistics> ScanGraph(
     ImportContext& context, const std::string& folder,
     const store::Manifest& manifest,

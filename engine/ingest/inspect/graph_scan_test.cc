@@ -27,7 +27,7 @@ TEST(DegreeCountsTest, IsExactBelowAndAboveWhatIsCountedInATable) {
   std::sort(degrees.begin(), degrees.end());
   ASSERT_GT(degrees.back(), 65'536u);
   EXPECT_EQ(counts.Mean(), static_cast<double>(sum) / 1003);
-  // 501.5 and 992.97 nodes, rounded up.
+  // Ranks 501.5 and 992.97, rounded up.
   EXPECT_EQ(counts.Percentile(50), degrees[501]);
   EXPECT_EQ(counts.Percentile(99), degrees[992]);
   EXPECT_EQ(counts.Percentile(100), degrees.back());
@@ -56,7 +56,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// Each test makes one thing remarkable, and then just not.
+/// Each test makes one thing just remarkable, then just not.
 class WarningsTest : public testing::Test {
  protected:
   WarningsTest() {
@@ -147,7 +147,7 @@ TEST_F(WarningsTest, PartsOfTheSplitThatAreNotThere) {
   manifest_.node_types[0].test = {};
   EXPECT_THAT(Find(),
               ElementsAre(HasSubstr("validation"), HasSubstr("test nodes")));
-  // Nothing is trained without training nodes.
+  // Without training nodes nothing is trained.
   manifest_.node_types[0].train = {};
   ExpectNone();
 }
@@ -177,7 +177,7 @@ TEST_F(WarningsTest, LabelsAmongTheFeatures) {
   probes_.suspects.labels = {3};
   ExpectWarning(
       "the label of every labeled node is among its features (column 3)");
-  // All labels are the same, as all values are.
+  // All labels are equal, and all values.
   features().constant_columns = {3};
   ExpectWarning("have one value throughout");
 }

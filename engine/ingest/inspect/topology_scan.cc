@@ -16,8 +16,9 @@ namespace hearth::ingest {
 
 namespace {
 
-// Small beside an import's least memory limit.
+// Small compared with the least memory limit of an import.
 constexpr uint64_t kLowDegrees = 1 << 12;
+constexpr int64_t kBlockIds = 4096;
 
 }  // namespace
 
@@ -45,7 +46,7 @@ double DegreeCounts::Mean() const {
 
 uint64_t DegreeCounts::Percentile(uint64_t percent) const {
   if (num_nodes_ == 0) return 0;
-  // Rounded up, without the product that could overflow.
+  // Rounded up, without the product, which could overflow.
   const uint64_t wanted =
       num_nodes_ / 100 * percent + (num_nodes_ % 100 * percent + 99) / 100;
   uint64_t seen = 0;
@@ -59,12 +60,6 @@ uint64_t DegreeCounts::Percentile(uint64_t percent) const {
   }
   return high_.rbegin()->first;
 }
-
-namespace {
-
-constexpr int64_t kBlockIds = 4096;
-
-}  // namespace
 
 absl::StatusOr<IdStream> IdStream::Open(io::FileSystem& files,
                                         const std::string& path) {
@@ -93,7 +88,7 @@ absl::Status IdStream::ReadBlock() {
 namespace {
 
 constexpr uint64_t kMaxBlockBytes = 2 << 20;
-// Reads that wait for memory at a time.
+// Number of prefetches that are in flight.
 constexpr size_t kPrefetched = 16;
 
 uint64_t DataBytes(const store::ArrayFile& array) {
@@ -111,11 +106,11 @@ uint64_t CountZeros(const std::vector<bool>& bits) {
 }  // namespace
 
 struct TopologyScan::Counts {
-  /// Sources of edges, in any order; false if one is no node. Sets their
-  /// classes where those are counted.
+  /// Adds sources of edges, in any order, and looks up their classes if those
+  /// are counted; false if one is no node.
   bool AddSources(absl::Span<const int64_t> sources,
                   std::vector<int32_t>& source_classes) {
-    // Without a branch, for the compiler to make it wide.
+    // No branch per source, so that the compiler vectorizes the loop.
     bool all_nodes = true;
     for (const int64_t source : sources) {
       all_nodes &=
@@ -137,7 +132,7 @@ struct TopologyScan::Counts {
     return true;
   }
 
-  /// Edges into `destination`, whose sources are added already.
+  /// Adds the edges into `destination`, whose sources were added already.
   void AddEdges(int64_t destination, absl::Span<const int64_t> sources,
                 absl::Span<const int32_t> source_classes) {
     if (same_type) {
@@ -155,24 +150,24 @@ struct TopologyScan::Counts {
 
   int64_t num_sources = 0;
   bool same_type = false;
-  /// Empty where it is not counted.
+  /// Nodes that are sources; empty if they are not counted.
   std::vector<bool> is_source;
   std::vector<bool>* is_destination = nullptr;
-  /// Classes of the nodes at both ends; empty where homophily is not counted.
+  /// Classes of the nodes at both ends; empty if homophily is not computed.
   std::vector<int32_t> classes;
   DegreeCounts in_degrees;
   uint64_t num_self_loops = 0;
-  /// Edges between labeled nodes, and those between equal labels.
+  /// Number of edges between labeled nodes, and of those between equal labels.
   uint64_t num_labeled = 0;
   uint64_t num_equal = 0;
 };
 
-/// The counts of the edges' sources do not depend on where their lists end, so
-/// they are taken over whole blocks: lists are short, and what follows one of
-/// them would wait for memory anew in each.
+/// Reads lists of neighbors in blocks. What is counted of sources does not
+/// depend on the ends of lists, so it is counted over whole blocks: lists are
+/// short, and the code after each list would wait for memory again.
 class TopologyScan::NeighborStream {
  public:
-  /// Neighbors, and their classes where homophily is counted.
+  /// Neighbors, and their classes if homophily is computed.
   struct Neighbors {
     absl::Span<const int64_t> ids;
     absl::Span<const int32_t> classes;
@@ -185,7 +180,7 @@ class TopologyScan::NeighborStream {
         block_elements_(block_elements),
         counts_(counts) {}
 
-  /// The next neighbors, at least one and at most `count`.
+  /// The next neighbors: at least one, at most `count`.
   absl::StatusOr<Neighbors> Take(int64_t count) {
     if (at_ == block_.size()) HEARTH_RETURN_IF_ERROR(ReadBlock());
     const auto taken =
@@ -226,7 +221,7 @@ class TopologyScan::NeighborStream {
   Counts& counts_;
   int64_t num_read_ = 0;
   std::vector<int64_t> block_;
-  /// Classes of the nodes in the block; empty where they are not needed.
+  /// Classes of the nodes in the block; empty if they are not needed.
   std::vector<int32_t> classes_;
   size_t at_ = 0;
 };

@@ -19,39 +19,41 @@
 #include "engine/io/file_system.h"
 #include "engine/store/manifest.h"
 
+/// Statistics of edges: degrees, isolated nodes, homophily.
+
 namespace hearth::ingest {
 
-/// Counts the nodes of each degree, exactly. Small whatever the graph: degrees
-/// that are far apart are few, as edges are. Single-owner.
+/// Counts nodes by degree, exactly. Takes little memory for any graph: large
+/// degrees are rare, since edges are limited. Single-owner.
 class DegreeCounts {
  public:
   void Add(uint64_t degree);
 
-  /// Nodes of that degree.
+  /// Number of nodes of degree `degree`.
   uint64_t NumOf(uint64_t degree) const;
-  /// 0 without nodes.
+  /// Mean degree; 0 without nodes.
   double Mean() const;
-  /// The least degree that `percent` of 100 nodes do not exceed; 0 without
-  /// nodes. 0 < percent <= 100.
+  /// Least degree that `percent` percent of the nodes do not exceed; 0 without
+  /// nodes. REQUIRES: 0 < percent <= 100.
   uint64_t Percentile(uint64_t percent) const;
 
  private:
   uint64_t num_nodes_ = 0;
   uint64_t num_edges_ = 0;
-  /// Counts of degrees below 2^12.
+  /// Numbers of nodes of degrees below 2^12.
   std::vector<uint64_t> low_;
   std::map<uint64_t, uint64_t> high_;
 };
 
-/// Reads the ids of a stored split, one by one. Single-owner.
+/// Reads the ids of a stored split one by one. Single-owner.
 class IdStream {
  public:
-  /// At the first id of the .npy file at `path`.
+  /// Opens the .npy file at `path`, at its first id.
   static absl::StatusOr<IdStream> Open(io::FileSystem& files,
                                        const std::string& path);
 
   bool AtEnd() const { return at_ == block_.size(); }
-  /// REQUIRES: !AtEnd().
+  /// The current id. REQUIRES: !AtEnd().
   int64_t id() const { return block_[at_]; }
   absl::Status Next();
 
@@ -66,54 +68,58 @@ class IdStream {
   size_t at_ = 0;
 };
 
-/// Counts what is in the stored edges of a dataset, one type after the other,
-/// reading each from one end to the other. What needs memory for each node is
-/// counted if that fits a quarter of the limit: sets of nodes all together, and
-/// labels of one type. With an eighth for blocks and what is counted of the
-/// labels (see label_scan.h) that stays within the limit. Single-owner.
+/// Computes statistics of the stored edges of a dataset, one edge type after
+/// another, each read from end to end. Statistics that need memory per node are
+/// computed if it fits: sets of nodes a quarter of the limit all together,
+/// labels of one type another quarter. Blocks take an eighth; with the labels'
+/// statistics (ScanLabels), which take a quarter, all stays within the limit.
+/// Single-owner.
 class TopologyScan {
  public:
   /// All references must outlive this.
   TopologyScan(ImportContext& context, const std::string& folder,
                const store::Manifest& manifest);
 
-  /// Bytes that Scan advances the context by, over all types.
+  /// Bytes by which Scan advances the context, over all edge types.
   uint64_t BytesToScan() const;
 
-  /// The edges of one type. DATA_LOSS if they are not what was written.
+  /// Statistics of the edges of one type. DATA_LOSS if they are no longer as
+  /// written.
   absl::StatusOr<EdgeStatistics> Scan(const store::EdgeTypeEntry& edges);
 
-  /// Once all types are scanned: nodes of a type, by its place in the
-  /// manifest, without any edge. Absent if it was not counted.
+  /// Number of nodes without any edge, of the node type at index `node_type` of
+  /// the manifest; nullopt if it was not counted. REQUIRES: all edge types are
+  /// scanned.
   std::optional<uint64_t> NumIsolated(size_t node_type) const;
 
-  /// Likewise, training nodes with edges, all of which leave them.
+  /// Number of training nodes all of whose edges, one or more, leave them;
+  /// nullopt and requirement as NumIsolated.
   absl::StatusOr<std::optional<uint64_t>> NumTrainOnlySources(
       size_t node_type) const;
 
-  /// Counts that are left out, and why, in sentences.
+  /// Statistics that were left out, and why, in sentences.
   std::vector<std::string> Notes() const;
 
  private:
-  /// One bit a node.
+  /// Sets of nodes at the ends of edges, one bit per node.
   struct Ends {
     std::vector<bool> is_destination;
     std::vector<bool> is_source;
   };
 
-  /// Counts of one edge type.
+  /// Statistics of one edge type while it is scanned.
   struct Counts;
-  /// Hands out the neighbors of one node after the other.
+  /// Reads the neighbors of one node after another.
   class NeighborStream;
 
   size_t FindNodes(const std::string& type) const;
-  /// Whether homophily is defined, and whether it is counted.
+  /// Whether homophily is defined for an edge type, and whether it is computed.
   bool JoinsClasses(const store::EdgeTypeEntry& edges) const;
   bool FitsLabels(const store::EdgeTypeEntry& edges) const;
   absl::StatusOr<std::vector<int32_t>> ReadClasses(
       const store::NodeTypeEntry& nodes);
   absl::Status ScanLists(const store::EdgeTypeEntry& edges, Counts& counts);
-  /// Counts one node's neighbors.
+  /// Adds the edges into one node.
   static absl::Status AddList(int64_t destination, int64_t degree,
                               NeighborStream& neighbors, Counts& counts);
   int64_t BlockElements() const;

@@ -24,28 +24,30 @@
 
 namespace hearth::ingest {
 
-/// The damage that a verification found: the first findings in words, and a
-/// count of the rest. Thread-compatible.
+namespace {
+
+/// Damage that a verification found: the first findings in words, and the
+/// number of others. Thread-compatible.
 class DamageList {
  public:
   static constexpr size_t kMaxListed = 20;
 
-  /// "`what`": a file, what of it, and why.
+  /// Adds "`what`": a file, a part of it, and the problem.
   void Add(std::string what) {
     ++count_;
     if (listed_.size() < kMaxListed) listed_.push_back(std::move(what));
   }
 
-  /// Adds what the status says if that is damage: a file that is missing, too
-  /// short, unreadable or does not match. Other errors are returned.
+  /// Adds the status's message if the status means damage: a file that is
+  /// missing, too short, unreadable or different. Returns other errors.
   absl::Status AddIfDamage(const absl::Status& status);
 
-  /// All of `other`, behind what is here.
+  /// Adds the findings of `other` after these.
   void Append(DamageList other);
 
   bool empty() const { return count_ == 0; }
 
-  /// DATA_LOSS that names `path` and all; OK if there is nothing.
+  /// DATA_LOSS that names `path` and all findings; OK if there are none.
   absl::Status ToStatus(const std::string& path) const;
 
  private:
@@ -77,13 +79,11 @@ absl::Status DamageList::ToStatus(const std::string& path) const {
       unlisted > 0 ? absl::StrCat("; and ", unlisted, " more") : ""));
 }
 
-// An array is read in chunks of whole blocks by two threads, so that the disk
-// has the next request while a chunk is checked. Each chunk is read with what
-// surrounds it up to multiples of a page: such reads can bypass the page cache.
-// An array of one chunk is read on the caller's thread: a dataset of many types
-// has hundreds of them.
-
-namespace {
+// Two threads read an array in chunks of whole blocks, so that the disk has the
+// next request while a chunk is checked. A chunk is read with its surroundings
+// up to multiples of a page, which lets reads bypass the page cache. An array
+// of one chunk is read on the caller's thread: a dataset of many types has
+// hundreds of them.
 
 constexpr uint64_t kChunkBytes = 4 << 20;
 constexpr uint64_t kPageBytes = 4096;
@@ -111,7 +111,8 @@ absl::Status CheckSize(io::ReadableFile& file, uint64_t size_bytes) {
                                           size_bytes));
 }
 
-/// CRC32C of a file's first bytes, which are read into `scratch` by and by.
+/// CRC32C of a file's first bytes, which are read into `scratch` piece by
+/// piece.
 absl::StatusOr<uint32_t> ChecksumOf(io::ReadableFile& file, uint64_t size_bytes,
                                     absl::Span<std::byte> scratch) {
   const uint64_t chunk_bytes = scratch.size() - scratch.size() % kPageBytes;
@@ -124,15 +125,15 @@ absl::StatusOr<uint32_t> ChecksumOf(io::ReadableFile& file, uint64_t size_bytes,
   return crc;
 }
 
-/// A file's first bytes, what they are of it, and their checksum.
+/// The first bytes of a file: their role and their checksum.
 struct Beginning {
   uint64_t size_bytes = 0;
   uint32_t crc32c = 0;
   absl::string_view what;
 };
 
-/// DATA_LOSS, or why they cannot be read, if they do not have that checksum at
-/// the second attempt either.
+/// DATA_LOSS, or the error of reading, if the bytes do not have that checksum
+/// at the second attempt either.
 absl::Status CheckBeginning(io::ReadableFile& file, const Beginning& beginning,
                             absl::Span<std::byte> scratch) {
   absl::StatusOr<uint32_t> crc =
@@ -147,7 +148,7 @@ absl::Status CheckBeginning(io::ReadableFile& file, const Beginning& beginning,
                    beginning.size_bytes - 1, ") does not match its checksum"));
 }
 
-/// Some consecutive blocks of an array, and what was found of them.
+/// Consecutive blocks of an array, and their damage.
 class Chunk final : public pipeline::Item {
  public:
   Chunk(uint64_t first, uint64_t count) : first_block(first), blocks(count) {}
@@ -157,7 +158,7 @@ class Chunk final : public pipeline::Item {
   DamageList damage;
 };
 
-/// An array's open files. Thread-safe.
+/// The open files of an array. Thread-safe.
 class ArrayBlocks {
  public:
   ArrayBlocks(const store::ArrayFile& array,
@@ -180,13 +181,13 @@ class ArrayBlocks {
     return Chunk(first, std::min(chunk_blocks(), num_blocks() - first));
   }
 
-  /// Bytes of the blocks from `first_block` on.
+  /// Bytes of `count` blocks from `first_block` on.
   uint64_t SizeOfBlocks(uint64_t first_block, uint64_t count) const {
     return std::min(count * array_.crc_block_bytes,
                     DataBytes(array_) - first_block * array_.crc_block_bytes);
   }
 
-  /// Memory that a chunk of an array of so many bytes is read into.
+  /// Bytes of the buffer for chunks of an array of `data_bytes`.
   static uint64_t ScratchBytes(uint64_t data_bytes) {
     return std::min(kChunkBytes, data_bytes) + 2 * kPageBytes;
   }
@@ -224,8 +225,8 @@ class ArrayBlocks {
     return array_.data_offset + block * array_.crc_block_bytes;
   }
 
-  /// Reads one block, and its checksum, by themselves: damage on the way is
-  /// gone then, and what a bad sector leaves readable is told apart.
+  /// Reads one block and its checksum by themselves: damage in transit is gone
+  /// then, and the readable blocks around a bad sector are told apart.
   absl::Status CheckAgain(uint64_t number) const {
     std::vector<std::byte> block(SizeOfBlocks(number, 1));
     std::vector<uint32_t> expected(1);
@@ -249,7 +250,8 @@ class Verification {
         progress_(progress),
         stop_(std::move(stop)) {}
 
-  /// `other_files` checks what lies in the folder besides arrays.
+  /// Checks arrays, and with `other_files` the files of the folder that are no
+  /// arrays.
   absl::StatusOr<VerifyResult> Run(
       absl::Span<const store::ArrayFile* const> arrays,
       absl::FunctionRef<absl::Status()> other_files) {
@@ -282,7 +284,7 @@ class Verification {
   }
 
  private:
-  /// Damage that leaves nothing else of the array to check is returned.
+  /// Returns damage after which nothing of the array can be checked.
   absl::Status CheckArray(const store::ArrayFile& array) {
     HEARTH_ASSIGN_OR_RETURN(
         std::unique_ptr<io::ReadableFile> checksums,
@@ -350,8 +352,7 @@ class Verification {
   const std::string folder_;
   const VerifyProgress& progress_;
   const std::stop_token stop_;
-  /// Memory of each thread; the first is the caller's own where there is no
-  /// other.
+  /// Buffer of each thread; a single thread uses the caller's.
   std::vector<io::AlignedMemory> scratch_;
   uint64_t total_ = 0;
   DamageList damage_;

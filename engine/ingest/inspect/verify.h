@@ -14,34 +14,33 @@
 
 namespace hearth::ingest {
 
-/// The outcome of a verification that found no damage: the amounts that were
-/// read.
+/// Amounts that a verification without findings has read.
 struct VerifyResult {
-  /// Arrays.
+  /// Number of arrays.
   uint64_t files = 0;
-  /// Blocks with a checksum.
+  /// Number of blocks with a checksum.
   uint64_t blocks = 0;
   /// Bytes of arrays and checksum files.
   uint64_t bytes = 0;
 };
 
-/// Called now and then with the bytes done and in all, by one thread at a time.
+/// Called with the bytes done and in total, by one thread at a time.
 using VerifyProgress = std::function<void(uint64_t done, uint64_t total)>;
 
-/// Reads everything that belongs to a dataset, arrays registered in place too,
-/// against its checksums: past the page cache where the file system allows it,
-/// so that it sees what is on the disk. What does not match, or cannot be read,
-/// is tried once more. Goes on to the end, and then returns DATA_LOSS that
-/// names every damaged block with its file, number and bytes: the first 20, and
-/// how many more there are. CANCELLED once a stop is requested; other errors
-/// (such as PERMISSION_DENIED) at once. `progress` may be empty.
+/// Reads everything that belongs to a dataset, including arrays registered in
+/// place, and compares it with its checksums; past the page cache if the file
+/// system allows it, so that the disk's own bytes are checked. A block that
+/// does not match or cannot be read is tried once more. DATA_LOSS at the end if
+/// anything is damaged: it names file, number and bytes of the first 20 damaged
+/// blocks, and the number of others. CANCELLED once a stop is requested; other
+/// errors (such as PERMISSION_DENIED) at once. `progress` may be empty.
 absl::StatusOr<VerifyResult> VerifyDataset(io::FileSystem& files,
                                            const store::Dataset& dataset,
                                            const VerifyProgress& progress,
                                            std::stop_token stop);
 
-/// The same of these arrays alone, in the folder of a dataset that may not be
-/// whole yet.
+/// As VerifyDataset, for these arrays only; `folder` may be an unfinished
+/// dataset.
 absl::StatusOr<VerifyResult> VerifyArrays(
     io::FileSystem& files, const std::string& folder,
     absl::Span<const store::ArrayFile* const> arrays,

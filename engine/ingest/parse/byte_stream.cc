@@ -24,6 +24,11 @@ namespace hearth::ingest {
 
 namespace {
 
+constexpr size_t kInputBytes = 64 << 10;
+// Range of windows that zstd can be told to allow, as powers of two.
+constexpr int kMinWindowLog = 10;
+constexpr int kMaxWindowLog = 31;
+
 class FileStream final : public ByteStream {
  public:
   FileStream(std::unique_ptr<io::ReadableFile> file, uint64_t size_bytes)
@@ -46,16 +51,6 @@ class FileStream final : public ByteStream {
   uint64_t offset_ = 0;
   absl::Status status_;
 };
-
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<ByteStream>> NewFileStream(
-    std::unique_ptr<io::ReadableFile> file) {
-  HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file->Info());
-  return std::make_unique<FileStream>(std::move(file), info.size_bytes);
-}
-
-namespace {
 
 class GzipStream final : public ByteStream {
  public:
@@ -104,29 +99,6 @@ class GzipStream final : public ByteStream {
   absl::Status status_;
 };
 
-}  // namespace
-
-absl::StatusOr<bool> IsGzip(io::ReadableFile& file) {
-  HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file.Info());
-  std::array<std::byte, 2> magic;
-  if (info.size_bytes < magic.size()) return false;
-  HEARTH_RETURN_IF_ERROR(file.Read(0, absl::MakeSpan(magic)));
-  return magic[0] == std::byte{0x1f} && magic[1] == std::byte{0x8b};
-}
-
-absl::StatusOr<std::unique_ptr<ByteStream>> NewGzipStream(
-    std::unique_ptr<io::ReadableFile> file) {
-  HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file->Info());
-  return std::make_unique<GzipStream>(std::move(file), info.size_bytes);
-}
-
-namespace {
-
-constexpr size_t kInputBytes = 64 << 10;
-// Windows that zstd can be told to allow, as powers of two.
-constexpr int kMinWindowLog = 10;
-constexpr int kMaxWindowLog = 31;
-
 class ZstdStream final : public ByteStream {
  public:
   ZstdStream(std::unique_ptr<io::ReadableFile> file, uint64_t size_bytes,
@@ -163,7 +135,7 @@ class ZstdStream final : public ByteStream {
     return absl::ResourceExhaustedError("no memory to decompress with");
   }
 
-  /// Reads more of the file once all that was read is decompressed.
+  /// Reads more of the file once all input is decompressed.
   absl::Status Fetch() {
     if (input_.pos < input_.size || fetched_ == size_bytes_) {
       return absl::OkStatus();
@@ -183,7 +155,7 @@ class ZstdStream final : public ByteStream {
     if (ZSTD_isError(hint) != 0) return ErrorOf(hint, follows_frame);
     frame_ended_ = hint == 0;
     if (frame_ended_) frame_end_ = input_offset();
-    // Without input, what the decoder still holds may come out.
+    // Without new input the decoder may still return bytes that it holds.
     if (input_is_over && !frame_ended_ && output.pos == written) {
       return Damaged("is truncated");
     }
@@ -223,9 +195,9 @@ class ZstdStream final : public ByteStream {
   ZSTD_DStream* const decoder_;
   std::vector<std::byte> buffer_;
   ZSTD_inBuffer input_ = {nullptr, 0, 0};
-  /// Offset in the file up to which input was read.
+  /// Offset in the file after the input that was read.
   uint64_t fetched_ = 0;
-  /// Whether the last frame is complete, and the offset where it ended.
+  /// Whether the last frame is complete, and its end in the file.
   bool frame_ended_ = false;
   uint64_t frame_end_ = 0;
   absl::Status status_;
@@ -233,9 +205,30 @@ class ZstdStream final : public ByteStream {
 
 }  // namespace
 
+absl::StatusOr<std::unique_ptr<ByteStream>> NewFileStream(
+    std::unique_ptr<io::ReadableFile> file) {
+  HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file->Info());
+  return std::make_unique<FileStream>(std::move(file), info.size_bytes);
+}
+
+absl::StatusOr<bool> IsGzip(io::ReadableFile& file) {
+  HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file.Info());
+  std::array<std::byte, 2> magic;
+  if (info.size_bytes < magic.size()) return false;
+  HEARTH_RETURN_IF_ERROR(file.Read(0, absl::MakeSpan(magic)));
+  return magic[0] == std::byte{0x1f} && magic[1] == std::byte{0x8b};
+}
+
+absl::StatusOr<std::unique_ptr<ByteStream>> NewGzipStream(
+    std::unique_ptr<io::ReadableFile> file) {
+  HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file->Info());
+  return std::make_unique<GzipStream>(std::move(file), info.size_bytes);
+}
+
 bool IsZstd(absl::string_view head) {
   if (head.size() < 4) return false;
-  // A frame, or one that is skipped, as pzstd begins its files.
+  // Magic of a frame, or of a skippable frame, with which pzstd begins its
+  // files.
   return absl::StartsWith(head, "\x28\xb5\x2f\xfd") ||
          ((head[0] & 0xf0) == 0x50 && head.substr(1, 3) == "\x2a\x4d\x18");
 }
@@ -252,10 +245,10 @@ absl::StatusOr<std::unique_ptr<ByteStream>> NewZstdStream(
 
 namespace {
 
-// A text has no zero byte at all; most other files have one soon.
+// Text has no zero byte; most other files have one among their first bytes.
 constexpr size_t kMaxSearchedBytes = 4096;
 
-/// What files of a kind begin with, and what is told of them.
+/// First bytes of a kind of files, and the message for such a file.
 struct Signature {
   absl::string_view bytes;
   size_t offset;
@@ -268,7 +261,7 @@ constexpr absl::string_view Bytes(const char (&text)[kSize]) {
   return absl::string_view(text, kSize - 1);
 }
 
-// UTF-32 before UTF-16, whose mark it begins with.
+// UTF-32 comes before UTF-16: the mark of UTF-16 is a prefix of UTF-32's.
 constexpr Signature kSignatures[] = {
     {Bytes("\x1f\x8b"), 0, "is compressed by gzip twice; once is read"},
     {Bytes("\x28\xb5\x2f\xfd"), 0,
@@ -319,8 +312,8 @@ constexpr Signature kSignatures[] = {
     {Bytes("\x80\x05"), 0, "is a pickle, not text"},
 };
 
-/// Whether every second byte is zero, and no other, as in UTF-16 without a mark
-/// of what is mostly ASCII.
+/// Whether exactly every second byte is zero: mostly ASCII text as UTF-16
+/// without a mark.
 bool IsUtf16(absl::string_view head) {
   const size_t count = std::min<size_t>(head.size(), 64) & ~size_t{1};
   if (count < 4) return false;

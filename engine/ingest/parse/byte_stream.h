@@ -15,11 +15,14 @@
 #include "engine/base/status.h"
 #include "engine/io/file_system.h"
 
+/// Bytes that are read in order, once: of a file, plain or decompressed (gzip,
+/// zstd), and a check that a file is text. A stream belongs to one thread.
+
 namespace hearth::ingest {
 
-/// `status` with "`file`: `part`: " before its message, or "`file`: " where
-/// `part` is empty. Errors of reading the file name it already and stay as
-/// they are.
+/// `status` with "`file`: `part`: " before its message, or "`file`: " if `part`
+/// is empty. Errors of reading `file` already begin with its path and are
+/// returned unchanged.
 inline absl::Status Named(const absl::Status& status, absl::string_view file,
                           absl::string_view part = "") {
   if (absl::StartsWith(status.message(), absl::StrCat(file, ": "))) {
@@ -34,61 +37,63 @@ class ByteStream {
  public:
   virtual ~ByteStream() = default;
 
-  /// Fills `out` and returns its size; fewer bytes only where the stream ends,
-  /// 0 from there on. An error stays: every later call returns it again.
+  /// Fills `out` and returns the number of bytes: fewer than out.size() only at
+  /// the end of the stream, and 0 after it. After an error every later call
+  /// returns that error.
   virtual absl::StatusOr<size_t> Read(absl::Span<std::byte> out) = 0;
 
   /// Path of the file, for messages.
   virtual const std::string& path() const = 0;
 };
 
-/// The bytes of `file` as they are.
+/// Streams the bytes of `file` unchanged.
 absl::StatusOr<std::unique_ptr<ByteStream>> NewFileStream(
     std::unique_ptr<io::ReadableFile> file);
 
-/// Whether `file` begins as gzip files do, whatever its name.
+/// Whether the bytes of `file` begin like a gzip file; its name does not
+/// matter.
 absl::StatusOr<bool> IsGzip(io::ReadableFile& file);
 
-/// The decompressed bytes of a .gz file, members that follow one another
-/// included; zero bytes after the last one are ignored, as gzip does. Memory
-/// stays at about 100 KiB. Where the data is truncated, damaged (each member's
-/// CRC and length are verified) or followed by something else, Read gives
-/// DATA_LOSS with the offset in the compressed file; bytes of that member that
-/// were given out before are then not to be trusted.
+/// Decompresses a .gz file with all of its members in about 100 KiB of memory;
+/// ignores zero bytes after the last member, as gzip does. Read returns
+/// DATA_LOSS, with the offset in the compressed file, if the data is truncated,
+/// damaged (CRC and length of each member are verified) or followed by anything
+/// else; bytes of a damaged member that were returned before are not to be
+/// trusted.
 absl::StatusOr<std::unique_ptr<ByteStream>> NewGzipStream(
     std::unique_ptr<io::ReadableFile> file);
 
-/// Largest window that is allowed unless told otherwise, as of the zstd tool.
+/// Default for the largest window: the limit of the zstd tool.
 inline constexpr uint64_t kMaxZstdWindowBytes = uint64_t{128} << 20;
 
-/// Whether a file that begins with `head` begins as zstd files do.
+/// Whether a file that begins with `head` is a zstd file.
 bool IsZstd(absl::string_view head);
 
-/// The decompressed bytes of a .zst file, frames that follow one another
-/// included. Memory is the window of the file, at most `max_window_bytes` (a
-/// power of two below is taken), and 256 KiB. Read gives DATA_LOSS, with the
-/// offset in the compressed file, where the data is truncated, damaged or
-/// followed by something else, and RESOURCE_EXHAUSTED for a larger window.
+/// Decompresses a .zst file with all of its frames, in 256 KiB of memory and
+/// the file's window. The window may be at most `max_window_bytes`, rounded
+/// down to a power of two. Read returns DATA_LOSS, with the offset in the
+/// compressed file, if the data is truncated, damaged or followed by anything
+/// else; RESOURCE_EXHAUSTED for a larger window.
 absl::StatusOr<std::unique_ptr<ByteStream>> NewZstdStream(
     std::unique_ptr<io::ReadableFile> file,
     uint64_t max_window_bytes = kMaxZstdWindowBytes);
 
-/// UTF-8's mark, with which some programs begin a text.
+/// UTF-8's byte order mark, with which some programs begin a text.
 inline constexpr absl::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-/// Whether `file` is compressed in one of the ways that NewTextStream reads.
+/// Whether NewTextStream would decompress `file`.
 absl::StatusOr<bool> IsCompressedText(io::ReadableFile& file);
 
-/// The bytes of `file`: decompressed if they begin as those of a gzip or zstd
-/// file do, whatever its name, else as they are. See gzip_file.h and
-/// zstd_file.h.
+/// Streams a text: decompressed if its first bytes are those of a gzip or zstd
+/// file (NewGzipStream, NewZstdStream), otherwise unchanged. The name of the
+/// file does not matter.
 absl::StatusOr<std::unique_ptr<ByteStream>> NewTextStream(
     std::unique_ptr<io::ReadableFile> file,
     uint64_t max_window_bytes = kMaxZstdWindowBytes);
 
-/// OK if what begins with `head`, its first few KiB, may be text as ASCII and
-/// UTF-8 have it. INVALID_ARGUMENT saying what it is instead: compressed in
-/// another way, UTF-16, an archive, an array, or binary otherwise.
+/// INVALID_ARGUMENT if a file that begins with `head`, its first few KiB, is no
+/// ASCII or UTF-8 text. The message says what the file is: compressed by
+/// another program, UTF-16, an archive, an array, or other binary data.
 absl::Status CheckIsText(absl::string_view head);
 
 }  // namespace hearth::ingest

@@ -17,7 +17,7 @@
 namespace hearth::ingest {
 namespace {
 
-// A few hundred KB that do not compress away.
+// A few hundred KB that do not compress well.
 std::string LongText() {
   std::string text;
   for (uint64_t i = 0; text.size() < 300'000; ++i) {
@@ -81,7 +81,7 @@ TEST(GzipFileTest, EveryTruncationIsDataLoss) {
 
 TEST(GzipFileTest, DamageIsDataLoss) {
   const std::string whole = Gzip(LongText());
-  // Magic, method, the deflate stream, CRC, length.
+  // Damage in magic, method, deflate stream, CRC and length.
   for (const size_t at : {size_t{1}, size_t{2}, whole.size() / 2,
                           whole.size() - 8, whole.size() - 1}) {
     std::string damaged = whole;
@@ -157,7 +157,7 @@ TEST(ZstdFileTest, EveryTruncationIsDataLoss) {
 
 TEST(ZstdFileTest, DamageIsDataLoss) {
   const std::string whole = Zstd(LongText());
-  // Magic, a block, the checksum.
+  // Damage in magic, a block and the checksum.
   for (const size_t at : {size_t{1}, whole.size() / 2, whole.size() - 1}) {
     std::string damaged = whole;
     damaged[at] ^= 0x40;

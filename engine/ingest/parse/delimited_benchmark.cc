@@ -1,4 +1,4 @@
-// How fast lines of two node ids, and of features, are parsed:
+// Speed of parsing lines of two node ids, and lines of features:
 //   bazel run //engine/ingest/parse:delimited_benchmark
 
 #include <array>

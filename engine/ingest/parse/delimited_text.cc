@@ -64,7 +64,7 @@ absl::StatusOr<bool> TextLines::Next() {
       if (TakeLine(end, is_last ? 0 : 1)) return true;
       break;
     }
-    // A line's end may be two bytes beyond its limit.
+    // The end of a line may take two bytes beyond the limit.
     const size_t unfinished = end_ - begin_;
     if (unfinished > max_line_bytes_ + 1) {
       ++number_;
@@ -117,11 +117,11 @@ absl::Status TextLines::Error(absl::string_view problem) const {
 
 namespace {
 
-// Stands for blanks and tabs, any number of them.
+// Separator of fields by any number of blanks and tabs.
 constexpr char kBlanks = ' ';
 
-/// Takes the fields of a line one by one. A template: of short lines a good
-/// part of the time would go into asking for the delimiter.
+/// Takes the fields of a line one by one. A template: for short lines, looking
+/// up the separator would take a good part of the time.
 template <char kDelimiter>
 class FieldScanner {
  public:
@@ -180,7 +180,7 @@ absl::Status FieldError(const TextLines& lines, size_t index,
                                                  index + 1, ": ", problem));
 }
 
-/// What may be wrong with a line whose field is no number; may be empty.
+/// Likely cause if a field of the current line is no number; may be empty.
 absl::string_view Suspicion(const TextLines& lines, absl::string_view field) {
   if (field.find(';') != absl::string_view::npos) {
     return " (semicolons do not separate fields here)";
@@ -191,7 +191,7 @@ absl::string_view Suspicion(const TextLines& lines, absl::string_view field) {
   return lines.number() == 1 && is_word ? " (a header?)" : "";
 }
 
-// The text is not shown: the file may be none that was meant to be read.
+// The message does not quote the text: the file may have been named by mistake.
 template <typename T>
 absl::Status Refuse(const TextLines& lines, absl::string_view field,
                     size_t index, std::errc error) {
@@ -204,7 +204,7 @@ absl::Status Refuse(const TextLines& lines, absl::string_view field,
       absl::StrCat("is not ", NameOf<T>(), Suspicion(lines, field)));
 }
 
-/// Whether a number that did not fit is too small rather than too large.
+/// Whether a number that does not fit is too small rather than too large.
 template <typename T>
 bool IsTiny(absl::string_view field) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -212,15 +212,15 @@ bool IsTiny(absl::string_view field) {
     const auto result =
         std::from_chars(field.data(), field.data() + field.size(), value);
     if (result.ec == std::errc()) return std::fabs(value) < 1;
-    // Beyond even that: the sign of the exponent tells.
+    // Beyond double's range, too: the sign of the exponent tells.
     return field.find("e-") != absl::string_view::npos ||
            field.find("E-") != absl::string_view::npos;
   }
   return false;
 }
 
-/// The end of parsing a field that did not parse as a whole: a number too small
-/// to be told from zero, or an error.
+/// Handles a field that was not parsed as a whole: 0 for a number too small for
+/// its type, otherwise an error.
 template <typename T>
 ABSL_ATTRIBUTE_NOINLINE absl::Status TakeTiny(const TextLines& lines,
                                               absl::string_view field,
@@ -258,7 +258,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline absl::Status Parse(const TextLines& lines,
 template <typename T>
 absl::Status Parse(const TextLines& lines, Separator separator,
                    absl::Span<T> out) {
-  // The usual ones first, without a call.
+  // The usual separators come first, without a call.
   if (separator == Separator::kBlank) return Parse<kBlanks>(lines, out);
   if (separator == Separator::kComma) return Parse<','>(lines, out);
   return separator == Separator::kTab ? Parse<'\t'>(lines, out)

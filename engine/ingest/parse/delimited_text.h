@@ -14,18 +14,20 @@
 #include "engine/ingest/parse/byte_stream.h"
 #include "engine/io/file_system.h"
 
+/// Lines of text files, and the fields and numbers in them.
+
 namespace hearth::ingest {
 
-/// The lines of a text, one after another, through a buffer of 256 KiB or, if
-/// that is more, one line. A byte order mark before the first is skipped.
+/// Reads the lines of a text, through a buffer of 256 KiB or one line,
+/// whichever is more. Skips a byte order mark before the first line.
 /// Single-owner.
 class TextLines {
  public:
-  /// Longest line that is read unless told otherwise: features of one node.
+  /// Default for the longest line: the features of one node.
   static constexpr size_t kMaxLineBytes = size_t{1} << 20;
 
-  /// `file` may be compressed by gzip or zstd: its first bytes tell. Of zstd a
-  /// window of `max_window_bytes` may be used: see zstd_file.h.
+  /// `file` may be compressed by gzip or zstd, which its first bytes tell;
+  /// `max_window_bytes` as of NewZstdStream.
   static absl::StatusOr<std::unique_ptr<TextLines>> Open(
       std::unique_ptr<io::ReadableFile> file,
       size_t max_line_bytes = kMaxLineBytes,
@@ -34,24 +36,24 @@ class TextLines {
   explicit TextLines(std::unique_ptr<ByteStream> stream,
                      size_t max_line_bytes = kMaxLineBytes);
 
-  /// Goes to the next line; false at the end. A line ends with "\n" or "\r\n",
-  /// which the last one may lack. INVALID_ARGUMENT naming the line if it is
-  /// longer than allowed, or naming what a file is that is no text; errors of
-  /// the stream. An error stays.
+  /// Goes to the next line; false at the end of the text. Lines end with "\n"
+  /// or "\r\n", except perhaps the last. INVALID_ARGUMENT, naming the line, if
+  /// it is longer than allowed, or as CheckIsText; errors of the stream. After
+  /// an error every later call returns that error.
   absl::StatusOr<bool> Next();
 
-  /// Without its end. Valid until the next call of Next.
+  /// The current line, without its end. Valid until the next call of Next.
   absl::string_view line() const { return line_; }
 
-  /// Counts from 1.
+  /// Number of the current line, from 1.
   int64_t number() const { return number_; }
 
-  /// Whether a byte order mark was skipped. Known after the first Next.
+  /// Whether a byte order mark was skipped; known after the first call of Next.
   bool has_mark() const { return has_mark_; }
 
   const std::string& path() const { return stream_->path(); }
 
-  /// INVALID_ARGUMENT: "PATH: line 12: `problem`".
+  /// INVALID_ARGUMENT with "PATH: line 12: `problem`".
   absl::Status Error(absl::string_view problem) const;
 
  private:
@@ -62,7 +64,7 @@ class TextLines {
   const std::unique_ptr<ByteStream> stream_;
   const size_t max_line_bytes_;
   std::vector<char> buffer_;
-  /// The part of the buffer that was not given out yet begins here.
+  /// Offset in the buffer of the first byte after the current line.
   size_t begin_ = 0;
   size_t end_ = 0;
   bool is_over_ = false;
@@ -78,24 +80,24 @@ enum class Separator {
   kComma,
   /// One or more blanks or tabs between fields, any number around the line.
   kBlank,
-  /// As kComma, with a semicolon.
+  /// One semicolon between fields; blanks and tabs around a field are ignored.
   kSemicolon,
   /// One tab between fields; blanks around a field are ignored.
   kTab,
 };
 
-/// Splits a line into fields; no quotes, no escapes. Replaces `fields`, which
-/// refer to `line`. A line of blanks, or an empty one, has none; fields that
-/// are not separated by blanks may be empty.
+/// Splits a line into `fields`, which point into `line`; knows neither quotes
+/// nor escapes. A line that is empty or all blanks has no fields. Fields may be
+/// empty unless blanks separate them.
 void SplitFields(absl::string_view line, Separator separator,
                  std::vector<absl::string_view>& fields);
 
-/// Parses the current line of `lines` into numbers, exactly as many fields as
-/// `out` has elements. Integers are decimal with an optional "-"; floats are
-/// as in C (with an optional "-", an exponent, "nan" and "inf" in any case).
-/// Neither depends on a locale, and neither allows a "+". INVALID_ARGUMENT:
-/// "PATH: line 12, field 2: ..." for anything else, numbers out of range
-/// included; of floats, those too small to be told from zero are zero.
+/// Parses the current line of `lines` into exactly out.size() numbers. Integers
+/// are decimal with an optional "-"; floats are as in C, with an optional "-",
+/// an exponent, and "nan" and "inf" in any case. Neither depends on a locale or
+/// allows a "+". A float too small for its type becomes 0. INVALID_ARGUMENT
+/// with "PATH: line 12, field 2: ..." for anything else, numbers out of range
+/// included.
 absl::Status ParseFields(const TextLines& lines, Separator separator,
                          absl::Span<int64_t> out);
 absl::Status ParseFields(const TextLines& lines, Separator separator,
@@ -103,14 +105,14 @@ absl::Status ParseFields(const TextLines& lines, Separator separator,
 absl::Status ParseFields(const TextLines& lines, Separator separator,
                          absl::Span<double> out);
 
-/// Parses one field of that line, which SplitFields gave, as an integer.
-/// INVALID_ARGUMENT as ParseFields. REQUIRES: index < fields.size().
+/// Parses one of the fields of the current line, which SplitFields returned, as
+/// an integer. Errors of ParseFields. REQUIRES: index < fields.size().
 absl::Status ParseField(const TextLines& lines,
                         absl::Span<const absl::string_view> fields,
                         size_t index, int64_t& out);
 
-/// Whether a field is written as numbers are: as ParseFields reads floats, with
-/// a digit or a point in front, and perhaps a sign before that.
+/// Whether a field is a number as ParseFields reads floats: an optional sign,
+/// then a digit or a point. Words such as "nan" are none.
 bool LooksLikeNumber(absl::string_view field);
 
 }  // namespace hearth::ingest

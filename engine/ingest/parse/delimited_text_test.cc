@@ -46,7 +46,7 @@ TEST(TextLinesTest, EndsOfLines) {
   EXPECT_THAT(All("a"), ElementsAre("a"));
   EXPECT_THAT(All("a\nb"), ElementsAre("a", "b"));
   EXPECT_THAT(All("a\r\n\r\nb\r\n"), ElementsAre("a", "", "b"));
-  // Only before a newline does a carriage return belong to the line's end.
+  // A carriage return is part of the line's end only before a newline.
   EXPECT_THAT(All("a\rb\nc\r"), ElementsAre("a\rb", "c\r"));
 }
 
@@ -69,7 +69,7 @@ TEST(TextLinesTest, AByteOrderMarkIsSkipped) {
   const auto lines = Open("1\n");
   EXPECT_TRUE(lines->Next().value());
   EXPECT_FALSE(lines->has_mark());
-  // A line may be as long with a mark before it as without.
+  // The mark does not count toward the length of the first line.
   EXPECT_TRUE(Open("\xef\xbb\xbf"
                    "12345\n",
                    5)
@@ -187,7 +187,7 @@ TEST(LooksLikeNumberTest, NumbersAndWords) {
   }
 }
 
-/// The numbers of `line`, which is the third of its file.
+/// Numbers of `line`, the third line of its file.
 template <typename T>
 absl::StatusOr<std::vector<T>> Parse(const std::string& line, size_t count,
                                      Separator separator = Separator::kComma) {
@@ -226,7 +226,7 @@ TEST(ParseFieldsTest, WhatIsNoInteger) {
   }
   EXPECT_EQ(IntError("9223372036854775808,1"),
             "e.csv: line 3, field 1: is an integer out of range");
-  // The error is about the byte after the digits.
+  // The message names the byte after the digits.
   EXPECT_THAT(IntError("99999999999999999999z,1"),
               HasSubstr("is not an integer"));
 }

@@ -13,8 +13,8 @@ constexpr uint64_t kInputBytes = 64 << 10;
 // zlib counts in 32 bits.
 constexpr size_t kMaxStepBytes = size_t{1} << 30;
 
-// inflateInit2: the largest window, and 16 for a gzip header, negative for
-// none at all.
+// Argument of inflateInit2: the largest window, plus 16 for a gzip header, or
+// negated for no header.
 int WindowBits(Inflater::Format format) {
   return format == Inflater::Format::kGzip ? MAX_WBITS + 16 : -MAX_WBITS;
 }

@@ -15,38 +15,40 @@
 
 namespace hearth::ingest {
 
-/// Decompresses part of a file with zlib, in 64 KiB of input and zlib's 32 KiB
-/// window. Messages give the offset in the file and leave its name to the
-/// caller. Single-owner.
+/// Decompresses part of a file with zlib, through 64 KiB of input and zlib's
+/// window of 32 KiB. Messages have the offset in the file; the caller adds its
+/// name. Single-owner.
 class Inflater {
  public:
   enum class Format {
-    /// With gzip's header and trailer; CRC and length are verified.
+    /// Deflate within gzip's header and trailer, whose CRC and length are
+    /// verified.
     kGzip,
     /// Deflate alone, as in zip files.
     kRaw,
   };
 
-  /// Input is bytes `begin` .. `end` of `file`, which must outlive this.
+  /// Decompresses bytes `begin` .. `end` of `file`, which must outlive this.
   Inflater(io::ReadableFile& file, uint64_t begin, uint64_t end, Format format);
   ~Inflater();
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
 
-  /// Fills `out`; fewer bytes only where the compressed stream ends. DATA_LOSS
-  /// if it is truncated or damaged; an error stays.
+  /// Fills `out` and returns the number of bytes: fewer than out.size() only at
+  /// the end of the compressed stream. DATA_LOSS if the stream is truncated or
+  /// damaged; after an error every later call returns that error.
   absl::StatusOr<size_t> Read(absl::Span<std::byte> out);
 
-  /// Whether the compressed stream's last byte has been taken in.
+  /// Whether the compressed stream has been read to its end.
   bool ended() const { return ended_; }
 
-  /// Offset in the file of the first byte that was not taken in.
+  /// Offset in the file of the first byte that was not decompressed.
   uint64_t input_offset() const { return fetched_ - stream_.avail_in; }
 
-  /// Takes in zero bytes up to the first other byte or the end of the input.
+  /// Skips zero bytes up to the first other byte or the end of the input.
   absl::Status SkipZeros();
 
-  /// Begins another compressed stream at input_offset(). REQUIRES: ended().
+  /// Starts another compressed stream at input_offset(). REQUIRES: ended().
   void StartStream();
 
  private:
@@ -59,7 +61,7 @@ class Inflater {
   const uint64_t end_;
   const Format format_;
   std::vector<std::byte> input_;
-  /// Offset in the file up to which input was read.
+  /// Offset in the file after the input that was read.
   uint64_t fetched_;
   z_stream stream_ = {};
   bool initialized_ = false;

@@ -46,19 +46,32 @@ PickleTree PickleArena::Release(const PickleValue* root) {
   return std::move(tree_);
 }
 
-/// Takes apart what a pickle gives its functions. Errors are INVALID_ARGUMENT
-/// "gets ..." and leave the function's name to the caller.
+namespace {
+
+// numpy's own limit on dimensions is 64.
+constexpr size_t kMaxDimensions = 64;
+
+// Parsers of the arguments that a pickle gives its functions. Errors are
+// INVALID_ARGUMENT "gets ..."; the caller adds the name of the function.
 
 using Arguments = absl::Span<const PickleValue* const>;
 
-/// INVALID_ARGUMENT: `what`.
-absl::Status Refused(absl::string_view what);
+absl::Status Refused(absl::string_view what) {
+  return absl::InvalidArgumentError(what);
+}
 
-/// The items of `value`, a tuple of `least` to `most`.
+/// Items of `value`, a tuple of `least` to `most` items.
 absl::StatusOr<Arguments> TupleOf(const PickleValue& value, size_t least,
-                                  size_t most);
+                                  size_t most) {
+  const auto* const tuple = value.As<PickleTuple>();
+  if (tuple == nullptr || tuple->items.size() < least ||
+      tuple->items.size() > most) {
+    return Refused("gets arguments that its writers never give it");
+  }
+  return Arguments(tuple->items);
+}
 
-/// `value` as a T, which `wanted` calls by name.
+/// `value` as a T; `wanted` names a T in the message.
 template <typename T>
 absl::StatusOr<const T*> Need(const PickleValue& value,
                               absl::string_view wanted) {
@@ -70,33 +83,7 @@ absl::StatusOr<const T*> Need(const PickleValue& value,
   return found;
 }
 
-/// An int that is not negative.
-absl::StatusOr<int64_t> NeedCount(const PickleValue& value);
-
-/// A tuple of counts: a shape or strides.
-absl::StatusOr<std::vector<int64_t>> NeedCounts(const PickleValue& value);
-
-namespace {
-
-// numpy's own limit on dimensions is 64.
-constexpr size_t kMaxDimensions = 64;
-
-}  // namespace
-
-absl::Status Refused(absl::string_view what) {
-  return absl::InvalidArgumentError(what);
-}
-
-absl::StatusOr<Arguments> TupleOf(const PickleValue& value, size_t least,
-                                  size_t most) {
-  const auto* const tuple = value.As<PickleTuple>();
-  if (tuple == nullptr || tuple->items.size() < least ||
-      tuple->items.size() > most) {
-    return Refused("gets arguments that its writers never give it");
-  }
-  return Arguments(tuple->items);
-}
-
+/// `value` as an int of 0 or more.
 absl::StatusOr<int64_t> NeedCount(const PickleValue& value) {
   HEARTH_ASSIGN_OR_RETURN(const int64_t* number,
                           Need<int64_t>(value, "a count"));
@@ -104,6 +91,7 @@ absl::StatusOr<int64_t> NeedCount(const PickleValue& value) {
   return *number;
 }
 
+/// `value` as a tuple of counts: a shape or strides.
 absl::StatusOr<std::vector<int64_t>> NeedCounts(const PickleValue& value) {
   HEARTH_ASSIGN_OR_RETURN(const auto* tuple,
                           Need<PickleTuple>(value, "a tuple of counts"));
@@ -117,8 +105,6 @@ absl::StatusOr<std::vector<int64_t>> NeedCounts(const PickleValue& value) {
   }
   return counts;
 }
-
-namespace {
 
 absl::Status ChargeShape(PickleArena& arena,
                          const std::vector<int64_t>& shape) {
@@ -136,7 +122,7 @@ absl::StatusOr<PickleValue*> CallSize(PickleArena& arena,
   HEARTH_ASSIGN_OR_RETURN(const Arguments given, TupleOf(arguments, 1, 1));
   HEARTH_ASSIGN_OR_RETURN(const auto* tuple,
                           Need<PickleTuple>(*given[0], "a tuple"));
-  // A copy, as big as the tuple.
+  // The copy is as large as the tuple.
   HEARTH_RETURN_IF_ERROR(arena.Charge(8 * tuple->items.size()));
   return arena.New(*tuple);
 }
@@ -147,7 +133,7 @@ absl::StatusOr<PickleValue*> CallBytes(PickleArena& arena,
   return arena.New(PickleBytes{});
 }
 
-/// UTF-8 of code points below 256 to one byte each.
+/// Encodes UTF-8 text as Latin-1; nullopt for code points beyond 255.
 std::optional<std::string> EncodeLatin1(absl::string_view text) {
   std::string bytes;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -178,9 +164,10 @@ absl::StatusOr<PickleValue*> CallEncode(PickleArena& arena,
   return arena.New(PickleBytes{*std::move(bytes)});
 }
 
-/// Whether the elements lie within the storage.
+/// Whether all elements of the tensor lie within its storage.
 bool IsWithin(const TorchTensor& tensor) {
-  // No array this large exists; and the products below do not overflow.
+  // Refuses shapes beyond any real array, so that the sums below do not
+  // overflow.
   if (!store::ArrayBytes(tensor.shape, ItemBytes(tensor.type())).has_value()) {
     return false;
   }
@@ -196,8 +183,8 @@ bool IsWithin(const TorchTensor& tensor) {
 
 absl::StatusOr<PickleValue*> CallRebuildTensor(PickleArena& arena,
                                                const PickleValue& arguments) {
-  // storage, offset, shape, strides; version 2 adds requires_grad, hooks and
-  // metadata (of conjugated and negated views).
+  // Arguments: storage, offset, shape and strides; version 2 adds
+  // requires_grad, hooks and metadata (of conjugated and negated views).
   HEARTH_ASSIGN_OR_RETURN(const Arguments given, TupleOf(arguments, 4, 7));
   TorchTensor tensor;
   HEARTH_ASSIGN_OR_RETURN(tensor.storage,
@@ -260,7 +247,7 @@ absl::StatusOr<PickleValue*> CallNumpyType(PickleArena& arena,
       "\"; readable are bool, int, uint and float of up to 8 bytes"));
 }
 
-/// An array whose contents Build gives.
+/// An empty array, whose contents Build sets.
 absl::StatusOr<PickleValue*> CallReconstruct(PickleArena& arena,
                                              const PickleValue& arguments) {
   HEARTH_ASSIGN_OR_RETURN(const Arguments given, TupleOf(arguments, 3, 3));
@@ -297,7 +284,7 @@ absl::StatusOr<PickleValue*> CallScalar(PickleArena& arena,
   return arena.New(std::move(array));
 }
 
-/// Protocol 5: bytes, type, shape, "C" or "F".
+/// Protocol 5; arguments: bytes, type, shape, "C" or "F".
 absl::StatusOr<PickleValue*> CallFromBuffer(PickleArena& arena,
                                             const PickleValue& arguments) {
   HEARTH_ASSIGN_OR_RETURN(const Arguments given, TupleOf(arguments, 4, 4));
@@ -315,16 +302,17 @@ absl::StatusOr<PickleValue*> CallFromBuffer(PickleArena& arena,
 using Function = absl::StatusOr<PickleValue*> (*)(PickleArena&,
                                                   const PickleValue&);
 
-/// A class or function: at most one of what it does is set.
+/// A class or function of the allow-list, and what may be done with it: at most
+/// one of the three is set.
 struct Global {
   absl::string_view name;
   Function call = nullptr;
-  /// An object of it may be made, and given a state.
+  /// Whether objects of the class may be made and given a state.
   bool is_object = false;
   std::optional<TorchType> storage = {};
 };
 
-// All there is. Names are as in the pickle, module and name joined.
+// The allow-list. Names are as in the pickle: module and name joined.
 constexpr Global kGlobals[] = {
     {"__builtin__.bytes", CallBytes},
     {"_codecs.encode", CallEncode},
@@ -365,7 +353,8 @@ const Global* Look(absl::string_view name) {
   return nullptr;
 }
 
-/// The entry of `value`, or an error that calls it what it is.
+/// The entry of `value` in the allow-list; the error says what kind of value it
+/// is instead.
 absl::StatusOr<const Global*> NeedGlobal(const PickleValue& value) {
   const auto* const global = value.As<PickleGlobal>();
   if (global == nullptr) {
@@ -374,7 +363,8 @@ absl::StatusOr<const Global*> NeedGlobal(const PickleValue& value) {
   return Look(global->name);
 }
 
-/// (version, byte order, ...): all else of it is for types we do not know.
+/// State: (version, byte order, ...); the rest belongs to types that are not
+/// read.
 absl::Status BuildType(const NumpyType& target, const PickleValue& state) {
   HEARTH_ASSIGN_OR_RETURN(const Arguments given, TupleOf(state, 2, 16));
   HEARTH_ASSIGN_OR_RETURN(const auto* order,
@@ -385,7 +375,7 @@ absl::Status BuildType(const NumpyType& target, const PickleValue& state) {
                               " elements; little-endian are read"));
 }
 
-/// (version, shape, type, whether in Fortran order, bytes).
+/// State: (version, shape, type, whether in Fortran order, bytes).
 absl::Status BuildArray(PickleArena& arena, NumpyArray& target,
                         const PickleValue& state) {
   HEARTH_ASSIGN_OR_RETURN(const Arguments given, TupleOf(state, 5, 5));
@@ -447,7 +437,7 @@ absl::Status Build(PickleArena& arena, PickleValue& target,
   if (const auto* const type = target.As<NumpyType>()) {
     return BuildType(*type, state);
   }
-  // Attributes of an OrderedDict: the versions of a state dict.
+  // Attributes of an OrderedDict are versions of a state dict: dropped.
   if (target.As<PickleDict>() != nullptr) {
     return Need<PickleDict>(state, "attributes").status();
   }

@@ -8,10 +8,15 @@
 #include "absl/strings/string_view.h"
 #include "engine/ingest/parse/pickle_value.h"
 
+/// The classes and functions that a pickle may name. They are an allow-list,
+/// and each result is made as plain data; nothing of the pickle is run. Errors
+/// are INVALID_ARGUMENT or RESOURCE_EXHAUSTED, without file and offset, which
+/// the caller adds.
+
 namespace hearth::ingest {
 
-/// Makes values and counts what they take; RESOURCE_EXHAUSTED beyond the
-/// limits. Single-owner.
+/// Makes the values of a pickle and counts their memory; RESOURCE_EXHAUSTED
+/// beyond the limits. Single-owner.
 class PickleArena {
  public:
   PickleArena(uint64_t max_bytes, int64_t max_values)
@@ -19,10 +24,10 @@ class PickleArena {
 
   absl::StatusOr<PickleValue*> New(decltype(PickleValue::data) data);
 
-  /// Counts `count` bytes of a string or array about to be made.
+  /// Counts `count` bytes of a string or array before it is made.
   absl::Status Charge(uint64_t count);
 
-  /// Hands over all values. REQUIRES: nothing is made afterwards.
+  /// Hands over all values. REQUIRES: no value is made afterwards.
   PickleTree Release(const PickleValue* root);
 
  private:
@@ -31,15 +36,12 @@ class PickleArena {
   int64_t values_left_;
 };
 
-/// Meanings of a pickle's classes and functions: each is a name on a list, and
-/// its result is made as plain data. Errors (INVALID_ARGUMENT,
-/// RESOURCE_EXHAUSTED) leave file and offset to the caller.
-
-/// The global `name` of `module`; INVALID_ARGUMENT unless it is on the list.
+/// The global `name` of `module`; INVALID_ARGUMENT unless it is on the
+/// allow-list.
 absl::StatusOr<PickleGlobal> FindGlobal(absl::string_view module,
                                         absl::string_view name);
 
-/// REDUCE: what `callable` returns for `arguments`.
+/// REDUCE: the result of `callable` for `arguments`.
 absl::StatusOr<PickleValue*> Call(PickleArena& arena,
                                   const PickleValue& callable,
                                   const PickleValue& arguments);
@@ -48,11 +50,11 @@ absl::StatusOr<PickleValue*> Call(PickleArena& arena,
 absl::StatusOr<PickleValue*> Make(PickleArena& arena, const PickleValue& type,
                                   const PickleValue& arguments);
 
-/// BUILD: gives `state` to `target`.
+/// BUILD: applies `state` to `target`.
 absl::Status Build(PickleArena& arena, PickleValue& target,
                    const PickleValue& state);
 
-/// BINPERSID: the storage that torch's tuple `id` stands for.
+/// BINPERSID: the storage that torch names by the tuple `id`.
 absl::StatusOr<PickleValue*> FindStorage(PickleArena& arena,
                                          const PickleValue& id);
 

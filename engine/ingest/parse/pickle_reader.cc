@@ -21,23 +21,31 @@
 
 namespace hearth::ingest {
 
-/// Reads a pickle's bytes in order, 64 KiB at a time. Single-owner.
+namespace {
+
+constexpr uint64_t kBufferBytes = 64 << 10;
+constexpr size_t kMaxLineBytes = 256;
+constexpr uint64_t kMaxProtocol = 5;
+
+/// Reads the bytes of a pickle in order, 64 KiB at a time. Single-owner.
 class PickleInput {
  public:
-  /// From `begin` to at most `limit` bytes after it. `file` must outlive this.
+  /// Reads from `begin` on, at most `limit` bytes. `file` must outlive this.
   static absl::StatusOr<PickleInput> Open(io::ReadableFile& file,
                                           uint64_t begin, uint64_t limit);
 
   /// Offset in the file of the next byte.
   uint64_t position() const { return next_ - (buffer_.size() - used_); }
 
-  /// DATA_LOSS where the file ends, RESOURCE_EXHAUSTED at the limit.
+  /// The next byte. DATA_LOSS at the end of the file, RESOURCE_EXHAUSTED at the
+  /// limit.
   absl::StatusOr<uint8_t> TakeByte();
-  /// A little-endian number of `count` <= 8 bytes.
+  /// The next `count` <= 8 bytes as a little-endian number.
   absl::StatusOr<uint64_t> TakeNumber(size_t count);
-  /// Checked against the file's size before memory is taken.
+  /// The next `count` bytes; `count` is checked against the size of the file
+  /// before memory is allocated.
   absl::StatusOr<std::string> TakeBytes(uint64_t count);
-  /// Up to a newline, which is taken and left out; at most 256 bytes.
+  /// The next line, at most 256 bytes, without its newline.
   absl::StatusOr<std::string> TakeLine();
 
  private:
@@ -56,13 +64,6 @@ class PickleInput {
   uint64_t end_;
   uint64_t file_size_;
 };
-
-namespace {
-
-constexpr uint64_t kBufferBytes = 64 << 10;
-constexpr size_t kMaxLineBytes = 256;
-
-}  // namespace
 
 absl::StatusOr<PickleInput> PickleInput::Open(io::ReadableFile& file,
                                               uint64_t begin, uint64_t limit) {
@@ -135,15 +136,10 @@ absl::StatusOr<std::string> PickleInput::TakeLine() {
 }
 
 // A pickle is a program for a stack machine with a memo (Python's
-// pickletools.py describes each opcode). Those that neither torch.save nor
+// pickletools.py describes each opcode). Opcodes that neither torch.save nor
 // numpy write are refused. Every opcode takes at least one byte and puts at
 // most one thing on the stack, the mark stack or the memo, so the limit on
 // opcodes bounds all three.
-
-namespace {
-
-constexpr uint64_t kMaxProtocol = 5;
-
 class Machine {
  public:
   Machine(PickleInput input, const PickleLimits& limits)
@@ -344,12 +340,13 @@ class Machine {
     return Push(PickleBytes{std::move(text)});
   }
 
-  /// The value `depth` below the top. REQUIRES: it is there.
+  /// The value `depth` below the top of the stack. REQUIRES: the stack is that
+  /// deep.
   PickleValue* Top(size_t depth) const {
     return stack_[stack_.size() - 1 - depth];
   }
 
-  /// Values above the last mark.
+  /// INVALID_ARGUMENT unless there are `count` values above the last mark.
   absl::Status Need(size_t count) const {
     const size_t floor = marks_.empty() ? 0 : marks_.back();
     if (stack_.size() >= floor + count) return absl::OkStatus();
@@ -447,7 +444,7 @@ class Machine {
     return absl::OkStatus();
   }
 
-  /// The two values on top by what `call` makes of them.
+  /// Replaces the two topmost values by the result of `call`.
   template <typename Callable>
   absl::Status Replace(size_t count, Callable call) {
     HEARTH_RETURN_IF_ERROR(Need(count));
@@ -481,7 +478,7 @@ class Machine {
   const PickleLimits limits_;
   PickleArena arena_;
   std::vector<PickleValue*> stack_;
-  /// Sizes of the stack when each mark was set.
+  /// Stack size at each mark.
   std::vector<size_t> marks_;
   absl::flat_hash_map<uint64_t, PickleValue*> memo_;
   uint64_t opcode_position_ = 0;

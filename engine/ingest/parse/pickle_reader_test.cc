@@ -7,7 +7,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-// Pickles that torch and numpy write are in torch_file_test; these are others.
+// torch_file_test reads pickles that torch and numpy wrote; the pickles here
+// are handmade.
 
 namespace hearth::ingest {
 namespace {
@@ -24,7 +25,7 @@ std::string Message(const std::string& opcodes,
   return Read(opcodes, limits).status().ToString();
 }
 
-/// A string of up to 255 bytes.
+/// Opcode of a string of up to 255 bytes.
 std::string Text(const std::string& text) {
   return absl::StrCat("\x8c", std::string(1, static_cast<char>(text.size())),
                       text);
@@ -69,7 +70,7 @@ TEST(PickleReaderTest, OtherGlobalsAreNamedWithTheirOffset) {
       Message(Text("builtins") + Text("ev\nal") + "\x93."),
       "INVALID_ARGUMENT: p: pickle, byte 19: uses builtins.ev\\nal, which "
       "is not among what is read");
-  // Joining differently does not help.
+  // Module and name joined at another point are refused, too.
   EXPECT_THAT(Message("ctorch._utils._rebuild\ntensor\n."),
               HasSubstr("not among what is read"));
   EXPECT_THAT(Message("c" + std::string(300, 'x') + "\ny\n."),
@@ -235,14 +236,14 @@ TEST(PickleReaderTest, LimitsAreKept) {
   EXPECT_THAT(exhausted("NNNN", {.max_values = 3}), HasSubstr("many values"));
   EXPECT_THAT(exhausted(Text("abc") + ".", {.max_bytes = 5}),
               HasSubstr("goes on after byte 5"));
-  // Text encoded over and over takes no more of the pickle.
+  // Each encoding takes memory, but no more bytes of the pickle.
   const std::string latin1 = Text("latin1") + "\x86R";
   std::string encoded = kEncode + Text(std::string(200, 'x')) + "q\1" + latin1;
   for (int i = 0; i < 3; ++i) encoded += kEncode + "h\1" + latin1;
   EXPECT_LT(encoded.size(), 500u);
   EXPECT_THAT(exhausted(encoded, {.max_bytes = 500}),
               HasSubstr("more than are read"));
-  // Lists of two, each the same twice: short, but a long walk.
+  // Lists of two equal items, nested: a short pickle with a long walk.
   std::string doubled = "N";
   for (int i = 0; i < 30; ++i) doubled += "q\1h\1\x86";
   EXPECT_THAT(exhausted(doubled + ".", {.max_walk = 1000}),

@@ -64,7 +64,7 @@ int64_t ItemBytes(TorchType type) {
 
 bool TorchTensor::IsContiguous() const {
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return true;
-  // Within the storage's bounds, so the product does not overflow.
+  // The strides lie within the storage, so the product does not overflow.
   int64_t expected = 1;
   for (size_t i = shape.size(); i > 0; --i) {
     if (shape[i - 1] == 1) continue;
@@ -95,7 +95,7 @@ const char* PickleValue::KindName() const {
 
 namespace {
 
-/// Extent of a value and all below it.
+/// Size of a value with everything below it.
 struct Extent {
   int height = 0;
   int64_t values = 1;
@@ -130,7 +130,7 @@ bool HasParts(const PickleValue& value) {
          value.As<PickleObject>() != nullptr;
 }
 
-/// Equal for equal keys.
+/// Text of a key, equal for equal keys; nullopt if it is no scalar.
 std::optional<std::string> KeyText(const PickleValue& key) {
   if (const auto* const text = key.As<std::string>()) {
     return absl::StrCat("s", *text);
@@ -138,7 +138,7 @@ std::optional<std::string> KeyText(const PickleValue& key) {
   if (const auto* const number = key.As<int64_t>()) {
     return absl::StrCat("i", *number);
   }
-  // In Python, True is 1.
+  // In Python, True equals 1.
   if (const auto* const truth = key.As<bool>()) {
     return absl::StrCat("i", static_cast<int>(*truth));
   }
@@ -172,7 +172,7 @@ class Walker {
   Walker(int max_depth, int64_t max_walk)
       : max_depth_(max_depth), max_walk_(max_walk) {}
 
-  /// REQUIRES: `depth` containers are above `value`.
+  /// Extent of `value`, which lies in `depth` containers.
   absl::StatusOr<Extent> Measure(const PickleValue& value, int depth) {
     if (!HasParts(value)) return Extent{};
     const auto [found, is_new] = known_.try_emplace(&value, std::nullopt);
@@ -214,7 +214,8 @@ class Walker {
 
   const int max_depth_;
   const int64_t max_walk_;
-  /// Nothing while the value's parts are being measured.
+  /// Extents that are known; nullopt while the items of a value are being
+  /// measured.
   absl::flat_hash_map<const PickleValue*, std::optional<Extent>> known_;
 };
 

@@ -12,8 +12,8 @@
 #include "absl/strings/string_view.h"
 #include "engine/store/npy.h"
 
-/// The contents of a pickle, as plain values. They belong to a PickleTree, and
-/// refer to one another; a value that the pickle uses twice is there once.
+/// Contents of a pickle as plain values. A PickleTree owns the values, which
+/// point to one another; a value that the pickle uses twice exists once.
 
 namespace hearth::ingest {
 
@@ -32,7 +32,7 @@ enum class TorchType {
   kBool,
 };
 
-/// "float32", "bfloat16", "bool": torch's name without the module.
+/// Name of the type without torch's module: "float32", "bfloat16", "bool".
 const char* Name(TorchType type);
 int64_t ItemBytes(TorchType type);
 
@@ -45,21 +45,22 @@ struct PickleList {
 struct PickleTuple {
   std::vector<const PickleValue*> items;
 };
-/// In the order of the pickle. Keys are None, bools, numbers, strings or bytes,
-/// and all different. OrderedDict is one too; attributes of it are dropped.
+/// A dict, in the order of the pickle. Keys are None, bools, numbers, strings
+/// or bytes, all different. An OrderedDict is a PickleDict, too; its attributes
+/// are dropped.
 struct PickleDict {
   std::vector<std::pair<const PickleValue*, const PickleValue*>> items;
 };
 
-/// Bytes kept beside the pickle.
+/// Elements stored outside the pickle, of which it has the key and size.
 struct TorchStorage {
   std::string key;
   TorchType type = TorchType::kFloat32;
   int64_t num_elements = 0;
 };
 
-/// A view into a storage, within its bounds; offset and strides count
-/// elements. A Parameter is its tensor.
+/// A view into a storage, within its bounds; offset and strides count elements.
+/// A Parameter becomes its tensor.
 struct TorchTensor {
   const TorchStorage* storage = nullptr;
   std::vector<int64_t> shape;
@@ -67,30 +68,32 @@ struct TorchTensor {
   int64_t storage_offset = 0;
 
   TorchType type() const { return storage->type; }
-  /// In C order, without gaps. Dimensions of one element may have any stride.
+  /// Whether the elements lie in C order without gaps. Strides of dimensions of
+  /// one element do not matter.
   bool IsContiguous() const;
 };
 
-/// An array in the pickle itself; a numpy scalar has no dimensions.
+/// An array inside the pickle. A numpy scalar is an array without dimensions.
 struct NumpyArray {
   store::ElementType type;
   std::vector<int64_t> shape;
   bool fortran_order = false;
-  /// Little-endian; as many bytes as shape and type say.
+  /// Elements, little-endian; exactly as many bytes as shape and type say.
   absl::string_view data;
 };
 
-/// A dtype of numpy.
+/// A numpy dtype.
 struct NumpyType {
   store::ElementType type;
 };
 
-/// A class or function of the allow-list that was not called: "torch.Size".
+/// A class or function of the allow-list that was not called, such as
+/// "torch.Size".
 struct PickleGlobal {
   absl::string_view name;
 };
 
-/// An object of an allow-listed class, and the state it was given, or null.
+/// An object of a class of the allow-list, and its state or null.
 struct PickleObject {
   absl::string_view class_name;
   const PickleValue* state = nullptr;
@@ -102,31 +105,31 @@ struct PickleValue {
                NumpyArray, NumpyType, PickleGlobal, PickleObject>
       data;
 
-  /// The alternative of that type, or nullptr.
+  /// The value as a T; null if it has another type.
   template <typename T>
   const T* As() const {
     return std::get_if<T>(&data);
   }
 
-  /// The value that a dictionary has under a string; nullptr if it lacks that
-  /// or this is no dictionary.
+  /// The value under the string `key`; null if there is none, or if this is no
+  /// dictionary.
   const PickleValue* Find(absl::string_view key) const;
 
-  /// "a dict", "a tensor": for messages.
+  /// Kind of the value for messages: "a dict", "a tensor".
   const char* KindName() const;
 };
 
-/// Values, and the one that the pickle is. Addresses are stable.
+/// All values of a pickle, and the value that it stands for. Addresses of
+/// values are stable.
 struct PickleTree {
   std::deque<PickleValue> values;
   const PickleValue* root = nullptr;
 };
 
-/// Checks that whoever walks the values below `root` comes to an end soon: no
-/// cycles, at most `max_depth` containers within one another (both
-/// INVALID_ARGUMENT), and at most `max_walk` values where one that is used
-/// twice counts twice (RESOURCE_EXHAUSTED). And that the keys of each
-/// dictionary are scalars, no two the same (INVALID_ARGUMENT).
+/// Checks that walking the values below `root` ends soon: INVALID_ARGUMENT for
+/// cycles, for more than `max_depth` nested containers, and for dictionaries
+/// whose keys are not scalars or not distinct; RESOURCE_EXHAUSTED if a walk,
+/// which visits a value used twice twice, visits more than `max_walk` values.
 absl::Status CheckWalk(const PickleValue& root, int max_depth,
                        int64_t max_walk);
 

@@ -25,14 +25,15 @@
 namespace hearth::ingest {
 namespace {
 
-// Pickled by protocol 2, as all of the old format: 0x1950a86a20f9469cfc6c.
+// Magic number of the old format, 0x1950a86a20f9469cfc6c, pickled by protocol 2
+// like everything in it.
 constexpr absl::string_view kOldMagic(
     "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 15);
 constexpr int64_t kOldVersion = 1001;
 constexpr absl::string_view kZipMagic("PK\x03\x04", 4);
 constexpr absl::string_view kPickleName = "/data.pkl";
 
-/// A file that others read too.
+/// A file with several owners.
 class SharedFile final : public io::ReadableFile {
  public:
   explicit SharedFile(std::shared_ptr<io::ReadableFile> file)
@@ -88,7 +89,7 @@ absl::StatusOr<std::string> FindPrefix(const ZipArchive& archive,
   return prefix;
 }
 
-/// Numbers of elements that the pickle gives its storages.
+/// Number of elements of each storage, according to the pickle.
 absl::StatusOr<absl::flat_hash_map<absl::string_view, const TorchStorage*>>
 ListStorages(const PickleTree& tree, absl::string_view path) {
   absl::flat_hash_map<absl::string_view, const TorchStorage*> storages;
@@ -143,7 +144,7 @@ absl::Status TorchFile::ReadZip(const PickleLimits& limits) {
 
 absl::Status TorchFile::CheckByteOrder() const {
   const std::string name = absl::StrCat(prefix_, "byteorder");
-  // Files older than torch 2.1 lack it.
+  // Files older than torch 2.1 have no byteorder.
   if (archive_->Find(name) == nullptr) return absl::OkStatus();
   HEARTH_ASSIGN_OR_RETURN(const auto member, archive_->OpenMember(name));
   HEARTH_ASSIGN_OR_RETURN(const std::string order, ReadText(*member, 0, 16));

@@ -15,14 +15,15 @@
 
 namespace hearth::ingest {
 
-/// A tensor's elements, in C order.
+/// Elements of a tensor, in C order.
 struct TensorElements {
-  /// They begin at byte `offset` of `file`, which may outlive the TorchFile.
+  /// `file` has the elements from byte `offset` on; it may outlive the
+  /// TorchFile.
   std::unique_ptr<io::ReadableFile> file;
   uint64_t offset = 0;
   uint64_t size_bytes = 0;
-  /// Where they begin in the PyTorch file itself, to be read or mapped there;
-  /// nothing if they are compressed (torch.save does not).
+  /// Offset of the elements in the PyTorch file itself, for reading or mapping
+  /// them there; nullopt if they are compressed (torch.save does not compress).
   std::optional<uint64_t> offset_in_archive;
 };
 
@@ -49,25 +50,27 @@ struct TensorElements {
 /// CSCSamplingGraph, in dgl.graphbolt.impl.csc_sampling_graph.
 class TorchFile {
  public:
-  /// INVALID_ARGUMENT if it is no such file, is big-endian, or holds anything
-  /// that is not read; DATA_LOSS if it is truncated or damaged;
-  /// RESOURCE_EXHAUSTED beyond `limits`. Messages begin with the file's path.
+  /// INVALID_ARGUMENT if the file is no such file, is big-endian, or holds
+  /// anything that is not understood; DATA_LOSS if it is truncated or damaged;
+  /// RESOURCE_EXHAUSTED beyond `limits`. Messages begin with the path of the
+  /// file.
   static absl::StatusOr<std::unique_ptr<TorchFile>> Open(
       std::unique_ptr<io::ReadableFile> file, const PickleLimits& limits = {});
 
-  /// The saved value; lives as long as this.
+  /// The saved value; lives as long as the TorchFile.
   const PickleValue& root() const { return *tree_.root; }
 
   /// Path of the file, for messages.
   const std::string& path() const { return file_->path(); }
 
-  /// `tensor`'s elements. REQUIRES: it is part of root(). INVALID_ARGUMENT
-  /// naming shape and strides unless it is contiguous; DATA_LOSS if its storage
-  /// is missing or has another size than the pickle says.
+  /// Opens the elements of `tensor`. INVALID_ARGUMENT, naming shape and
+  /// strides, unless it is contiguous; DATA_LOSS if its storage is missing or
+  /// has another size than the pickle says. REQUIRES: `tensor` is part of
+  /// root().
   absl::StatusOr<TensorElements> OpenTensor(const TorchTensor& tensor) const;
 
  private:
-  /// Where a storage lies in a file of the old format.
+  /// Place of a storage in a file of the old format.
   struct Place {
     uint64_t offset = 0;
     int64_t num_elements = 0;
@@ -86,8 +89,7 @@ class TorchFile {
 
   const std::shared_ptr<io::ReadableFile> file_;
   PickleTree tree_;
-  /// The archive of the zip format, and the name of the folder in it with a
-  /// slash.
+  /// The archive of the zip format, and the name of its folder with a slash.
   std::unique_ptr<ZipArchive> archive_;
   std::string prefix_;
   /// Places of the old format's storages, by key.

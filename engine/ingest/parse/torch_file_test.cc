@@ -13,8 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-// Files in testdata/ were written by torch, numpy and DGL; how, is in
-// make_files.py.
+// torch, numpy and DGL wrote the files in testdata/; make_files.py says how.
 
 namespace hearth::ingest {
 namespace {
@@ -236,7 +235,7 @@ TEST(TorchFileTest, OtherClassesAreRefused) {
               HasSubstr("PurePosixPath, which is not among what is read"));
 }
 
-// A tensor of `count` int64 in storage "0", of which `held` are there.
+// A tensor of `count` int64 in storage "0", of which the file has `held`.
 std::string OneTensor(int count, int held, bool deflate = false,
                       const std::string& order = "little") {
   const auto number = [](int value) {
@@ -295,7 +294,7 @@ TEST(TorchFileTest, OtherZipFilesAreRefused) {
             "a.pt: is not a PyTorch file: it begins with other bytes");
 }
 
-/// The old format: magic, then `pickles`.
+/// A file of the old format: magic, then `pickles`.
 std::string Old(const std::string& pickles) {
   return std::string(
              "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 15) +
@@ -324,7 +323,7 @@ TEST(TorchFileTest, TheOldFormatIsChecked) {
 
 TEST(TorchFileTest, OldStoragesMustHaveTheirSize) {
   std::string bytes = FileBytes("values_old.pth");
-  // The last storage: its count is before its elements.
+  // The last storage: its count comes before its elements.
   bytes[bytes.size() - 2 - 8] ^= 1;
   EXPECT_TRUE(absl::IsDataLoss(Open(bytes).status())) << Open(bytes).status();
 }

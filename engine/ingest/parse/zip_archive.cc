@@ -29,7 +29,7 @@
 // 1. the end record: 22 bytes and a comment, the last thing in the file;
 // 2. before it, if a value does not fit there, zip64's locator (20 bytes),
 //    which leads to zip64's own end record;
-// 3. the directory they name: a record of 46 bytes for each member, with its
+// 3. the directory that the end record names: for each member 46 bytes, its
 //    name, extra fields (zip64's sizes among them) and a comment;
 // 4. each member: 30 bytes, name, extra fields, data.
 
@@ -54,12 +54,12 @@ constexpr uint16_t kIn64 = 0xFFFF;
 constexpr uint32_t kIn64Wide = 0xFFFFFFFF;
 constexpr uint16_t kZip64Field = 1;
 
-// Bits of the flags: encrypted, patch data, strong encryption, hidden headers.
+// Flags for encryption, patch data, strong encryption, hidden headers.
 constexpr uint16_t kRefusedFlags = 0x0001 | 0x0020 | 0x0040 | 0x2000;
 constexpr uint16_t kStored = 0;
 constexpr uint16_t kDeflated = 8;
 
-// Deflate's best: a match of 258 bytes in two bits, less than 1,032 to one.
+// Best ratio of deflate: a match of 258 bytes in two bits, under 1,032 to one.
 constexpr uint64_t kMaxRatio = 1032;
 
 template <typename T>
@@ -82,12 +82,12 @@ std::string Shown(absl::string_view name) {
   return absl::StrCat("\"", absl::CEscape(name.substr(0, 200)), "\"");
 }
 
-/// Where the directory lies and what it holds.
+/// Place and size of the directory.
 struct Extent {
   uint64_t offset = 0;
   uint64_t size = 0;
   uint64_t members = 0;
-  /// Where the end records begin.
+  /// Offset of the end records, where the directory must have ended.
   uint64_t limit = 0;
 };
 
@@ -153,8 +153,8 @@ class DirectoryReader {
     return extent;
   }
 
-  /// Whether there is one; it then replaces `extent`. Some writers (PyTorch's)
-  /// add it to small archives too.
+  /// Reads zip64's end record, if there is one, into `extent`, and returns
+  /// whether there is. Some writers (PyTorch) add it to small archives, too.
   absl::StatusOr<bool> ReadZip64End(Extent& extent) {
     if (extent.limit < kZip64LocatorBytes) return false;
     const uint64_t locator_offset = extent.limit - kZip64LocatorBytes;
@@ -255,7 +255,7 @@ class DirectoryReader {
     return absl::OkStatus();
   }
 
-  /// Those of the three numbers that did not fit, in this order.
+  /// Reads the numbers that did not fit their 32-bit fields, in this order.
   static absl::Status ParseZip64(absl::string_view extra, ZipMember& member) {
     uint64_t* const wide[] = {&member.size_bytes, &member.compressed_bytes,
                               &member.header_offset};
@@ -269,7 +269,7 @@ class DirectoryReader {
     }
     for (uint64_t* const number : wide) {
       if (*number != kIn64Wide) continue;
-      // Without the field, the number is what it says: 4 GiB - 1.
+      // Without the extra field the number is meant literally: 4 GiB - 1.
       if (field.empty()) continue;
       if (field.size() < sizeof(uint64_t)) {
         return absl::DataLossError("lacks its zip64 sizes");
@@ -305,7 +305,7 @@ class DirectoryReader {
     return absl::OkStatus();
   }
 
-  /// Each member ends before the next begins.
+  /// Checks that each member ends before the next one begins.
   static absl::Status CheckPlaces(const std::vector<ZipMember>& members,
                                   uint64_t directory_offset) {
     std::vector<const ZipMember*> placed;
@@ -381,12 +381,6 @@ absl::StatusOr<uint64_t> ReadZipDataOffset(io::ReadableFile& file,
   return offset;
 }
 
-/// `member`, whose data begins at `data_offset` of `archive`, as a file; see
-/// ZipArchive::OpenMember. `modified` is the archive's.
-std::unique_ptr<io::ReadableFile> NewZipMemberFile(
-    std::shared_ptr<io::ReadableFile> archive, ZipMember member,
-    uint64_t data_offset, absl::Time modified);
-
 namespace {
 
 constexpr uint64_t kOutputBytes = 256 << 10;
@@ -396,7 +390,7 @@ uint32_t Extend(uint32_t crc, absl::Span<const std::byte> bytes) {
       crc32_z(crc, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
-/// The common part of both kinds of member.
+/// Base of both kinds of member.
 class MemberFile : public io::ReadableFile {
  public:
   MemberFile(std::shared_ptr<io::ReadableFile> archive, ZipMember member,
@@ -445,8 +439,8 @@ class MemberFile : public io::ReadableFile {
   io::FileInfo info_;
 };
 
-/// Reads go straight to the archive. The CRC grows with every read that covers
-/// its end, so whoever reads all of the member in order has it verified.
+/// Reads go straight to the archive. The CRC is extended by every read that
+/// covers its current end, so reading all of the member in order verifies it.
 class StoredMember final : public MemberFile {
  public:
   StoredMember(std::shared_ptr<io::ReadableFile> archive, ZipMember member,
@@ -475,8 +469,8 @@ class StoredMember final : public MemberFile {
   uint64_t summed_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-/// Decompresses into a chunk, from which reads are served; chunks follow one
-/// another, and a read before the chunk begins again with the first.
+/// Decompresses one chunk after another, from which reads are served; a read
+/// before the current chunk starts again with the first.
 class DeflatedMember final : public MemberFile {
  public:
   DeflatedMember(std::shared_ptr<io::ReadableFile> archive, ZipMember member,
@@ -539,7 +533,7 @@ class DeflatedMember final : public MemberFile {
     return ChunkEnd() == member().size_bytes ? Finish() : absl::OkStatus();
   }
 
-  /// All bytes are there: no more may follow, and the CRC must be right.
+  /// Checks that the member ends here, and its CRC.
   absl::Status Finish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     finished_ = true;
     std::byte extra;
@@ -564,8 +558,8 @@ class DeflatedMember final : public MemberFile {
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace
-
+/// Opens `member`, whose data begins at `data_offset` of `archive`, as a file;
+/// see ZipArchive::OpenMember. `modified` is the archive's.
 std::unique_ptr<io::ReadableFile> NewZipMemberFile(
     std::shared_ptr<io::ReadableFile> archive, ZipMember member,
     uint64_t data_offset, absl::Time modified) {
@@ -576,6 +570,8 @@ std::unique_ptr<io::ReadableFile> NewZipMemberFile(
   return std::make_unique<StoredMember>(std::move(archive), std::move(member),
                                         data_offset, modified);
 }
+
+}  // namespace
 
 ZipArchive::ZipArchive(std::shared_ptr<io::ReadableFile> file,
                        std::vector<ZipMember> members, absl::Time modified)

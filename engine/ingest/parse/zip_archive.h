@@ -10,72 +10,76 @@
 #include "absl/strings/string_view.h"
 #include "engine/io/file_system.h"
 
+/// Zip files: their directory, and their members as files.
+
 namespace hearth::ingest {
 
-/// A member of a zip file, as the file's directory describes it.
+/// A member of a zip file, according to the directory of the file.
 struct ZipMember {
   std::string name;
-  /// Uncompressed.
+  /// Uncompressed size.
   uint64_t size_bytes = 0;
   uint64_t compressed_bytes = 0;
   uint32_t crc32 = 0;
-  /// Else it is kept as it is.
+  /// Whether the member is deflated; otherwise it is stored.
   bool is_deflated = false;
   /// Offset in the file of the member's own header.
   uint64_t header_offset = 0;
 };
 
-/// Bounds on what is read into memory.
+/// Limits on what is read into memory.
 inline constexpr uint64_t kMaxZipDirectoryBytes = uint64_t{32} << 20;
 inline constexpr uint64_t kMaxZipMembers = uint64_t{1} << 18;
 
-/// Reads and checks the directory at the end of `file`, in its order. Refused
-/// with INVALID_ARGUMENT: what is no zip file, encryption, methods other than
-/// stored and deflated, archives over several files, names given twice, members
-/// that overlap, sizes that deflate cannot reach. DATA_LOSS where the directory
-/// does not hold together, RESOURCE_EXHAUSTED beyond the bounds. Messages begin
-/// with the file's path.
+/// Reads and checks the directory at the end of `file`; members are in its
+/// order. INVALID_ARGUMENT if `file` is no zip file, for encryption, for
+/// methods other than stored and deflated, for archives over several files, for
+/// names given twice, for members that overlap, and for sizes that deflate
+/// cannot reach. DATA_LOSS if the directory is inconsistent, RESOURCE_EXHAUSTED
+/// beyond the limits. Messages begin with the path of the file.
 absl::StatusOr<std::vector<ZipMember>> ReadZipDirectory(io::ReadableFile& file);
 
-/// Offset of `member`'s first byte of data, from its own header, which must
-/// agree with the directory. Errors as above.
+/// Offset of the first data byte of `member`, from the member's own header,
+/// which must agree with the directory. Errors of ReadZipDirectory.
 absl::StatusOr<uint64_t> ReadZipDataOffset(io::ReadableFile& file,
                                            const ZipMember& member);
 
 /// A zip file (.npz, PyTorch's .pt), zip64 included, read without unpacking:
-/// its members are files. Own code, because libzip does not tell where a stored
-/// member lies, so that it could be read in place, and takes memory for as many
-/// members as the file claims. Thread-safe.
+/// its members are files. Thread-safe. Hearth does not use libzip for it:
+/// libzip does not tell the place of a stored member, which is needed to read
+/// it in place, and allocates for as many members as the file claims.
 class ZipArchive {
  public:
-  /// Reads the directory; errors as ReadZipDirectory's.
+  /// Reads the directory; errors of ReadZipDirectory.
   static absl::StatusOr<std::unique_ptr<ZipArchive>> Open(
       std::shared_ptr<io::ReadableFile> file);
 
-  /// In the directory's order. Names are as stored: not checked as paths.
+  /// Members in the order of the directory. Names are as stored; they are not
+  /// checked as paths.
   const std::vector<ZipMember>& members() const { return members_; }
 
-  /// The member of that name, or nullptr.
+  /// The member of that name, or null.
   const ZipMember* Find(absl::string_view name) const;
 
   /// Offset in the archive of the member's first byte, compressed or not;
-  /// stored members can be read and mapped there in place. NOT_FOUND if there
-  /// is none of that name, DATA_LOSS if its header is damaged.
+  /// stored members can be read and mapped there. NOT_FOUND if there is no such
+  /// member, DATA_LOSS if its header is damaged.
   absl::StatusOr<uint64_t> DataOffset(absl::string_view name) const;
 
-  /// The member as a file of its uncompressed size, "ARCHIVE: NAME" in
-  /// messages; may outlive this. Errors as DataOffset's.
+  /// Opens a member as a file of its uncompressed size, called "ARCHIVE: NAME"
+  /// in messages; the file may outlive the archive. Errors of DataOffset.
   ///
-  /// Stored members are read at any offset, straight from the archive.
-  /// Deflated ones are decompressed as a stream through 256 KiB: ascending
-  /// offsets are cheap, what is skipped is decompressed too, and an offset
-  /// before the chunk last decompressed starts again from the beginning. Two
-  /// rows of one array that are read side by side need two files. Never more
-  /// than the declared size comes out.
+  /// A stored member is read from the archive at any offset. A deflated member
+  /// is decompressed as a stream, through 256 KiB: reads at ascending offsets
+  /// are cheap, though skipped bytes are decompressed, too, and a read before
+  /// the current chunk starts again from the beginning. To read two rows of one
+  /// array side by side, open two files. No more than the declared size is ever
+  /// decompressed.
   ///
-  /// The read that takes in the last byte verifies the CRC-32: always of
-  /// deflated members, of stored ones if all bytes were read in order (with
-  /// overlaps, but no gaps). A mismatch, or damage before, is DATA_LOSS.
+  /// The read of the last byte verifies the CRC-32: always for deflated
+  /// members; for stored members if all bytes were read in order (reads may
+  /// overlap, but leave no gap). DATA_LOSS for a mismatch, or for damage found
+  /// earlier.
   absl::StatusOr<std::unique_ptr<io::ReadableFile>> OpenMember(
       absl::string_view name) const;
 

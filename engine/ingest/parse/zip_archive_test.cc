@@ -35,7 +35,7 @@ absl::StatusOr<std::string> Read(io::ReadableFile& file, uint64_t offset,
   return out;
 }
 
-/// All of the only member.
+/// All bytes of the only member.
 absl::StatusOr<std::string> ReadOnly(const std::string& bytes) {
   const auto archive = Open(bytes);
   if (!archive.ok()) return archive.status();
@@ -98,7 +98,7 @@ TEST(ZipArchiveTest, MembersAreFiles) {
     EXPECT_EQ((*file)->path(), "data.npz: words");
     EXPECT_EQ((*file)->Info()->size_bytes, words.size());
     EXPECT_TRUE((*file)->Info()->is_regular);
-    // Ascending, far ahead, back, all, nothing.
+    // Offsets: ascending, far ahead, back, all, nothing.
     for (const auto& [offset, count] :
          std::vector<std::pair<size_t, size_t>>{{0, 12},
                                                 {10, 118},
@@ -209,7 +209,7 @@ TEST(ZipArchiveTest, TheChecksumIsVerifiedAtTheEnd) {
     ASSERT_TRUE(archive.ok());
     auto file = (*archive)->OpenMember("x");
     ASSERT_TRUE(file.ok());
-    // Read in order with an overlap, the end last.
+    // Reads in order with an overlap, the end last.
     if (!deflate) {
       EXPECT_TRUE(Read(**file, 0, 4).ok());
       EXPECT_TRUE(Read(**file, 2, 3).ok());
@@ -220,7 +220,7 @@ TEST(ZipArchiveTest, TheChecksumIsVerifiedAtTheEnd) {
     EXPECT_EQ(Message(Read(**file, 4, 2).status()), wanted);
     EXPECT_EQ(Message(Read(**file, 0, 6).status()), wanted);
   }
-  // With a gap, a stored member cannot be verified.
+  // With a gap between reads, a stored member is not verified.
   const auto archive = Open(
       BuildZip({{.name = "x", .contents = "abcdef", .claimed_crc32 = 0x12}}));
   auto file = (*archive)->OpenMember("x");
@@ -293,7 +293,7 @@ TEST(ZipArchiveTest, RefusesSizesThatDeflateCannotReach) {
   EXPECT_TRUE(absl::IsInvalidArgument(refused.status())) << refused.status();
 }
 
-/// `bytes` with the 32-bit number at `offset` from the last `magic` replaced.
+/// `bytes` with the 32-bit number at `offset` after the last `magic` replaced.
 std::string Patch(std::string bytes, absl::string_view magic, size_t offset,
                   uint32_t value) {
   const size_t at = bytes.rfind(std::string(magic)) + offset;
@@ -343,7 +343,7 @@ TEST(ZipArchiveTest, AMembersOwnHeaderMustAgree) {
     return Message(ReadOnly(bytes).status());
   };
   EXPECT_EQ(damaged(0), "DATA_LOSS data.npz: \"a\": has no header at byte 0");
-  // Method, name, length of the extra fields.
+  // Offsets of method, name, length of the extra fields.
   for (const size_t at : {8, 30}) {
     EXPECT_EQ(damaged(at),
               "DATA_LOSS data.npz: \"a\": has a header at byte 0 that is not "

@@ -18,10 +18,10 @@ namespace hearth::ingest {
 
 namespace {
 
-// Elements converted at a time.
+// Elements that are converted in one step.
 constexpr size_t kConvertedElements = 32 << 10;
 
-/// A binary16 among the types below.
+/// A stored float16.
 struct Half {
   uint16_t bits;
   explicit operator double() const { return store::Float16ToDouble(bits); }
@@ -39,13 +39,13 @@ std::vector<int64_t> IndexOf(const store::ArrayHeader& header,
   return index;
 }
 
-/// A bfloat16 among the types below.
+/// A stored bfloat16.
 struct BFloat {
   uint16_t bits;
   explicit operator double() const { return store::BFloat16ToFloat(bits); }
 };
 
-/// The byte behind the last element; nothing if it cannot be counted.
+/// Offset of the byte after the last element; nullopt if it overflows.
 std::optional<uint64_t> EndOf(const store::ArrayHeader& header) {
   const auto bytes = store::ArrayBytes(header.shape, header.type.item_bytes);
   if (!bytes.has_value()) return std::nullopt;
@@ -62,7 +62,8 @@ std::string Describe(const store::ArrayHeader& header) {
 }  // namespace
 
 absl::Status CheckIsNoLink(io::FileSystem& files, const std::string& path) {
-  // An entry of its folder that leads to nothing is a link.
+  // A path that its folder lists, but that cannot be opened, is a link to
+  // nothing.
   const size_t slash = path.find_last_of('/');
   if (slash == std::string::npos) return absl::OkStatus();
   const absl::StatusOr<std::vector<std::string>> names =
@@ -236,12 +237,12 @@ absl::Status ArrayReader::Error(absl::string_view problem) const {
 
 namespace {
 
-// In C order nothing is gained by more.
+// Blocks in C order are read at full speed from this size on.
 constexpr uint64_t kMaxSequentialBytes = 4 << 20;
-// Alignment that direct reads and writes need.
+// Alignment of direct reads and writes.
 constexpr uint64_t kPageBytes = 4096;
 
-/// Writes the items of a column into a row-major block.
+/// Writes the items of one column into a row-major block.
 template <typename Item>
 void Scatter(const std::byte* column, int64_t num_rows, int64_t num_columns,
              int64_t index, std::byte* block) {
@@ -270,7 +271,7 @@ void ScatterColumn(const std::vector<std::byte>& column, int64_t item_bytes,
   }
 }
 
-/// The file of `matrix` to be read past the page cache.
+/// Opens the file of `matrix` for reads past the page cache.
 absl::StatusOr<std::unique_ptr<io::ReadableFile>> OpenScanned(
     io::FileSystem& files, const ArrayReader& matrix) {
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
@@ -284,8 +285,8 @@ absl::StatusOr<std::unique_ptr<io::ReadableFile>> OpenScanned(
       absl::StrCat(matrix.path(), ": was changed while it was read"));
 }
 
-/// Rows of a block: as many as `wanted_bytes` hold, and if `limit_bytes` allow
-/// it so many that they take whole pages as they are stored.
+/// Rows of one block: as many as fit `wanted_bytes`, rounded so that they fill
+/// whole pages when stored; if that needs more bytes, up to `limit_bytes`.
 int64_t BlockRows(uint64_t row_bytes, uint64_t stored_row_bytes,
                   uint64_t wanted_bytes, uint64_t limit_bytes) {
   const uint64_t rows = std::max<uint64_t>(1, wanted_bytes / row_bytes);
@@ -342,7 +343,7 @@ absl::StatusOr<RowSource> RowSource::Open(io::FileSystem& files,
 }
 
 uint64_t RowSource::memory_bytes() const {
-  // Around rows that are read with the pages they lie in.
+  // Reads past the page cache start and end at page boundaries around the rows.
   return block_bytes() + (scanned_ == nullptr ? 0 : 2 * kPageBytes);
 }
 

@@ -22,8 +22,9 @@ bool IsInRange(int64_t node, int64_t num_nodes) {
   return static_cast<uint64_t>(node) < static_cast<uint64_t>(num_nodes);
 }
 
-/// Without a branch for each: a node's number and its distance to the last have
-/// no sign bit.
+/// Has no branch per node, so that the compiler vectorizes it: for a node in
+/// range, neither its number nor its distance to the last node has the sign
+/// bit.
 bool AreInRange(absl::Span<const int64_t> nodes, int64_t num_nodes) {
   const auto last = static_cast<uint64_t>(num_nodes - 1);
   uint64_t signs = 0;
@@ -43,7 +44,7 @@ int64_t NumEdges(const ArrayReader& edges, EdgeShape shape) {
   return edges.header().shape[HasTwoRows(edges, shape) ? 1 : 0];
 }
 
-/// One row of all sources, then one of all destinations, in the file's order.
+/// Whether all sources lie before all destinations in the file.
 bool IsPlanar(const ArrayReader& edges, EdgeShape shape) {
   return HasTwoRows(edges, shape) != edges.header().fortran_order;
 }
@@ -240,8 +241,8 @@ class EdgesWithReverse final : public EdgeSource {
   int64_t num_edges() const override { return 2 * edges_->num_edges(); }
 
   absl::Status Read(int64_t first, int64_t count, EdgeBlock& block) override {
-    // A block may begin with the reverse of an edge that the block before ended
-    // with, which is then at hand: the edges are read once, in order.
+    // A block may begin with the reverse of the edge that ended the block
+    // before. That edge is in last_, so that `edges_` is read once, in order.
     const int64_t begin = first / 2;
     const int64_t end = (first + count + 1) / 2;
     const bool has_first = first % 2 == 1 && begin == last_index_;
@@ -275,7 +276,7 @@ class EdgesWithReverse final : public EdgeSource {
  private:
   const std::unique_ptr<EdgeSource> edges_;
   EdgeBlock some_;
-  /// The last edge that was read, and which it was.
+  /// Last edge that was read, and its index in `edges_`.
   std::pair<int64_t, int64_t> last_;
   int64_t last_index_ = -1;
 };
@@ -319,7 +320,8 @@ class CscEdges final : public EdgeSource {
         ends_(ends),
         num_edges_(indices.header().shape[0]) {}
 
-  /// OK if indptr spans the edges; checks all of it if there are none to read.
+  /// OK if indptr spans the edges. Checks all of indptr if there are no edges
+  /// to read.
   absl::Status CheckSpan() {
     HEARTH_RETURN_IF_ERROR(Restart());
     int64_t last = 0;
@@ -364,7 +366,7 @@ class CscEdges final : public EdgeSource {
     next_ = 0;
     offsets_first_ = 0;
     offsets_.clear();
-    // The first offset is where no node's edges end.
+    // Offset 0 comes before the edges of the first node.
     HEARTH_RETURN_IF_ERROR(NextNode());
     if (end_ == 0) {
       node_ = -1;
@@ -373,7 +375,7 @@ class CscEdges final : public EdgeSource {
     return indptr_.ErrorAt(0, absl::StrCat("is ", end_, ", not 0"));
   }
 
-  /// Nodes after the last edge have none.
+  /// Checks that the nodes after the last edge have no edges.
   absl::Status CheckRest() {
     while (next_ <= ends_.num_destinations) {
       HEARTH_RETURN_IF_ERROR(NextNode());
@@ -381,7 +383,7 @@ class CscEdges final : public EdgeSource {
     return absl::OkStatus();
   }
 
-  /// Goes to the next node, whose edges end at end_.
+  /// Goes to the next node; sets end_ to the end of its edges.
   absl::Status NextNode() {
     if (next_ > ends_.num_destinations) {
       return indptr_.Error(absl::StrCat("ends with ", end_, ", but ",
@@ -414,16 +416,17 @@ class CscEdges final : public EdgeSource {
   ArrayReader& indices_;
   const EdgeEnds ends_;
   const int64_t num_edges_;
-  /// The node whose edges are being read, and where they end.
+  /// Node whose edges are being read, and the end of its edges.
   int64_t node_ = -1;
   int64_t end_ = 0;
-  /// The offset that is looked at next, and those that are at hand.
+  /// Index of the next offset in indptr; the buffered offsets begin at
+  /// offsets_first_.
   int64_t next_ = 0;
   int64_t offsets_first_ = 0;
   std::vector<int64_t> offsets_;
 };
 
-/// CscEdges with the arrays that they are read from.
+/// A CscEdges that owns its arrays.
 class OwnedCscEdges final : public EdgeSource {
  public:
   OwnedCscEdges(std::unique_ptr<ArrayReader> indptr,

@@ -16,7 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-// Sources in .npy files are tested through formats/numpy_test.
+// formats/numpy_test covers edges in .npy files.
 
 namespace hearth::ingest {
 
@@ -79,7 +79,7 @@ TEST_P(ScratchEdgesTest, DamageShowsAtTheEndOfThePass) {
               testing::HasSubstr("edges 0 .. 1 are damaged"));
 }
 
-// 4-byte ids up to 2^31 - 1 nodes.
+// Ids take 4 bytes for up to 2^31 - 1 nodes.
 INSTANTIATE_TEST_SUITE_P(Sizes, ScratchEdgesTest,
                          testing::Values(10, (int64_t{1} << 31) - 1,
                                          int64_t{1} << 31, int64_t{1} << 40));
@@ -91,7 +91,8 @@ TEST(ScratchEdgeBytesTest, IdsAreNarrowWhereTheyFit) {
   EXPECT_EQ(ScratchEdgeBytes({1, kMany}), 16);
 }
 
-/// Edge i joins i and 100 + i; each pass must read on.
+/// Edge i joins i and 100 + i; a read that does not follow the one before
+/// fails.
 class CountedEdges final : public EdgeSource {
  public:
   explicit CountedEdges(int64_t count) : count_(count) {}

@@ -28,7 +28,7 @@ absl::StatusOr<std::string> ImportContext::NewScratchPath(
 }
 
 absl::Status ImportContext::CheckSpace(uint64_t bytes, absl::string_view what) {
-  // The folders for the dataset may not be there yet; their parent is.
+  // The dataset's folder may not exist yet, but its parent does.
   const std::string parent =
       io::ParentDirectory(io::ParentDirectory(scratch_folder_));
   HEARTH_ASSIGN_OR_RETURN(const uint64_t free, files_.FreeBytes(parent));

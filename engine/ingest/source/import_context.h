@@ -14,19 +14,19 @@
 
 namespace hearth::ingest {
 
-/// Called now and then with what is being done ("checking", "edges",
-/// "features", "counting") and the bytes done and in all of that phase; a total
-/// of 0 is unknown.
+/// Reports progress: the phase ("checking", "edges", "features", "counting"),
+/// and its bytes done and in total. A total of 0 is unknown.
 using ImportProgress =
     std::function<void(absl::string_view phase, uint64_t done, uint64_t total)>;
 
-/// The surroundings of every step of an import or export: files, how much
-/// memory its buffers may take, a place for scratch files, and whom to tell how
-/// far it is. Single-owner.
+/// Environment of one import or export, for all of its steps: file system,
+/// memory limit of its buffers, scratch folder, progress and cancellation.
+/// Single-owner.
 class ImportContext {
  public:
-  /// `files` must outlive this. `progress` may be empty.
-  /// `scratch_folder` is made when it is first needed; its parent may be, too.
+  /// `files` must outlive the context; `progress` may be empty.
+  /// `scratch_folder` and its parent need not exist: both are made when first
+  /// needed.
   ImportContext(io::FileSystem& files, uint64_t memory_limit_bytes,
                 std::string scratch_folder, ImportProgress progress,
                 std::stop_token stop);
@@ -34,19 +34,20 @@ class ImportContext {
   io::FileSystem& files() { return files_; }
   uint64_t memory_limit_bytes() const { return memory_limit_bytes_; }
 
-  /// A path in the scratch folder for a file that the import may leave there:
-  /// it is removed with the folder, after the import. Names are made unique.
+  /// A unique path in the scratch folder for a new file. The file may be left
+  /// there: the folder is removed after the import.
   absl::StatusOr<std::string> NewScratchPath(absl::string_view name);
 
-  /// RESOURCE_EXHAUSTED, with the numbers, if the disk of the scratch folder
-  /// (and of the dataset) has no room for `bytes` more; `what` needs them.
+  /// RESOURCE_EXHAUSTED, with both numbers, if the disk of the scratch folder
+  /// (and of the dataset) has less than `bytes` free; `what` names what needs
+  /// them in the message.
   absl::Status CheckSpace(uint64_t bytes, absl::string_view what);
 
-  /// A phase of `total` bytes begins; 0 = unknown.
+  /// Begins a phase of `total` bytes; 0 = unknown.
   void Begin(std::string phase, uint64_t total);
 
-  /// `bytes` more of the phase are done. CANCELLED once a stop is requested:
-  /// to be called for every block.
+  /// Reports `bytes` more of the phase as done; to be called for every block.
+  /// CANCELLED once a stop is requested.
   absl::Status Advance(uint64_t bytes);
 
  private:

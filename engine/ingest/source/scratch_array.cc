@@ -14,7 +14,8 @@ namespace {
 
 constexpr size_t kBufferBytes = 256 << 10;
 
-/// A file under the name of another.
+/// A file that reports another path: errors name the source instead of a
+/// scratch file.
 class NamedFile final : public io::ReadableFile {
  public:
   NamedFile(std::unique_ptr<io::ReadableFile> file, std::string path)
@@ -77,7 +78,7 @@ constexpr char kWideSuffix[] = ".wide";
 constexpr EdgeEnds kNarrow{INT32_MAX, INT32_MAX};
 constexpr EdgeEnds kWide{INT64_MAX, INT64_MAX};
 
-/// The narrow edges, then the wide ones.
+/// Edges of the 8-byte file, then edges of the 16-byte file.
 class SpooledEdges final : public EdgeSource {
  public:
   struct Part {

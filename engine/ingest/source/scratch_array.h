@@ -16,22 +16,26 @@
 #include "engine/io/file_system.h"
 #include "engine/store/npy.h"
 
+/// Arrays and edges that can be read only once from their source (text,
+/// archives), stored in scratch files so that an import can read them in
+/// several passes.
+
 namespace hearth::ingest {
 
-/// An array made of what is no array, such as text: written to the import's
-/// scratch folder from the first element to the last, then read as any other.
+/// An array made from other data, such as text: written to the import's scratch
+/// folder from the first element to the last, then read like any other array.
 /// Single-owner.
 class ScratchArray {
  public:
-  /// `source` is the file that the elements come from: errors about them name
-  /// it, and the split's parts are called after it.
+  /// `source` is the path of the file that the elements come from; errors about
+  /// elements name it.
   static absl::StatusOr<std::unique_ptr<ScratchArray>> Create(
       ImportContext& context, store::ElementType type, std::string source);
 
-  /// The next elements, little-endian.
+  /// Appends elements, little-endian.
   absl::Status Append(absl::Span<const std::byte> elements);
 
-  /// The next elements, of the array's type.
+  /// Appends elements of the array's type.
   template <typename T>
   absl::Status AppendValues(absl::Span<const T> values) {
     return Append(
@@ -39,8 +43,8 @@ class ScratchArray {
                             values.size() * sizeof(T)));
   }
 
-  /// The elements, in C order. To be called once. INTERNAL if there are fewer
-  /// or more than `shape` has.
+  /// The array, in C order. To be called once. INTERNAL if `shape` does not
+  /// have exactly the appended number of elements.
   absl::StatusOr<std::unique_ptr<ArrayReader>> Finish(
       std::vector<int64_t> shape);
 
@@ -62,23 +66,23 @@ class ScratchArray {
   std::vector<std::byte> buffer_;
 };
 
-/// Edges that come one by one, from text or from an archive, kept in the
-/// import's scratch folder so that they can be read again and again: 8 bytes
-/// each up to the first one with an id of 2^31 - 1 or more, 16 bytes each from
-/// there on. Single-owner.
+/// Edges that arrive one by one, from text or an archive, stored in the
+/// import's scratch folder so that they can be read in several passes. An edge
+/// takes 8 bytes; from the first edge with an id of 2^31 - 1 or more on, 16
+/// bytes. Single-owner.
 class EdgeSpool {
  public:
   static absl::StatusOr<std::unique_ptr<EdgeSpool>> Create(
       ImportContext& context);
 
-  /// REQUIRES: both ids are in the range that the import will give the nodes;
-  /// in any case 0 or more.
+  /// REQUIRES: both ids are 0 or more, and in the range that the import will
+  /// give the nodes.
   absl::Status Add(int64_t source, int64_t destination);
 
   int64_t num_edges() const { return narrow_.num_edges + wide_.num_edges; }
 
-  /// The edges, in the order in which they came; DATA_LOSS when they are read
-  /// if they are no longer those. To be called once.
+  /// The edges, in the order of Add; reading them is DATA_LOSS if they are no
+  /// longer as written. To be called once.
   absl::StatusOr<std::unique_ptr<EdgeSource>> Finish();
 
  private:

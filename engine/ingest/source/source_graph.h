@@ -14,40 +14,46 @@
 #include "engine/ingest/source/edge_source.h"
 #include "engine/store/labels.h"
 
+/// A graph before its import: node and edge types with open arrays.
+
 namespace hearth::ingest {
 
 /// Nodes of one type. Arrays that are null are absent.
 struct SourceNodes {
-  /// "node" in a homogeneous graph.
+  /// Name of the type; "node" in a homogeneous graph.
   std::string type = "node";
   int64_t num_nodes = 0;
-  /// [num_nodes, dim] floats.
+  /// Features, [num_nodes, dim].
   std::unique_ptr<ArrayReader> features;
-  /// [num_nodes] or [num_nodes, columns]; import/label_import.h says what they
-  /// may be.
+  /// Labels, [num_nodes] or [num_nodes, columns]; import/label_import.h has the
+  /// values that each kind allows.
   std::unique_ptr<ArrayReader> labels;
-  /// The kind of the labels; nullopt = told from their shape.
+  /// Kind of the labels; nullopt = told from their shape.
   std::optional<store::LabelKind> label_kind = std::nullopt;
-  /// [number of nodes in the part] ids: train, valid, test.
+  /// Node ids of the training, validation and test part, each [number of nodes
+  /// in the part].
   std::array<std::unique_ptr<ArrayReader>, 3> split;
-  /// Parts that are [num_nodes] masks instead: 1 or true for each node in it.
+  /// Whether a part is a [num_nodes] mask instead: 1 or true for each node in
+  /// the part.
   std::array<bool, 3> split_is_mask = {};
-  /// [num_nodes] int64: what the source calls the nodes; or else text, uint8
-  /// [bytes]: the ids with "\n" between them.
+  /// Ids that the source gives the nodes, at most one of: `ids`, [num_nodes]
+  /// int64; `id_text`, [bytes] uint8, with "\n"
+  /// between ids.
   std::unique_ptr<ArrayReader> ids;
   std::unique_ptr<ArrayReader> id_text;
 };
 
-/// Edges of one type: either a list, or compressed by destination.
+/// Edges of one type: either a list (`edges`), or compressed by destination
+/// (`indptr` and `indices`).
 struct SourceEdges {
-  /// "edge" in a homogeneous graph.
+  /// Name of the type; "edge" in a homogeneous graph.
   std::string type = "edge";
   std::string source_type = "node";
   std::string destination_type = "node";
   std::unique_ptr<EdgeSource> edges;
-  /// [number of destinations + 1].
+  /// Offsets into `indices`, [number of destinations + 1].
   std::unique_ptr<ArrayReader> indptr;
-  /// [num_edges] sources.
+  /// Sources of the edges, [num_edges].
   std::unique_ptr<ArrayReader> indices;
 
   int64_t num_edges() const {
@@ -55,48 +61,48 @@ struct SourceEdges {
   }
 };
 
-/// A graph as a format finds it: open arrays, of which nothing but the headers
-/// has been looked at. ImportGraph checks every value.
+/// A graph as a reader of a format opens it: arrays of which only the headers
+/// have been read. ImportGraph checks every value.
 struct SourceGraph {
   std::vector<SourceNodes> nodes;
   std::vector<SourceEdges> edges;
-  /// Decisions that opening the source took, in words, for the manifest.
+  /// Decisions taken when the source was opened, in words, for the manifest.
   /// ImportGraph adds its own.
   std::vector<std::string> transforms;
-  /// What the source has that the dataset will not, and what looks like a
-  /// mistake, in sentences. ImportGraph puts them first among the warnings of
-  /// the dataset's statistics, which the log and `dataset show` tell.
+  /// Parts of the source that the dataset will not have, and likely mistakes,
+  /// in sentences. They come first among the warnings of the dataset's
+  /// statistics, which the log and `hearth dataset show` print.
   std::vector<std::string> warnings;
 
-  /// The nodes of that type; null if there are none.
+  /// The nodes of type `type`; null if there is no such type.
   const SourceNodes* FindNodes(const std::string& type) const;
 
-  /// Numbers of nodes at either end of the edges. REQUIRES: CheckTypes.
+  /// Numbers of nodes at both ends of `edges`. REQUIRES: CheckTypes.
   EdgeEnds EndsOf(const SourceEdges& edges) const;
 
-  /// INVALID_ARGUMENT for types that are named twice, nameless or not there,
-  /// and for a graph without node or edge types; `source` is for messages.
+  /// INVALID_ARGUMENT for types that are named twice, nameless or unknown, and
+  /// for a graph without node or edge types. `source` names the graph in
+  /// messages.
   absl::Status CheckTypes(const std::string& source) const;
 
-  /// Leaves out node types without nodes, with the edge types that they are an
-  /// end of, and tells so in `warnings`. INVALID_ARGUMENT if such an edge type
-  /// has edges, or nothing is left. REQUIRES: CheckTypes.
+  /// Removes node types without nodes, with all edge types at them, and adds a
+  /// warning for each. INVALID_ARGUMENT if such an edge type has edges, or if
+  /// no type is left. REQUIRES: CheckTypes.
   absl::Status LeaveOutEmptyTypes(const std::string& source);
 
-  /// Takes features of one dimension as matrices of one column, and says so in
-  /// `transforms`.
+  /// Turns features of one dimension into matrices of one column, and notes it
+  /// in `transforms`.
   void TakeFeaturesAsColumns();
 
-  /// Takes features that are uint16 as bfloat16, and says so in `transforms`.
+  /// Reads features of type uint16 as bfloat16, and notes it in `transforms`.
   void TakeFeaturesAsBFloat16();
 };
 
-/// Gives the prefixes that the names of each type's files begin with.
-/// Single-owner.
+/// Makes the prefixes of file names for the types of a graph. Single-owner.
 class FilePrefixes {
  public:
-  /// The type's name, with what no file name should have replaced; unlike all
-  /// before.
+  /// The name of `type` with all characters replaced that are unfit for file
+  /// names; different from all prefixes made before.
   std::string New(const std::string& type);
 
  private:

@@ -41,7 +41,7 @@ class FeatureImportTest : public testing::Test {
                          {});
   }
 
-  /// One feature a node.
+  /// Writes one feature per node.
   template <typename T>
   void WriteFeatures(const char* descr, const std::vector<T>& values) {
     folder_.Write(
@@ -49,7 +49,7 @@ class FeatureImportTest : public testing::Test {
         {.descr = descr, .shape = "(6, 1)", .data = store::Raw(values)});
   }
 
-  /// The features that the import stored, loaded both ways.
+  /// Imported features, read both in memory and mapped.
   template <typename T>
   std::vector<T> ImportAndLoad(store::DType dtype) {
     const auto result = Import();
@@ -155,7 +155,7 @@ TEST_F(FeatureImportTest, TakesUint16AsBFloat16) {
 
 TEST_F(FeatureImportTest, NonFiniteBFloat16IsRefusedOrZeroed) {
   options_.bfloat16_features = true;
-  // The second is infinite as float16 alone.
+  // The second value is infinite as float16 only.
   WriteFeatures<uint16_t>("<u2", {0x3F80, 0x7C00, 0, 0x7F80, 0xFFC0, 0});
   EXPECT_THAT(std::string(Import().status().message()),
               HasSubstr("[3, 0] is NaN or infinite"));

@@ -39,7 +39,7 @@ class FlippingDevice final : public io::BlockDevice {
   uint32_t alignment() const override { return base_->alignment(); }
   bool direct() const override { return base_->direct(); }
   const std::string& path() const override { return base_->path(); }
-  // So that every read comes through here.
+  // Without a descriptor, every read comes through Read.
   int descriptor() const override { return -1; }
 
   ssize_t ReadOnce(uint64_t offset, absl::Span<std::byte> out) override {

@@ -11,14 +11,14 @@
 
 namespace hearth::ingest {
 
-/// The machine's file system with one byte of one file damaged, for tests: as
-/// if a bit of the disk had flipped, without writing to it. Thread-safe but for
-/// Flip.
+/// The machine's file system with one bit flipped in one byte of one file,
+/// without writing to it. Thread-safe, except Flip.
 class FlippingFileSystem final : public io::ForwardingFileSystem {
  public:
   FlippingFileSystem() : ForwardingFileSystem(io::FileSystem::Posix()) {}
 
-  /// Flips a bit of the byte at `offset` of `path`, and no other.
+  /// Flips a bit of the byte at `offset` of `path`; all other bytes are as on
+  /// the disk.
   void Flip(const std::string& path, uint64_t offset);
 
   absl::StatusOr<std::unique_ptr<io::ReadableFile>> OpenForRead(

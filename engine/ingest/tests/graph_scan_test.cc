@@ -38,7 +38,7 @@ class GraphScanTest : public testing::Test {
     options_.destination = folder_.Destination();
   }
 
-  /// The statistics that an import of the folder wrote.
+  /// Imports the folder and returns the statistics that were written.
   DatasetStatistics Import() {
     const auto result = ImportDataset(files_, {"numpy"}, options_, nullptr, {});
     EXPECT_TRUE(result.ok()) << result.status();
@@ -52,7 +52,7 @@ class GraphScanTest : public testing::Test {
     return **statistics;
   }
 
-  /// Nodes with one feature, all of class 0, and edges.
+  /// Writes nodes of class 0 with one feature, and edges.
   void WriteGraph(int64_t num_nodes, const std::vector<int64_t>& sources,
                   const std::vector<int64_t>& destinations) {
     const std::string n = std::to_string(num_nodes);
@@ -86,7 +86,7 @@ TEST_F(GraphScanTest, CountsTheUsualGraph) {
   for (const float value : store::NumpyFolder::Features()) sum += double{value};
   EXPECT_NEAR(nodes.features->mean, sum / 18, 1e-6);
   ASSERT_EQ(statistics.edges.size(), 1u);
-  // Into the nodes come 1, 0, 4, 0, 1 and 1 edges.
+  // In-degrees of the nodes: 1, 0, 4, 0, 1 and 1.
   const EdgeStatistics& edges = statistics.edges[0];
   EXPECT_EQ(edges.type, "edge");
   EXPECT_THAT(edges.mean_in_degree, DoubleEq(7.0 / 6));
@@ -106,7 +106,7 @@ TEST_F(GraphScanTest, CountsTheUsualGraph) {
 }
 
 TEST_F(GraphScanTest, CountsSelfLoopsIsolatedNodesAndEqualClasses) {
-  // Nodes 0 0 1 1 1 -1; 3 and 4 have no edge, 5 has no label.
+  // Labels of the nodes: 0 0 1 1 1 -1. Nodes 3 and 4 have no edge.
   folder_.Write("node_label.npy",
                 {.descr = "|i1",
                  .shape = "(6,)",
@@ -122,7 +122,7 @@ TEST_F(GraphScanTest, CountsSelfLoopsIsolatedNodesAndEqualClasses) {
   EXPECT_EQ(edges.num_self_loops, 1u);
   EXPECT_THAT(edges.num_without_out_edges, Optional(3u));
   EXPECT_EQ(edges.num_without_in_edges, 2u);
-  // 0 -> 1 and 2 -> 2 of these and 0 -> 2.
+  // Of 0 -> 1, 2 -> 2 and 0 -> 2, two join equal labels.
   EXPECT_THAT(edges.homophily, Optional(DoubleEq(2.0 / 3)));
 }
 
@@ -142,8 +142,8 @@ TEST_F(GraphScanTest, IsTheSameAtAnyMemoryLimit) {
 }
 
 TEST_F(GraphScanTest, WhatDoesNotFitIsNotCountedAndNoted) {
-  // A quarter of 1 MiB holds about 699,000 nodes of three bits, or 65,536
-  // labels.
+  // A quarter of 1 MiB holds three bits for about 699,000 nodes, or labels for
+  // 65,536.
   options_.memory_limit_bytes = 1 << 20;
   WriteGraph(65'536, {0}, {1});
   EXPECT_THAT(Import().notes, IsEmpty());
@@ -168,7 +168,7 @@ TEST_F(GraphScanTest, CountsEachTypeOfAHeterogeneousGraph) {
   const DatasetStatistics statistics = Load();
   ASSERT_EQ(statistics.nodes.size(), 2u);
   EXPECT_EQ(statistics.nodes[0].type, "author");
-  // Only authors 0 and 3 wrote.
+  // Only authors 0 and 3 have edges.
   EXPECT_THAT(statistics.nodes[0].num_isolated, Optional(4u));
   EXPECT_EQ(statistics.nodes[0].num_unlabeled, 6u);
   EXPECT_THAT(statistics.nodes[0].class_counts, IsEmpty());
@@ -219,7 +219,7 @@ TEST_F(GraphScanTest, FeaturesInPlaceAreCountedToo) {
 }
 
 TEST_F(GraphScanTest, WarnsOfEdgesTheWrongWayRound) {
-  // Training nodes 0 and 4 have out-edges alone.
+  // Training nodes 0 and 4 have out-edges only.
   const char* wrong = "2 of 2 training nodes have edges from them but none";
   folder_.Write("edge_index.npy",
                 {.descr = "<i8",
@@ -231,7 +231,7 @@ TEST_F(GraphScanTest, WarnsOfEdgesTheWrongWayRound) {
 }
 
 TEST_F(GraphScanTest, WarnsOfLabelsAmongTheFeatures) {
-  // The label of node 5 is unknown, its feature is not.
+  // Node 5 has no label, but a feature.
   std::vector<float> values = {9, 0, 8, 1, 7, 2, 6, 0, 5, 1, 4, 3};
   folder_.Write("node_feat.npy",
                 {.shape = "(6, 2)", .data = store::Raw(values)});

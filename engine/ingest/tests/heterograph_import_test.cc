@@ -49,7 +49,8 @@ void Store(double value, uint16_t& to) {
   to = store::FloatToFloat16(static_cast<float>(value));
 }
 
-/// The definition: `num_nodes` means of the rows of (neighbor, node).
+/// The definition: for each of `num_nodes` nodes the mean of the rows of its
+/// neighbors, given pairs of (neighbor, node).
 template <typename T>
 std::vector<T> Means(const Edges& edges, const std::vector<T>& rows, size_t dim,
                      int64_t num_nodes) {
@@ -123,7 +124,7 @@ class HeterographImportTest : public ::testing::Test {
         types.begin());
   }
 
-  /// The features of nodes of that type, as bits of float16 or as float32.
+  /// Features of the nodes of a type, as bits of float16 or as float32.
   template <typename T>
   std::vector<T> LoadFeatures(const std::string& type) {
     const auto loaded = dataset_->LoadFeatures(
@@ -194,7 +195,7 @@ TEST_F(HeterographImportTest, UndirectedAddsTypesAndEdges) {
 TEST_F(HeterographImportTest, FilledFeaturesAreMeansOfNeighbors) {
   Write({.author_dim = 0, .venue_dim = 0});
   options_.fill_features = true;
-  // In 1 MiB a few hundred rows are read together.
+  // 1 MiB holds a few hundred rows at a time.
   for (const bool in_place : {false, true}) {
     std::string fingerprint;
     for (const uint64_t memory : {64 * kMiB, kMiB}) {
@@ -223,7 +224,7 @@ TEST_F(HeterographImportTest, FilledFeaturesAreMeansOfNeighbors) {
 }
 
 TEST_F(HeterographImportTest, TypesAreFilledInRoundsFromFeaturesOfOneKind) {
-  // Papers get the means of authors' features, float16, not of venues'.
+  // Papers get the means of authors' features (float16), not of venues'.
   Write({.paper_dim = 0});
   options_.fill_features = true;
   options_.memory_limit_bytes = kMiB;
@@ -239,7 +240,7 @@ TEST_F(HeterographImportTest, TypesAreFilledInRoundsFromFeaturesOfOneKind) {
               Contains("paper: features are the means over "
                        "author:writes:paper, paper:written_by:author; other "
                        "features lie at the ends of venue:publishes:paper"));
-  // Venues, which nothing but papers reaches, come after these.
+  // Only papers reach venues, so venues are filled after papers.
   Write({.paper_dim = 0, .venue_dim = 0});
   options_.edges.add_reverse = true;
   Import();
@@ -261,7 +262,7 @@ TEST_F(HeterographImportTest, DamageOnTheWayIsNeverTakenIn) {
   options_.edges.add_reverse = true;
   Import();
   const std::string fingerprint = dataset_->manifest().fingerprint;
-  // Files of the dataset alone; the source has no checksums.
+  // Only files of the dataset: the source has no checksums.
   for (const std::string path_end :
        {"paper.features.npy", "publishes_paper.indices.npy"}) {
     for (const bool for_good : {false, true}) {

@@ -1,6 +1,6 @@
-// How fast a numpy folder becomes a dataset, from disk to disk, in TMPDIR:
+// Speed of importing a numpy folder, from disk to disk, in TMPDIR:
 //   bazel run -c opt //engine/ingest/tests:import_benchmark
-// To be compared with what the same disk does at the same time:
+// Compare it with the speed of the same disk at the same time:
 //   dd if=FEATURES of=COPY bs=4M iflag=direct oflag=direct conv=fsync
 
 #include <algorithm>
@@ -34,7 +34,7 @@ namespace {
 constexpr int64_t kColumns = 128;
 constexpr int64_t kMillion = 1'000'000;
 
-/// A folder in TMPDIR that goes with this.
+/// A folder in TMPDIR that the destructor removes.
 class BenchmarkFolder {
  public:
   BenchmarkFolder() {
@@ -53,7 +53,7 @@ class BenchmarkFolder {
   std::string path_;
 };
 
-/// Numbers that differ from each other, from a xorshift.
+/// Distinct numbers from a xorshift generator.
 class Numbers {
  public:
   uint64_t Next() {
@@ -67,8 +67,8 @@ class Numbers {
   uint64_t state_ = 0x9E3779B97F4A7C15;
 };
 
-/// Writes an .npy file whose elements `next` gives, and leaves nothing of it
-/// in the page cache.
+/// Writes an .npy file with the elements that `next` returns, and drops it from
+/// the page cache.
 template <typename T, typename Next>
 absl::Status WriteArray(const std::string& path, store::DType dtype,
                         const std::vector<int64_t>& shape, Next next) {
@@ -92,7 +92,7 @@ absl::Status WriteArray(const std::string& path, store::DType dtype,
   return file->Close();
 }
 
-/// Labels of 32 classes, and a split.
+/// Writes labels of 32 classes, and a split.
 absl::Status WriteLabels(const std::string& folder, int64_t num_nodes,
                          Numbers& numbers) {
   HEARTH_RETURN_IF_ERROR(WriteArray<int64_t>(
@@ -120,7 +120,7 @@ absl::Status Import(const std::string& source, uint64_t memory_limit_bytes,
       .status();
 }
 
-/// Features of `range(0)` MiB, and few edges.
+/// Imports features of `range(0)` MiB, and few edges.
 void BM_Features(benchmark::State& state) {
   const BenchmarkFolder folder;
   Numbers numbers;
@@ -154,8 +154,9 @@ BENCHMARK(BM_Features)
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond);
 
-/// `range(0)` million nodes and `range(1)` million edges, many of them to few,
-/// with labels and few features; the seconds of each phase.
+/// Imports `range(0)` million nodes and `range(1)` million edges, many of them
+/// into few nodes, with labels and few features. Reports the seconds of each
+/// phase.
 void BM_Edges(benchmark::State& state) {
   const BenchmarkFolder folder;
   Numbers numbers;

@@ -1,4 +1,5 @@
-// Imports that are killed, or fail, and go on with the parts that were whole.
+// Imports that are killed or fail, and go on with the whole parts of earlier
+// runs.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -43,7 +44,8 @@ using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-/// Every file of a dataset; of the manifest, what is the same in each import.
+/// Contents of all files of a dataset; of the manifest, the part that is the
+/// same in each import.
 using Contents = std::map<std::string, std::string>;
 
 class ResumedImportTest : public ::testing::Test {
@@ -71,8 +73,8 @@ class ResumedImportTest : public ::testing::Test {
 
   static constexpr int kNumParts = 10;
 
-  /// One life of the importing process. It dies, in that nothing that it does
-  /// to files happens any more, once so many records are durable.
+  /// Runs the import once, as a process that dies after `die_after` records are
+  /// durable: from then on its changes to files have no effect.
   absl::Status Live(int die_after = -1) {
     durable_ = 0;
     die_after_ = die_after;
@@ -85,7 +87,7 @@ class ResumedImportTest : public ::testing::Test {
     return status;
   }
 
-  /// The dataset, which goes.
+  /// Contents of the dataset, which is removed.
   Contents TakeDataset() {
     Contents contents;
     const auto dataset = store::Dataset::Open(posix_, options_.destination);
@@ -113,7 +115,7 @@ class ResumedImportTest : public ::testing::Test {
     return TakeDataset();
   }
 
-  /// Whether this life created a file of that name.
+  /// Whether the last run created a file of that name.
   bool WasWritten(const std::string& name) {
     const auto calls = files_.calls();
     for (size_t i = num_calls_before_; i < calls.size(); ++i) {
@@ -136,7 +138,7 @@ class ResumedImportTest : public ::testing::Test {
 
   enum class Damage { kCut, kRemoved, kChanged };
 
-  /// Does it to the last byte of the file.
+  /// Damages the last byte of the file.
   void Inflict(Damage damage, const std::string& path) {
     if (damage == Damage::kRemoved) {
       ASSERT_TRUE(posix_.RemoveTree(path).ok());
@@ -170,7 +172,7 @@ TEST_F(ResumedImportTest, NoPartThatWasRecordedIsMadeAgain) {
     const Contents expected = ImportUndisturbed();
     EXPECT_EQ(durable_, kNumParts);
     EXPECT_THAT(logs_, IsEmpty());
-    // Features alone are made otherwise in place.
+    // In place, only features are made differently.
     for (int parts = in_place ? 8 : 1; parts <= kNumParts; ++parts) {
       SCOPED_TRACE(parts);
       EXPECT_FALSE(Live(parts).ok());
@@ -233,7 +235,7 @@ TEST_F(ResumedImportTest, SmallPartsAreNotRecorded) {
   EXPECT_EQ(durable_, 0);
   EXPECT_FALSE(WasWritten(absl::StrCat(KeptParts::kRecordName, ".tmp")));
   TakeDataset();
-  // Together they are as much as this.
+  // Parts are recorded together, once they have 40,000 bytes.
   options_.resumption->min_bytes = 40'000;
   ASSERT_TRUE(Live().ok());
   EXPECT_GT(durable_, 0);
@@ -314,7 +316,7 @@ TEST_F(ResumedImportTest, ASourceThatChangedIsImportedAnew) {
   for (const char* name : {"metadata.yaml", "paper.npy"}) {
     SCOPED_TRACE(name);
     ASSERT_FALSE(Live(8).ok());
-    // As many bytes at the same time, and others where they are features.
+    // As many bytes at the same time; other bytes only in features.
     const std::string path = io::JoinPath(options_.source, name);
     const absl::Time modified = posix_.Stat(path)->modified;
     std::string bytes = ReadSource(name);
@@ -417,7 +419,7 @@ TEST_P(ResumedImportFaultTest, TheNextRunGoesOnAfterAnyFault) {
         ImportDataset(files_, {format_}, options_, nullptr, {}).status();
     hit = files_.hits() > 0;
     files_.Clear();
-    // Where it failed it may have appeared all the same.
+    // The dataset may have appeared despite the failure.
     if (!posix_.Stat(options_.destination).ok()) {
       ASSERT_FALSE(status.ok());
       ASSERT_TRUE(Live().ok());

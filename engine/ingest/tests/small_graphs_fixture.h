@@ -9,10 +9,10 @@
 
 namespace hearth::ingest {
 
-/// For tests: imports a graph of two types out of the usual arrays in `source`
+/// For tests: imports a graph of two types made of the usual arrays in `source`
 /// (see NumpyFolder). Nodes "author" have its features; nodes "paper" its
 /// features, labels and split; edges "writes" are 0 -> 1, 3 -> 5 and 0 -> 5,
-/// and "cites" are its edges.
+/// and edges "cites" are its edges.
 absl::StatusOr<ImportResult> ImportTwoTypes(io::FileSystem& files,
                                             const std::string& source,
                                             const std::string& destination);

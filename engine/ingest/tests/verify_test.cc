@@ -27,7 +27,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-/// A file at `path` with one bit flipped, until this is destroyed.
+/// A file at `path` with one bit flipped, until the destructor runs.
 class FlippedBit {
  public:
   FlippedBit(const std::string& path, size_t byte) : path_(path) {
@@ -64,7 +64,7 @@ class VerifyTest : public testing::Test {
     ASSERT_TRUE(result.ok()) << result.status();
   }
 
-  /// Features with several blocks, the last of them short.
+  /// Gives the graph features of several blocks, the last of them short.
   void UseManyFeatures(int64_t columns) {
     folder_.Write("node_feat.npy",
                   {.shape = "(6, " + std::to_string(columns) + ")",
@@ -100,16 +100,17 @@ TEST_F(VerifyTest, CountsWhatItReads) {
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->files, 7u);
   EXPECT_EQ(result->blocks, 7u);
-  // Headers of 128 bytes but that of the features, data, checksums.
+  // Header of the features; headers of 128 bytes, data and checksums of the
+  // other arrays.
   EXPECT_EQ(result->bytes, 4096 + 6 * 128 + 6 * 3 * 4 + 6 * 4 + 5 * 8 + 7 * 8 +
                                7 * 4 + 7 * 4u);
   EXPECT_EQ(done, result->bytes);
   EXPECT_EQ(total, result->bytes);
 }
 
-/// The byte to be flipped after `byte`. All are, but of what is alike and under
-/// one checksum: the blanks of the features' header, and the text of the JSON
-/// files, whose seal is tested by itself.
+/// The byte to flip after `byte`. Every byte is flipped, except in blanks of
+/// the features' header and in the text of the JSON files: one checksum covers
+/// all of these, and their seal has tests of its own.
 uint64_t NextByte(const std::string& name, uint64_t byte) {
   if (absl::EndsWith(name, ".json")) return byte + 7;
   const bool is_blank =
@@ -117,7 +118,7 @@ uint64_t NextByte(const std::string& name, uint64_t byte) {
   return byte + (is_blank ? 61 : 1);
 }
 
-/// A byte of any file, flipped alone, is found and its file named.
+/// Expects that any single flipped bit is found, and its file named.
 void ExpectEveryByteCounts(const std::string& folder) {
   FlippingFileSystem files;
   const auto dataset = store::Dataset::Open(files, folder);
@@ -125,7 +126,7 @@ void ExpectEveryByteCounts(const std::string& folder) {
   ASSERT_TRUE(VerifyDataset(files, **dataset, nullptr, {}).ok());
   const std::vector<std::string> names = files.List(folder).value();
   for (const std::string& name : names) {
-    // Follows from the features, and is made again where it is damaged.
+    // Derived from the features; jobs make a damaged one again.
     if (absl::EndsWith(name, ".rows.crc")) continue;
     const std::string path = io::JoinPath(folder, name);
     const uint64_t size = files.Stat(path)->size_bytes;
@@ -211,7 +212,7 @@ TEST_F(VerifyTest, FindsEveryFlippedByteOfStatistics) {
 TEST_F(VerifyTest, NamesEveryDamagedBlockWithItsBytes) {
   UseManyFeatures(1000);
   Import();
-  // 24,000 bytes: six blocks, the last of 3,520.
+  // 24,000 bytes: six blocks, the last of 3,520 bytes.
   const FlippedBit second(File("node.features.npy"), 4096 + 4096 + 7);
   const FlippedBit last(File("node.features.npy"), 4096 + 23999);
   const FlippedBit labels(File("node.labels.npy"), 128);
@@ -298,7 +299,7 @@ TEST_F(VerifyTest, UnreadableBlocksAreNamedAndOthersStillChecked) {
       VerifyDataset(files_, *dataset, nullptr, {}).status();
   EXPECT_TRUE(absl::IsDataLoss(all)) << all;
   files_.Clear();
-  // One failed read of each: the second attempt finds only real damage.
+  // One failed read per block: the second attempt tells real damage.
   bool hit = true;
   for (int64_t nth = 1; hit; ++nth) {
     files_.Inject({.nth = nth});

@@ -35,8 +35,8 @@ std::string Compress(const std::string& text, int window_bits) {
   return out;
 }
 
-/// From the flags to the lengths of name and extra fields, which begin both of
-/// a member's records.
+/// Fields that both records of a member share: from the flags to the lengths of
+/// name and extra fields.
 std::string Shared(const ZipSource& source, uint64_t stored, size_t extra) {
   const uint64_t size = source.claimed_size.value_or(source.contents.size());
   const auto* bytes = reinterpret_cast<const Bytef*>(source.contents.data());
@@ -78,7 +78,7 @@ std::string BuildZip(const std::vector<ZipSource>& members, bool zip64,
         source.deflate ? Deflate(source.contents) : source.contents;
     const uint64_t offset = archive.size();
     const std::string field = Zip64Field(source, data.size(), offset);
-    // A member's own header has other extra fields than the directory.
+    // The extra fields of a member's own header differ from the directory's.
     const std::string padding = absl::StrCat("FB", Little(5, 2), "ZZZZZ");
     absl::StrAppend(&archive, "PK\x03\x04", Little(20, 2),
                     Shared(source, data.size(), padding.size()), source.name,
@@ -114,7 +114,8 @@ std::string Zstd(const std::string& text, int window_log) {
   ZSTD_CStream* const stream = ZSTD_createCStream();
   ZSTD_CCtx_setParameter(stream, ZSTD_c_windowLog, window_log);
   ZSTD_CCtx_setParameter(stream, ZSTD_c_checksumFlag, 1);
-  // Without the size of the text the frame declares its window.
+  // The frame declares its window only if it does not know the size of the
+  // text.
   ZSTD_inBuffer input = {text.data(), text.size(), 0};
   std::string out(ZSTD_compressBound(text.size()) + 64, '\0');
   ZSTD_outBuffer output = {out.data(), out.size(), 0};

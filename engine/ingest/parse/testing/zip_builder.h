@@ -8,25 +8,25 @@
 
 namespace hearth::ingest {
 
-/// A member of an archive that a test makes.
+/// A member of an archive for tests.
 struct ZipSource {
   std::string name = {};
   std::string contents = {};
   bool deflate = false;
-  /// Sizes and offset in zip64's extra field.
+  /// Puts sizes and offset into zip64's extra field.
   bool zip64 = false;
   uint16_t flags = 0;
-  /// Values that the archive has instead of the true ones.
+  /// Wrong values that the archive states in place of the true ones.
   std::optional<uint16_t> claimed_method = {};
   std::optional<uint32_t> claimed_crc32 = {};
   std::optional<uint64_t> claimed_size = {};
 };
 
-/// The bytes of a zip file, with zip64's end records if `zip64`.
+/// Bytes of a zip file, with zip64's end records if `zip64`.
 std::string BuildZip(const std::vector<ZipSource>& members, bool zip64 = false,
                      const std::string& comment = "");
 
-/// `text` compressed by deflate, alone or as a gzip file.
+/// `text` compressed by deflate: raw, or as a gzip file.
 std::string Deflate(const std::string& text);
 std::string Gzip(const std::string& text);
 
