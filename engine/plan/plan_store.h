@@ -60,15 +60,15 @@ inline constexpr char kStripePlans[] = "stripe";
 /// Likewise of profiles of an epoch (sample/epoch_profile.h).
 inline constexpr char kProfilePlans[] = "profile";
 
-/// The bytes that may be added to a plan.
-struct PlanRoom {
-  /// Now: those that the disk and the store's limit leave when all plans go
-  /// that nobody uses.
+/// The disk space for a plan: bytes that may be added to it.
+struct PlanSpace {
+  /// Bytes left now by the disk and by the store's limit, if all unused plans
+  /// were removed.
   uint64_t bytes = 0;
-  /// Once nobody uses other plans, as far as the store's limit tells.
+  /// Bytes left by the store's limit once no other plan is in use.
   uint64_t alone_bytes = 0;
-  /// Whether plans in use leave no more, rather than the disk: then the bytes
-  /// that the whole plan would have with one more.
+  /// Present if plans in use, rather than the disk, limit `bytes`: the bytes of
+  /// the whole plan with one byte more than that.
   std::optional<uint64_t> more_needs_bytes;
 };
 
@@ -125,8 +125,8 @@ class PlanStore {
   absl::Status RemoveOf(absl::string_view fingerprint)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// The room for a plan that is there or not; makes no folder.
-  absl::StatusOr<PlanRoom> Room(const std::string& name)
+  /// The disk space for a plan, which may not exist yet; creates no folder.
+  absl::StatusOr<PlanSpace> Space(const std::string& name)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Whether a plan of `bytes` in all has room beside those in use now. Looks
@@ -254,7 +254,7 @@ class PlanLease {
   // For who makes the plan. REQUIRES: exclusive.
 
   /// The bytes that may be added to the plan.
-  absl::StatusOr<PlanRoom> Room() const { return store_->Room(name_); }
+  absl::StatusOr<PlanSpace> Space() const { return store_->Space(name_); }
 
   /// Makes room for `bytes` more, records included, within the store's limit,
   /// and keeps it until Share. RESOURCE_EXHAUSTED, with the numbers, if plans

@@ -6,7 +6,7 @@
 //     the topology: where the edges of their lists start and how many they are.
 //     Before them go the tables by which kernels find lists (device_graph.h).
 //  2. The edges that a layer's destinations keep are counted. The host waits
-//     for their number, and makes room.
+//     for their number, and makes capacity.
 //  3. Edges are drawn and their sources numbered (kernels/cuda/sample.cu). The
 //     host takes the block over, and waits for the number of new nodes.
 //  4. These are looked up; so on with 2, for the next layer.
@@ -46,20 +46,21 @@ int64_t MostNodes(int64_t destinations, int64_t edges, int64_t num_nodes) {
   return destinations + std::min(edges, num_nodes - destinations);
 }
 
-DeviceRoom RoomFor(const BatchShape& largest, const DeviceGraphSize& graph) {
-  DeviceRoom room = {
+DeviceCapacity CapacityFor(const BatchShape& largest,
+                           const DeviceGraphSize& graph) {
+  DeviceCapacity capacity = {
       .lists_per_node = graph.lists_per_node,
       .has_relations = graph.num_relations > 1,
       .graph_bytes = DeviceGraph::Bytes(graph, largest.edges.size())};
   for (size_t layer = 0; layer < largest.edges.size(); ++layer) {
     const int64_t destinations =
         std::min(largest.nodes[layer + 1], graph.num_nodes);
-    room.edges = std::max(room.edges, largest.edges[layer]);
-    room.nodes = std::max(
-        room.nodes,
+    capacity.edges = std::max(capacity.edges, largest.edges[layer]);
+    capacity.nodes = std::max(
+        capacity.nodes,
         MostNodes(destinations, largest.edges[layer], graph.num_nodes));
   }
-  return room;
+  return capacity;
 }
 
 template <typename T>
@@ -77,7 +78,7 @@ class DeviceSampler final : public NeighborSampler {
       : topology_(topology),
         options_(std::move(options)),
         graph_(topology.relations_, topology.nodes_, options_),
-        room_(RoomFor(largest, graph_.size())) {}
+        capacity_(CapacityFor(largest, graph_.size())) {}
 
   ~DeviceSampler() override {
     if (workspace_ != nullptr) topology_.ReturnWorkspace(std::move(workspace_));
@@ -121,7 +122,7 @@ class DeviceSampler final : public NeighborSampler {
   template <typename F>
   absl::Status OrGiveUp(const F& sample) {
     if (workspace_ == nullptr) {
-      HEARTH_ASSIGN_OR_RETURN(workspace_, topology_.TakeWorkspace(room_));
+      HEARTH_ASSIGN_OR_RETURN(workspace_, topology_.TakeWorkspace(capacity_));
     }
     const absl::Status status = sample();
     if (!status.ok()) workspace_ = nullptr;
@@ -143,9 +144,9 @@ class DeviceSampler final : public NeighborSampler {
     HEARTH_RETURN_IF_ERROR(
         stream().Copy(workspace_->graph(), tables.data(), tables.size()));
     HEARTH_RETURN_IF_ERROR(
-        workspace_->ReserveNodes(std::max(room_.nodes, num_nodes_), 0)
+        workspace_->ReserveNodes(std::max(capacity_.nodes, num_nodes_), 0)
             .status());
-    HEARTH_RETURN_IF_ERROR(workspace_->ReserveEdges(room_.edges));
+    HEARTH_RETURN_IF_ERROR(workspace_->ReserveEdges(capacity_.edges));
     HEARTH_RETURN_IF_ERROR(stream().Copy(workspace_->nodes().nodes,
                                          first.data(),
                                          first.size() * sizeof(NodeId)));
@@ -337,7 +338,7 @@ class DeviceSampler final : public NeighborSampler {
   DeviceTopology& topology_;
   const NeighborSamplerOptions options_;
   DeviceGraph graph_;
-  const DeviceRoom room_;
+  const DeviceCapacity capacity_;
   // Null before the first batch, and after one that failed.
   std::unique_ptr<DeviceWorkspace> workspace_;
   // Those met in the batch so far.
@@ -383,11 +384,11 @@ void DeviceTopology::Rest() {
 
 uint64_t DeviceTopology::DeviceBytes(const BatchShape& largest,
                                      const DeviceGraphSize& graph) {
-  return RoomFor(largest, graph).DeviceBytes();
+  return CapacityFor(largest, graph).DeviceBytes();
 }
 
 absl::StatusOr<std::unique_ptr<DeviceWorkspace>> DeviceTopology::TakeWorkspace(
-    const DeviceRoom& graph) {
+    const DeviceCapacity& graph) {
   {
     absl::MutexLock lock(&mutex_);
     if (!idle_.empty()) {

@@ -59,7 +59,7 @@ class DeviceTopology {
 
   // One for samplers of this graph.
   absl::StatusOr<std::unique_ptr<DeviceWorkspace>> TakeWorkspace(
-      const DeviceRoom& graph) ABSL_LOCKS_EXCLUDED(mutex_);
+      const DeviceCapacity& graph) ABSL_LOCKS_EXCLUDED(mutex_);
   void ReturnWorkspace(std::unique_ptr<DeviceWorkspace> workspace)
       ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -183,54 +183,54 @@ uint64_t SlotsFor(int64_t nodes) {
   return std::bit_ceil(count + count / 2 + 2);
 }
 
-// Arrays for `room.nodes` nodes.
-uint64_t LayOut(const DeviceRoom& room, std::byte* memory,
+// Arrays for `capacity.nodes` nodes.
+uint64_t LayOut(const DeviceCapacity& capacity, std::byte* memory,
                 DeviceWorkspace::NodeArrays& arrays) {
-  const int64_t lists = room.nodes * room.lists_per_node;
+  const int64_t lists = capacity.nodes * capacity.lists_per_node;
   Layout layout(memory);
-  layout.Add(room.nodes, arrays.nodes);
+  layout.Add(capacity.nodes, arrays.nodes);
   layout.Add(lists, arrays.starts);
   layout.Add(lists, arrays.degrees);
   layout.Add(lists + 1, arrays.indptr);
   layout.Add(HEARTH_CUDA_SCAN_ROOM(lists + 1), arrays.scratch);
-  if (room.lists_per_node > 1) {
-    layout.Add(room.nodes, arrays.in_degrees);
-    layout.Add(room.nodes + 1, arrays.node_indptr);
+  if (capacity.lists_per_node > 1) {
+    layout.Add(capacity.nodes, arrays.in_degrees);
+    layout.Add(capacity.nodes + 1, arrays.node_indptr);
   }
-  arrays.table.slots = static_cast<int64_t>(SlotsFor(room.nodes));
+  arrays.table.slots = static_cast<int64_t>(SlotsFor(capacity.nodes));
   layout.Add(arrays.table.slots, arrays.table.nodes);
   layout.Add(arrays.table.slots, arrays.table.positions);
   return layout.bytes();
 }
 
-// Arrays for `room.edges` edges.
-uint64_t LayOut(const DeviceRoom& room, std::byte* memory,
+// Arrays for `capacity.edges` edges.
+uint64_t LayOut(const DeviceCapacity& capacity, std::byte* memory,
                 DeviceWorkspace::EdgeArrays& arrays) {
   Layout layout(memory);
-  layout.Add(room.edges, arrays.sources);
-  layout.Add(room.edges, arrays.indices);
-  layout.Add(room.edges + 1 + HEARTH_CUDA_SCAN_ROOM(room.edges + 1),
+  layout.Add(capacity.edges, arrays.sources);
+  layout.Add(capacity.edges, arrays.indices);
+  layout.Add(capacity.edges + 1 + HEARTH_CUDA_SCAN_ROOM(capacity.edges + 1),
              arrays.ranks);
-  if (room.has_relations) layout.Add(room.edges, arrays.relations);
+  if (capacity.has_relations) layout.Add(capacity.edges, arrays.relations);
   return layout.bytes();
 }
 
 template <typename Arrays>
-uint64_t BytesOf(const DeviceRoom& room) {
+uint64_t BytesOf(const DeviceCapacity& capacity) {
   Arrays arrays;
-  return LayOut(room, nullptr, arrays);
+  return LayOut(capacity, nullptr, arrays);
 }
 
 }  // namespace
 
-uint64_t DeviceRoom::DeviceBytes() const {
+uint64_t DeviceCapacity::DeviceBytes() const {
   return BytesOf<DeviceWorkspace::NodeArrays>(*this) +
          BytesOf<DeviceWorkspace::EdgeArrays>(*this) +
          RoundUp(graph_bytes, kAlignment) + kAlignment;
 }
 
 absl::StatusOr<std::unique_ptr<DeviceWorkspace>> DeviceWorkspace::Create(
-    const cuda::Device& device, const DeviceRoom& graph) {
+    const cuda::Device& device, const DeviceCapacity& graph) {
   std::unique_ptr<DeviceWorkspace> made(new DeviceWorkspace(device, graph));
   HEARTH_ASSIGN_OR_RETURN(made->damage_,
                           Memory::Allocate(device, Memory::Kind::kDevice,
@@ -244,7 +244,7 @@ absl::StatusOr<std::unique_ptr<DeviceWorkspace>> DeviceWorkspace::Create(
 
 absl::StatusOr<bool> DeviceWorkspace::ReserveNodes(int64_t nodes,
                                                    int64_t kept) {
-  if (nodes <= room_.nodes && nodes_.nodes != nullptr) return false;
+  if (nodes <= capacity_.nodes && nodes_.nodes != nullptr) return false;
   if (SlotsFor(nodes) > kMostSlots) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "a batch that may have ", nodes, " nodes is too large for a GPU"));
@@ -254,24 +254,24 @@ absl::StatusOr<bool> DeviceWorkspace::ReserveNodes(int64_t nodes,
     HEARTH_RETURN_IF_ERROR(stream_->Wait());
     node_memory_ = Memory();
   }
-  DeviceRoom room = room_;
-  room.nodes = nodes;
+  DeviceCapacity capacity = capacity_;
+  capacity.nodes = nodes;
   HEARTH_ASSIGN_OR_RETURN(Memory memory,
                           Memory::Allocate(device_, Memory::Kind::kDevice,
-                                           BytesOf<NodeArrays>(room)));
+                                           BytesOf<NodeArrays>(capacity)));
   NodeArrays arrays;
-  LayOut(room, memory.data(), arrays);
+  LayOut(capacity, memory.data(), arrays);
   if (kept > 0) HEARTH_RETURN_IF_ERROR(KeepNodes(arrays, kept));
   node_memory_ = std::move(memory);
   nodes_ = arrays;
-  room_ = room;
+  capacity_ = capacity;
   return true;
 }
 
 absl::Status DeviceWorkspace::KeepNodes(const NodeArrays& to, int64_t count) {
   const uint64_t bytes = static_cast<uint64_t>(count) * sizeof(int64_t);
   const uint64_t list_bytes =
-      bytes * static_cast<uint64_t>(room_.lists_per_node);
+      bytes * static_cast<uint64_t>(capacity_.lists_per_node);
   HEARTH_RETURN_IF_ERROR(stream_->Copy(to.nodes, nodes_.nodes, bytes));
   HEARTH_RETURN_IF_ERROR(stream_->Copy(to.starts, nodes_.starts, list_bytes));
   HEARTH_RETURN_IF_ERROR(stream_->Copy(to.degrees, nodes_.degrees, list_bytes));
@@ -288,16 +288,18 @@ absl::Status DeviceWorkspace::KeepNodes(const NodeArrays& to, int64_t count) {
 }
 
 absl::Status DeviceWorkspace::ReserveEdges(int64_t edges) {
-  if (edges <= room_.edges && edges_.ranks != nullptr) return absl::OkStatus();
+  if (edges <= capacity_.edges && edges_.ranks != nullptr) {
+    return absl::OkStatus();
+  }
   HEARTH_RETURN_IF_ERROR(stream_->Wait());
   edge_memory_ = Memory();
-  DeviceRoom room = room_;
-  room.edges = edges;
+  DeviceCapacity capacity = capacity_;
+  capacity.edges = edges;
   HEARTH_ASSIGN_OR_RETURN(edge_memory_,
                           Memory::Allocate(device_, Memory::Kind::kDevice,
-                                           BytesOf<EdgeArrays>(room)));
-  LayOut(room, edge_memory_.data(), edges_);
-  room_ = room;
+                                           BytesOf<EdgeArrays>(capacity)));
+  LayOut(capacity, edge_memory_.data(), edges_);
+  capacity_ = capacity;
   return absl::OkStatus();
 }
 

@@ -67,21 +67,21 @@ class DeviceGraph {
   std::vector<std::byte> tables_;
 };
 
-/// The sizes of a batch and of its graph that the memory to sample it follows
-/// from.
-struct DeviceRoom {
-  /// Nodes that may be met by the end of a layer.
+/// The capacity of a sampler on a GPU: sizes of batches and of their graph for
+/// which it has memory.
+struct DeviceCapacity {
+  /// Nodes met by the end of a layer, at most.
   int64_t nodes = 0;
-  /// Edges of a layer.
+  /// Edges of a layer, at most.
   int64_t edges = 0;
   /// Lists of neighbors of each node (HearthCudaGraph).
   int64_t lists_per_node = 1;
   /// Whether edges are of several types.
   bool has_relations = false;
-  /// Tables of the graph.
+  /// Bytes of the graph's tables.
   uint64_t graph_bytes = 0;
 
-  /// Device memory for that.
+  /// Device memory of this capacity.
   uint64_t DeviceBytes() const;
 };
 
@@ -123,21 +123,21 @@ class DeviceWorkspace {
   /// The host's memory that one pins.
   static constexpr uint64_t kPinnedBytes = sizeof(Answer);
 
-  /// For graphs of which `graph` says how many lists a node has, and whether
-  /// edges are of several types; all room is made later. Errors of making a
-  /// stream and of allocating.
+  /// Takes from `graph` how many lists a node has, and whether edges are of
+  /// several types; allocates for nodes and edges only later. Errors of making
+  /// a stream and of allocating.
   static absl::StatusOr<std::unique_ptr<DeviceWorkspace>> Create(
-      const cuda::Device& device, const DeviceRoom& graph);
+      const cuda::Device& device, const DeviceCapacity& graph);
   DeviceWorkspace(const DeviceWorkspace&) = delete;
   DeviceWorkspace& operator=(const DeviceWorkspace&) = delete;
 
-  /// Makes room for `nodes` nodes. Of the first `kept` ones, and of the indptr
-  /// of as many, everything stays but the table; true if that is to be filled
-  /// anew. May wait. RESOURCE_EXHAUSTED, after which the workspace is of no
-  /// use, if the device has no such memory.
+  /// Allocates for `nodes` nodes, unless there is memory for them. Keeps the
+  /// arrays of the first `kept` nodes, and their indptr, but not the table;
+  /// true if the table must be filled again. May wait. RESOURCE_EXHAUSTED,
+  /// after which the workspace must not be used, if the device has no memory.
   absl::StatusOr<bool> ReserveNodes(int64_t nodes, int64_t kept);
 
-  /// The same for edges, and for tables of a graph, of which nothing stays.
+  /// Allocate for edges, and for tables of a graph; contents are lost.
   absl::Status ReserveEdges(int64_t edges);
   absl::Status ReserveGraph(uint64_t bytes);
 
@@ -151,15 +151,15 @@ class DeviceWorkspace {
   Answer& answer() { return *reinterpret_cast<Answer*>(answer_.data()); }
 
  private:
-  DeviceWorkspace(const cuda::Device& device, const DeviceRoom& graph)
+  DeviceWorkspace(const cuda::Device& device, const DeviceCapacity& graph)
       : device_(device),
-        room_({.lists_per_node = graph.lists_per_node,
-               .has_relations = graph.has_relations}) {}
+        capacity_({.lists_per_node = graph.lists_per_node,
+                   .has_relations = graph.has_relations}) {}
 
   absl::Status KeepNodes(const NodeArrays& to, int64_t count);
 
   const cuda::Device device_;
-  DeviceRoom room_;
+  DeviceCapacity capacity_;
   cuda::Memory graph_;
   cuda::Memory node_memory_;
   cuda::Memory edge_memory_;

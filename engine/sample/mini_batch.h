@@ -60,7 +60,7 @@ struct TopLayer {
   /// later batches.
   std::vector<int32_t> pushed = {};
   /// Batches since each pulled one was pushed, added up.
-  int64_t total_age = 0;
+  int64_t sum_of_ages = 0;
 };
 
 /// A sampled mini-batch: the nodes whose features are needed and how they pass
