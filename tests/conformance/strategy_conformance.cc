@@ -31,7 +31,7 @@
 #include "engine/strategy/strategy.h"
 #include "engine/train/train_step.h"
 #include "gtest/gtest.h"
-#include "tests/conformance/strategy_conformance.h"
+#include "tests/conformance/suites.h"
 #include "tests/conformance/test_pass.h"
 #include "tests/fixtures/graphs.h"
 
