@@ -201,7 +201,7 @@ int64_t BatchesOf(const Pass& pass) {
 using TakeShard =
     absl::FunctionRef<absl::Status(const ShardPick&, const sample::MiniBatch&)>;
 
-// Samples `picks`, all of which are of `pass`.
+// Samples `picks`, shards of `pass`.
 absl::Status SamplePicks(const SpreadSampling& sampling, const Pass& pass,
                          absl::Span<const ShardPick> picks, TakeShard take,
                          std::stop_token stop) {

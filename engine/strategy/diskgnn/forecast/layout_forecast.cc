@@ -323,9 +323,9 @@ class LayoutForecaster {
     if (!model_.has_value()) forecast_.plan = SizeOfPlan(layout_);
   }
 
-  // Extrapolates from segments as large as the sample, of which `reads` are, to
-  // larger ones: each doubling adds as much to a row's pages as the last
-  // doubling within the sample.
+  // Extrapolates `reads`, of segments as large as the sample, to larger
+  // segments: each doubling adds as much to a row's pages as the last doubling
+  // within the sample.
   absl::Status StretchPages(const PageReads& reads) {
     const double doublings =
         std::log2(static_cast<double>(forecast_.segment_size) /
