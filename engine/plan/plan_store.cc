@@ -349,23 +349,23 @@ absl::StatusOr<PlanStore::OtherBytes> PlanStore::BytesOfOthers(
   return others;
 }
 
-absl::StatusOr<PlanRoom> PlanStore::Room(const std::string& name) {
+absl::StatusOr<PlanSpace> PlanStore::Space(const std::string& name) {
   HEARTH_ASSIGN_OR_RETURN(const uint64_t free, FreeBytesAt(files_, Path(name)));
   const uint64_t limit = options_.space_bytes;
-  PlanRoom room;
+  PlanSpace space;
   if (limit == 0) {
-    room.bytes = free;
-    room.alone_bytes = kNoLimit;
-    return room;
+    space.bytes = free;
+    space.alone_bytes = kNoLimit;
+    return space;
   }
   HEARTH_ASSIGN_OR_RETURN(const OtherBytes others, BytesOfOthers(name));
   HEARTH_ASSIGN_OR_RETURN(const uint64_t own, BytesSoFar(name));
   const uint64_t within_limit = limit - std::min(limit, others.in_use + own);
   const uint64_t on_disk = free + others.unused;
-  room.bytes = std::min(on_disk, within_limit);
-  room.alone_bytes = limit - std::min(limit, own);
-  if (within_limit <= on_disk) room.more_needs_bytes = own + within_limit + 1;
-  return room;
+  space.bytes = std::min(on_disk, within_limit);
+  space.alone_bytes = limit - std::min(limit, own);
+  if (within_limit <= on_disk) space.more_needs_bytes = own + within_limit + 1;
+  return space;
 }
 
 bool PlanStore::HasRoomFor(uint64_t bytes) {

@@ -64,15 +64,15 @@ inline constexpr char kStripePlans[] = "stripe";
 /// "strategy" in the names of profiles of an epoch (sample/epoch_profile.h).
 inline constexpr char kProfilePlans[] = "profile";
 
-/// Bytes by which a plan may grow.
-struct PlanRoom {
-  /// Bytes available now, if all plans go that nobody uses: what the disk and
-  /// the store's limit leave.
+/// The disk space for a plan: bytes that may be added to it.
+struct PlanSpace {
+  /// Bytes left now by the disk and by the store's limit, if all unused plans
+  /// were removed.
   uint64_t bytes = 0;
-  /// Bytes available under the store's limit if all other plans went.
+  /// Bytes left by the store's limit once no other plan is in use.
   uint64_t alone_bytes = 0;
-  /// Present if plans in use, not the disk, limit `bytes`: size of the whole
-  /// plan with one byte more than it may have now.
+  /// Present if plans in use, rather than the disk, limit `bytes`: the bytes of
+  /// the whole plan with one byte more than that.
   std::optional<uint64_t> more_needs_bytes;
 };
 
@@ -129,9 +129,8 @@ class PlanStore {
   absl::Status RemoveOf(absl::string_view fingerprint)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Bytes by which the plan `name` may grow, whether it exists or not; creates
-  /// no folder.
-  absl::StatusOr<PlanRoom> Room(const std::string& name)
+  /// The disk space for a plan, which may not exist yet; creates no folder.
+  absl::StatusOr<PlanSpace> Space(const std::string& name)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Whether a plan of `bytes` in all fits next to the plans in use now. Reads
@@ -259,8 +258,8 @@ class PlanLease {
 
   // For the job that makes the plan. REQUIRES: exclusive.
 
-  /// Bytes by which the plan may grow.
-  absl::StatusOr<PlanRoom> Room() const { return store_->Room(name_); }
+  /// The bytes that may be added to the plan.
+  absl::StatusOr<PlanSpace> Space() const { return store_->Space(name_); }
 
   /// Reserves `bytes` more, records included, within the store's limit, until
   /// Share; removes unused plans if need be. RESOURCE_EXHAUSTED, with the

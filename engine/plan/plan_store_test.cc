@@ -77,14 +77,14 @@ class PlanStoreTest : public ::testing::Test {
 
 TEST_F(PlanStoreTest, RoomIsToldWithoutMakingAFolder) {
   const auto store = Open(1000000);
-  EXPECT_EQ(store->Room("diskgnn-a-1")->bytes, 1000000u);
+  EXPECT_EQ(store->Space("diskgnn-a-1")->bytes, 1000000u);
   EXPECT_TRUE(absl::IsNotFound(files_.Stat(store->options().folder).status()));
   ASSERT_EQ(Make(*store, "diskgnn-a-2", 100000), absl::OkStatus());
   // Nobody uses the plan, so it may be removed.
-  EXPECT_EQ(store->Room("diskgnn-a-1")->bytes, 1000000u);
+  EXPECT_EQ(store->Space("diskgnn-a-1")->bytes, 1000000u);
   const auto lease = store->Take("diskgnn-a-2", {});
   ASSERT_TRUE(lease.ok()) << lease.status();
-  EXPECT_LT(store->Room("diskgnn-a-1")->bytes, 900000u);
+  EXPECT_LT(store->Space("diskgnn-a-1")->bytes, 900000u);
   EXPECT_EQ(Names(*store).size(), 1u);
 }
 
@@ -262,21 +262,21 @@ TEST_F(PlanStoreTest, WhatIsInUseDoesNotMakeRoom) {
   ASSERT_EQ(user->Share(), absl::OkStatus());
   auto maker = store->Take("d-f-3", {});
   const uint64_t used = store->Get("d-f-1")->size_bytes;
-  EXPECT_EQ(maker->Room()->bytes, 100'000 - used);
+  EXPECT_EQ(maker->Space()->bytes, 100'000 - used);
   const absl::Status refused = maker->MakeRoom(80'000);
   EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr("80000"));
   EXPECT_EQ(WaitCauseOf(refused), WaitCause::kPlanSpace);
   EXPECT_EQ(BytesNeededBy(refused), 80'000u);
-  EXPECT_EQ(maker->Room()->alone_bytes, 100'000u);
-  EXPECT_EQ(maker->Room()->more_needs_bytes, 100'001 - used);
+  EXPECT_EQ(maker->Space()->alone_bytes, 100'000u);
+  EXPECT_EQ(maker->Space()->more_needs_bytes, 100'001 - used);
   const absl::Status too_large = maker->MakeRoom(100'001);
   EXPECT_TRUE(absl::IsResourceExhausted(too_large)) << too_large;
   EXPECT_EQ(WaitCauseOf(too_large), WaitCause::kNone) << "not even alone";
   EXPECT_EQ(maker->MakeRoom(60'000), absl::OkStatus());
   // Reserved bytes count as taken.
   auto other = store->Take("d-f-4", {});
-  EXPECT_EQ(other->Room()->bytes, 40'000 - used);
+  EXPECT_EQ(other->Space()->bytes, 40'000 - used);
   EXPECT_TRUE(absl::IsResourceExhausted(other->MakeRoom(40'000)));
   // Nobody uses the plan any more, and the other one fits.
   EXPECT_FALSE(store->HasRoomFor(40'000));
@@ -285,7 +285,7 @@ TEST_F(PlanStoreTest, WhatIsInUseDoesNotMakeRoom) {
   EXPECT_TRUE(store->HasRoomFor(100'000 - used));
   EXPECT_FALSE(store->HasRoomFor(100'001 - used));
   files_.LimitSpace(5'000);
-  EXPECT_FALSE(store->Room("d-f-3")->more_needs_bytes.has_value())
+  EXPECT_FALSE(store->Space("d-f-3")->more_needs_bytes.has_value())
       << "the disk is too small";
 }
 
@@ -297,10 +297,10 @@ TEST_F(PlanStoreTest, TellsWhenSomethingIsLetGo) {
   const auto other = store->Take("d-f-2", {});
   store->SetOnRelease([&] {
     ++released;
-    rooms.push_back(other->Room()->bytes);
+    rooms.push_back(other->Space()->bytes);
   });
   ASSERT_EQ(lease->MakeRoom(60'000), absl::OkStatus());
-  EXPECT_EQ(other->Room()->bytes, 40'000u);
+  EXPECT_EQ(other->Space()->bytes, 40'000u);
   ASSERT_EQ(lease->Share(), absl::OkStatus());
   EXPECT_EQ(released, 1) << "what was reserved and not used";
   lease->Rest(std::make_shared<int>(7));
@@ -396,7 +396,7 @@ TEST_F(PlanStoreTest, WithoutALimitTheDiskIsTheLimit) {
   const auto store = Open();
   auto lease = store->Take("d-f-1", {});
   files_.LimitSpace(12'345);
-  EXPECT_EQ(lease->Room()->bytes, 12'345u);
+  EXPECT_EQ(lease->Space()->bytes, 12'345u);
   EXPECT_EQ(lease->MakeRoom(1 << 30), absl::OkStatus());
 }
 

@@ -288,8 +288,9 @@ absl::Status DeviceWorkspace::KeepNodes(const NodeArrays& to, int64_t count) {
 }
 
 absl::Status DeviceWorkspace::ReserveEdges(int64_t edges) {
-  if (edges <= capacity_.edges && edges_.ranks != nullptr)
+  if (edges <= capacity_.edges && edges_.ranks != nullptr) {
     return absl::OkStatus();
+  }
   HEARTH_RETURN_IF_ERROR(stream_->Wait());
   edge_memory_ = Memory();
   DeviceCapacity capacity = capacity_;

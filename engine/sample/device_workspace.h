@@ -75,7 +75,7 @@ class DeviceGraph {
 struct DeviceCapacity {
   /// Nodes that a batch may have met by the end of a layer.
   int64_t nodes = 0;
-  /// Edges of a layer.
+  /// Edges of a layer, at most.
   int64_t edges = 0;
   /// Neighbor lists of each node (HearthCudaGraph).
   int64_t lists_per_node = 1;

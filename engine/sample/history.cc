@@ -54,7 +54,7 @@ void HistoryDecisions::Decide(int64_t batch, TopLayer& top) {
   top.computed.clear();
   top.pulled.clear();
   top.pushed.clear();
-  top.total_age = 0;
+  top.sum_of_ages = 0;
   for (size_t i = 0; i < top.nodes.size(); ++i) {
     const auto position = static_cast<int32_t>(i);
     const int32_t slot = policy_.candidates->SlotOf(top.nodes[i]);
@@ -64,7 +64,7 @@ void HistoryDecisions::Decide(int64_t batch, TopLayer& top) {
                        batch - *pushed_by < policy_.staleness;
     if (fresh && *pushed_by < batch) {
       top.pulled.push_back(position);
-      top.total_age += batch - *pushed_by;
+      top.sum_of_ages += batch - *pushed_by;
       continue;
     }
     top.computed.push_back(position);

@@ -94,7 +94,7 @@ TEST(HistoryDecisionsTest, AreThoseOfADictionary) {
         decisions.Decide(batch, top);
         ASSERT_EQ(NodesAt(top, top.pulled), pulls) << sequence;
         ASSERT_EQ(NodesAt(top, top.pushed), pushes) << sequence;
-        ASSERT_EQ(top.total_age, age);
+        ASSERT_EQ(top.sum_of_ages, age);
         ASSERT_TRUE(CheckTopLayer(top).ok());
         ASSERT_TRUE(staleness > 1 || top.pulled.empty());
         ASSERT_LT(age,
@@ -120,7 +120,7 @@ TEST(HistoryDecisionsTest, OfTwoShardsTheFirstPushes) {
   decisions.Decide(1, second);
   EXPECT_THAT(first.pulled, ElementsAre(0));
   EXPECT_THAT(second.pulled, ElementsAre(0, 1));
-  EXPECT_EQ(second.total_age, 2);
+  EXPECT_EQ(second.sum_of_ages, 2);
 }
 
 TEST(HistoryDecisionsTest, GoOnFromWhatIsLive) {

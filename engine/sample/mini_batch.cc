@@ -67,7 +67,7 @@ struct TopHeader {
   int64_t num_computed;
   int64_t num_pulled;
   int64_t num_pushed;
-  int64_t total_age;
+  int64_t sum_of_ages;
 };
 
 uint32_t HeaderCrc(const Header& header) {
@@ -167,7 +167,7 @@ void EncodeTop(const TopLayer& top, const Header& header, Encoder& encoder) {
                                 .num_computed = std::ssize(top.computed),
                                 .num_pulled = std::ssize(top.pulled),
                                 .num_pushed = std::ssize(top.pushed),
-                                .total_age = top.total_age};
+                                .sum_of_ages = top.sum_of_ages};
   encoder.Raw(&top_header, 1);
   encoder.Integers(top.nodes, header.node_bytes);
   encoder.Integers(top.in_degrees, header.count_bytes);
@@ -308,7 +308,7 @@ bool DecodeBlock(Decoder& decoder, uint16_t count_bytes, Block& block) {
 bool DecodeTop(Decoder& decoder, const Header& header, TopLayer& top) {
   TopHeader counts;
   if (!decoder.Raw(&counts, 1)) return false;
-  top.total_age = counts.total_age;
+  top.sum_of_ages = counts.sum_of_ages;
   const auto num_nodes = static_cast<uint64_t>(counts.num_nodes);
   return decoder.Integers(num_nodes, header.node_bytes, top.nodes) &&
          decoder.Integers(num_nodes, header.count_bytes, top.in_degrees) &&

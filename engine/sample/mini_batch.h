@@ -62,7 +62,7 @@ struct TopLayer {
   /// kept for later batches.
   std::vector<int32_t> pushed = {};
   /// Sum over pulled nodes of the number of batches since each was pushed.
-  int64_t total_age = 0;
+  int64_t sum_of_ages = 0;
 };
 
 /// A sampled mini-batch: the nodes whose features are needed, and the edges

@@ -115,7 +115,7 @@ TEST_F(SampleFileTest, ATopLayerComesBack) {
   top.computed = {0, 2};
   top.pulled = {1};
   top.pushed = {2};
-  top.total_age = 5;
+  top.sum_of_ages = 5;
   batch.node_types = {2, 0, 0, 1};
   top.node_types = {0, 1, 2};
   ASSERT_TRUE(WriteSample(posix_, path_, batch).ok());
@@ -127,7 +127,7 @@ TEST_F(SampleFileTest, ATopLayerComesBack) {
   EXPECT_EQ(read->top->computed, top.computed);
   EXPECT_EQ(read->top->pulled, top.pulled);
   EXPECT_EQ(read->top->pushed, top.pushed);
-  EXPECT_EQ(read->top->total_age, 5);
+  EXPECT_EQ(read->top->sum_of_ages, 5);
   EXPECT_EQ(read->node_types, batch.node_types);
   EXPECT_EQ(read->top->node_types, top.node_types);
   ExpectComesBack(batch);

@@ -5,25 +5,26 @@
 #include "engine/base/byte_size.h"
 #include "engine/base/status.h"
 
-// A room's life:
+// The life of a buffer of a pool:
 //
-//  1. Take: the room that came back first, so that its copies are likely done.
-//     The writer's stream waits for them. Where it is too small the host does,
-//     and it is made anew.
-//  2. The writer queues what fills it; Fill records that.
-//  3. QueueCopy: the reader's stream waits for the filling, copies, and records
-//     that.
-//  4. The lease ends: the host waits for the filling, which refers to memory of
-//     the batch. Models have waited for it, or it is about to be done.
+//  1. Take: the buffer that came back first, since its copies are likely done.
+//     The writer's stream waits for them; where the buffer is too small, the
+//     host waits and allocates it again.
+//  2. The writer queues the work that fills it; Fill records an event behind
+//     that work.
+//  3. QueueCopy: the reader's stream waits for that event, copies the rows, and
+//     records an event of its own.
+//  4. The lease ends: the host waits for the filling, which reads memory of the
+//     batch. Models have waited for it, or it is about to be done.
 
 namespace hearth::strategy {
 
-struct DeviceRooms::Room {
-  Room() = default;
-  Room(const Room&) = delete;
-  Room& operator=(const Room&) = delete;
-  // A device that fails does nothing more.
-  ~Room() { AwaitCopies().IgnoreError(); }
+struct DeviceBufferPool::Buffer {
+  Buffer() = default;
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  // An error means that the device does no more work.
+  ~Buffer() { AwaitCopies().IgnoreError(); }
 
   // The host waits for copies of the rows.
   absl::Status AwaitCopies() {
@@ -33,7 +34,7 @@ struct DeviceRooms::Room {
     return status;
   }
 
-  // `writer` waits for them.
+  // `writer` waits for copies of the rows.
   absl::Status WaitForCopies(cuda::Stream& writer) {
     for (size_t i = 0; i < copies; ++i) {
       HEARTH_RETURN_IF_ERROR(writer.WaitFor(*copied[i]));
@@ -43,100 +44,105 @@ struct DeviceRooms::Room {
   }
 
   cuda::Memory memory;
-  // Bytes of the rows that are or will be there.
+  // Bytes of the rows that are, or will be, in `memory`.
   uint64_t bytes = 0;
   std::unique_ptr<cuda::Event> filled;
-  // Each passes when a copy of the rows is done; the first `copies` of them
-  // count.
+  // Events behind copies of the rows; the first `copies` are in use.
   std::vector<std::unique_ptr<cuda::Event>> copied;
   size_t copies = 0;
 };
 
-DeviceRooms::Lease::Lease(DeviceRooms& rooms, std::unique_ptr<Room> room)
-    : rooms_(rooms), room_(std::move(room)) {}
+DeviceBufferPool::Lease::Lease(DeviceBufferPool& pool,
+                               std::unique_ptr<Buffer> buffer)
+    : pool_(pool), buffer_(std::move(buffer)) {}
 
-DeviceRooms::Lease::~Lease() {
+DeviceBufferPool::Lease::~Lease() {
   const absl::Status filled =
-      filled_ ? room_->filled->Wait() : absl::OkStatus();
-  rooms_.Return(std::move(room_), filled);
+      filled_ ? buffer_->filled->Wait() : absl::OkStatus();
+  pool_.Return(std::move(buffer_), filled);
 }
 
-std::byte* DeviceRooms::Lease::data() const { return room_->memory.data(); }
+std::byte* DeviceBufferPool::Lease::data() const {
+  return buffer_->memory.data();
+}
 
-absl::Status DeviceRooms::Lease::Fill(cuda::Stream& writer) {
-  HEARTH_RETURN_IF_ERROR(writer.Record(*room_->filled));
+absl::Status DeviceBufferPool::Lease::Fill(cuda::Stream& writer) {
+  HEARTH_RETURN_IF_ERROR(writer.Record(*buffer_->filled));
   filled_ = true;
   return absl::OkStatus();
 }
 
-absl::Status DeviceRooms::Lease::QueueCopy(void* stream, float* to) const {
-  return rooms_.QueueCopy(*room_, stream, to);
+absl::Status DeviceBufferPool::Lease::QueueCopy(void* stream, float* to) const {
+  return pool_.QueueCopy(*buffer_, stream, to);
 }
 
-DeviceRooms::DeviceRooms(const cuda::Device& device) : device_(device) {}
+DeviceBufferPool::DeviceBufferPool(const cuda::Device& device)
+    : device_(device) {}
 
-DeviceRooms::~DeviceRooms() { Clear(); }
+DeviceBufferPool::~DeviceBufferPool() { Clear(); }
 
-absl::StatusOr<std::unique_ptr<DeviceRooms::Lease>> DeviceRooms::Take(
+absl::StatusOr<std::unique_ptr<DeviceBufferPool::Lease>> DeviceBufferPool::Take(
     uint64_t bytes, cuda::Stream& writer) {
-  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<Room> room, Next());
-  if (room->memory.size() < bytes) {
-    HEARTH_RETURN_IF_ERROR(room->AwaitCopies());
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> buffer, Next());
+  if (buffer->memory.size() < bytes) {
+    HEARTH_RETURN_IF_ERROR(buffer->AwaitCopies());
     // Given back first, so that there is place for the larger one.
-    room->memory = {};
+    buffer->memory = {};
     HEARTH_ASSIGN_OR_RETURN(
-        room->memory,
+        buffer->memory,
         cuda::Memory::Allocate(device_, cuda::Memory::Kind::kDevice, bytes));
   }
-  HEARTH_RETURN_IF_ERROR(room->WaitForCopies(writer));
-  room->bytes = bytes;
-  return std::unique_ptr<Lease>(new Lease(*this, std::move(room)));
+  HEARTH_RETURN_IF_ERROR(buffer->WaitForCopies(writer));
+  buffer->bytes = bytes;
+  return std::unique_ptr<Lease>(new Lease(*this, std::move(buffer)));
 }
 
-absl::StatusOr<std::unique_ptr<DeviceRooms::Room>> DeviceRooms::Next() {
+absl::StatusOr<std::unique_ptr<DeviceBufferPool::Buffer>>
+DeviceBufferPool::Next() {
   {
     absl::MutexLock lock(&mutex_);
     HEARTH_RETURN_IF_ERROR(failure_);
     if (!free_.empty()) {
-      std::unique_ptr<Room> room = std::move(free_.front());
+      std::unique_ptr<Buffer> buffer = std::move(free_.front());
       free_.pop_front();
-      return room;
+      return buffer;
     }
   }
-  auto room = std::make_unique<Room>();
-  HEARTH_ASSIGN_OR_RETURN(room->filled, cuda::Event::Create(device_));
-  return room;
+  auto buffer = std::make_unique<Buffer>();
+  HEARTH_ASSIGN_OR_RETURN(buffer->filled, cuda::Event::Create(device_));
+  return buffer;
 }
 
-void DeviceRooms::Return(std::unique_ptr<Room> room,
-                         const absl::Status& filled) {
+void DeviceBufferPool::Return(std::unique_ptr<Buffer> buffer,
+                              const absl::Status& filled) {
   absl::MutexLock lock(&mutex_);
   failure_.Update(filled);
-  free_.push_back(std::move(room));
+  free_.push_back(std::move(buffer));
 }
 
-absl::Status DeviceRooms::QueueCopy(Room& room, void* stream, float* to) {
-  if (room.bytes == 0) return absl::OkStatus();
+absl::Status DeviceBufferPool::QueueCopy(Buffer& buffer, void* stream,
+                                         float* to) {
+  if (buffer.bytes == 0) return absl::OkStatus();
   absl::MutexLock lock(&mutex_);
   HEARTH_ASSIGN_OR_RETURN(cuda::Stream* const reader, Reader(stream));
-  if (room.copied.size() == room.copies) {
+  if (buffer.copied.size() == buffer.copies) {
     HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<cuda::Event> event,
                             cuda::Event::Create(device_));
-    room.copied.push_back(std::move(event));
+    buffer.copied.push_back(std::move(event));
   }
-  HEARTH_RETURN_IF_ERROR(reader->WaitFor(*room.filled));
-  HEARTH_RETURN_IF_ERROR(reader->Copy(to, room.memory.data(), room.bytes));
-  const absl::Status status = reader->Record(*room.copied[room.copies]);
+  HEARTH_RETURN_IF_ERROR(reader->WaitFor(*buffer.filled));
+  HEARTH_RETURN_IF_ERROR(reader->Copy(to, buffer.memory.data(), buffer.bytes));
+  const absl::Status status = reader->Record(*buffer.copied[buffer.copies]);
   if (status.ok()) {
-    ++room.copies;
+    ++buffer.copies;
   } else {
-    // Nobody else will.
+    // Without an event nobody else waits for the copy.
     reader->Wait().IgnoreError();
   }
   return status;
 }
 
-absl::StatusOr<cuda::Stream*> DeviceRooms::Reader(void* stream) {
+absl::StatusOr<cuda::Stream*> DeviceBufferPool::Reader(void* stream) {
   std::unique_ptr<cuda::Stream>& reader = readers_[stream];
   if (reader == nullptr) {
     HEARTH_ASSIGN_OR_RETURN(reader, cuda::Stream::Wrap(device_, stream));
@@ -144,7 +150,7 @@ absl::StatusOr<cuda::Stream*> DeviceRooms::Reader(void* stream) {
   return reader.get();
 }
 
-void DeviceRooms::Clear() {
+void DeviceBufferPool::Clear() {
   absl::MutexLock lock(&mutex_);
   free_.clear();
   readers_.clear();
@@ -152,7 +158,7 @@ void DeviceRooms::Clear() {
 
 namespace {
 
-// Alignment of each block: kernels read it fastest.
+// Alignment of each block, at which kernels read fastest.
 constexpr uint64_t kAlignment = 256;
 
 }  // namespace

@@ -19,100 +19,106 @@
 #include "engine/train/train_step.h"
 #include "kernels/cuda/hearth_cuda.h"
 
+/// Batches in the memory of a GPU: a pool of buffers for their rows
+/// (DeviceBufferPool), and the area for what a kernel needs to assemble them
+/// (DeviceStaging).
+
 namespace hearth::strategy {
 
-/// Rooms in a device's memory for the rows of batches. One stream, the
-/// writer's, fills them; models copy the rows in streams of their own; then the
-/// writer fills them anew. Streams wait for each other where they must, and the
-/// host for neither, unless a room has to grow. There are as many rooms as were
-/// ever lent at once.
+/// Buffers in a device's memory for the rows of batches, reused. One stream,
+/// the writer's, fills a buffer; models copy the rows in streams of their own;
+/// then the writer may fill it again. Streams wait for each other where they
+/// must, and the host waits for neither, unless a buffer has to grow. The pool
+/// holds as many buffers as were ever lent at once.
 ///
-/// Take and Clear belong to the writer's thread; all else is thread-safe.
-class DeviceRooms {
+/// Take and Clear belong to the writer's thread; everything else is
+/// thread-safe.
+class DeviceBufferPool {
  private:
-  struct Room;
+  struct Buffer;
 
  public:
-  /// A room, lent for a batch: its rows, for models.
+  /// A buffer lent for a batch: the batch's rows, for models.
   class Lease final : public train::DeviceRows {
    public:
     ~Lease() override;
 
     std::byte* data() const;
 
-    /// All that fills the room is queued: the lease ends, on the thread that
-    /// ends it, once that is done, so that what it refers to may go then.
+    /// Call it once everything that fills the buffer is queued on `writer`. The
+    /// end of the lease then waits for that work, on the thread that ends it,
+    /// so that memory which the work reads may be freed afterwards.
     absl::Status Fill(cuda::Stream& writer);
 
     /// REQUIRES: Fill succeeded.
     absl::Status QueueCopy(void* stream, float* to) const override;
 
    private:
-    friend class DeviceRooms;
-    Lease(DeviceRooms& rooms, std::unique_ptr<Room> room);
+    friend class DeviceBufferPool;
+    Lease(DeviceBufferPool& pool, std::unique_ptr<Buffer> buffer);
 
-    DeviceRooms& rooms_;
-    std::unique_ptr<Room> room_;
+    DeviceBufferPool& pool_;
+    std::unique_ptr<Buffer> buffer_;
     bool filled_ = false;
   };
 
-  explicit DeviceRooms(const cuda::Device& device);
-  DeviceRooms(const DeviceRooms&) = delete;
-  DeviceRooms& operator=(const DeviceRooms&) = delete;
+  explicit DeviceBufferPool(const cuda::Device& device);
+  DeviceBufferPool(const DeviceBufferPool&) = delete;
+  DeviceBufferPool& operator=(const DeviceBufferPool&) = delete;
   /// As Clear.
-  ~DeviceRooms();
+  ~DeviceBufferPool();
 
-  /// A room of `bytes`: what `writer` has queued from now on is done after the
-  /// copies of the rows that were there before. The rooms outlive it.
-  /// RESOURCE_EXHAUSTED if the device has no memory; INTERNAL if it fails or
-  /// failed while an earlier room was filled.
+  /// Lends a buffer of at least `bytes`. Work queued on `writer` from now on
+  /// runs after the copies of the buffer's former rows. The pool must outlive
+  /// the lease. RESOURCE_EXHAUSTED if the device has no memory; INTERNAL if it
+  /// fails, or failed while an earlier buffer was filled.
   absl::StatusOr<std::unique_ptr<Lease>> Take(uint64_t bytes,
                                               cuda::Stream& writer);
 
-  /// Gives up all rooms, after the copies of their rows. REQUIRES: none is
-  /// lent.
+  /// Frees all buffers, after the copies of their rows. REQUIRES: none is lent.
   void Clear();
 
  private:
-  absl::StatusOr<std::unique_ptr<Room>> Next() ABSL_LOCKS_EXCLUDED(mutex_);
-  void Return(std::unique_ptr<Room> room, const absl::Status& filled)
+  absl::StatusOr<std::unique_ptr<Buffer>> Next() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Return(std::unique_ptr<Buffer> buffer, const absl::Status& filled)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status QueueCopy(Room& room, void* stream, float* to)
+  absl::Status QueueCopy(Buffer& buffer, void* stream, float* to)
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<cuda::Stream*> Reader(void* stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const cuda::Device device_;
   absl::Mutex mutex_;
-  // Streams of models, by their native handles.
+  // Streams of models, by native handle.
   std::map<void*, std::unique_ptr<cuda::Stream>> readers_
       ABSL_GUARDED_BY(mutex_);
-  // The room at the front came back first.
-  std::deque<std::unique_ptr<Room>> free_ ABSL_GUARDED_BY(mutex_);
-  // The first error of filling a room.
+  // Returned buffers; the front one came back first.
+  std::deque<std::unique_ptr<Buffer>> free_ ABSL_GUARDED_BY(mutex_);
+  // The first error of filling a buffer.
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
 };
 
-/// The element type of kernels for `dtype`, that of features.
+/// The element type of kernels for features of type `dtype`.
 HearthCudaElement CudaElement(store::DType dtype);
 
-/// The part of a device's memory in which a batch has what a scatter needs of
-/// the host: lists, and rows that were read for it. Batches follow each other
-/// in one stream, so that all share it; it grows with the largest. Used by one
+/// Device memory for the inputs of a scatter that come from the host: lists,
+/// and rows that were read for a batch. Batches follow each other in one
+/// stream, so that all share one area, which grows to the largest. Used by one
 /// thread at a time.
 class DeviceStaging {
  public:
-  /// Bytes of the host, and where they lie in the area.
+  /// Bytes of the host, and their place in the area.
   struct Block {
     const void* host = nullptr;
     uint64_t bytes = 0;
     uint64_t offset = 0;
   };
 
-  /// One part of a scatter (HearthCudaScatterPart).
+  /// One part of a scatter (HearthCudaScatterPart), with places in the area
+  /// instead of device addresses.
   struct Part {
-    /// The rows, where the device reaches them as they are; null: `copied` are
-    /// copied there. All of them in their order if there are no `slots`.
+    /// Rows that the device can read in place; null: the rows are `copied`.
+    /// Without `slots`, all rows in order.
     const std::byte* rows = nullptr;
     Block copied = {};
     Block slots = {};
@@ -123,33 +129,33 @@ class DeviceStaging {
   DeviceStaging(const DeviceStaging&) = delete;
   DeviceStaging& operator=(const DeviceStaging&) = delete;
 
-  /// Begins a batch, of which nothing has been added.
+  /// Begins a new batch, without parts.
   void Begin();
 
-  /// Adds the part of rows that the device reaches: row slots[i] of `rows` is
-  /// for position positions[i].
+  /// Adds a part whose rows the device can read in place: row slots[i] of
+  /// `rows` goes to position positions[i].
   Part AddReached(const std::byte* rows, absl::Span<const int64_t> slots,
                   absl::Span<const int32_t> positions);
 
-  /// Adds the part of rows that are copied: row i is for position positions[i].
+  /// Adds a part whose rows are copied: row i goes to position positions[i].
   Part AddCopied(absl::Span<const std::byte> rows,
                  absl::Span<const int32_t> positions);
 
-  /// Adds the part of some rows of `copied`, a part that was added: its row
-  /// slots[i] is for position positions[i].
+  /// Adds a part with rows of `copied`, a part added by AddCopied: its row
+  /// slots[i] goes to position positions[i].
   Part AddRowsOf(const Part& copied, absl::Span<const int64_t> slots,
                  absl::Span<const int32_t> positions);
 
-  /// Queues the copies of all that was added, which stays as it is until they
-  /// are done. An area that is too small is given back first, once all that
-  /// `stream` has is done. RESOURCE_EXHAUSTED if the device has no memory;
-  /// INTERNAL if it fails.
+  /// Queues the copies of all added blocks, whose host memory must stay until
+  /// the copies are done. An area that is too small is replaced, after `stream`
+  /// is done with it. RESOURCE_EXHAUSTED if the device has no memory; INTERNAL
+  /// if it fails.
   absl::Status QueueCopies(cuda::Stream& stream);
 
-  /// A part as a kernel takes it. REQUIRES: QueueCopies since it was added.
+  /// The part as kernels take it. REQUIRES: QueueCopies since it was added.
   HearthCudaScatterPart At(const Part& part) const;
 
-  /// Gives the area back. REQUIRES: nothing is queued that uses it.
+  /// Frees the area. REQUIRES: no queued work uses it.
   void Clear() { memory_ = {}; }
 
  private:
@@ -160,7 +166,7 @@ class DeviceStaging {
 
   const cuda::Device device_;
   cuda::Memory memory_;
-  // Those of the batch that was begun last.
+  // Blocks of the current batch.
   std::vector<Block> blocks_;
   uint64_t bytes_ = 0;
 };

@@ -23,13 +23,13 @@ namespace hearth::strategy {
 namespace {
 
 using cuda::FakeCuda;
-using LeasePtr = std::unique_ptr<DeviceRooms::Lease>;
+using LeasePtr = std::unique_ptr<DeviceBufferPool::Lease>;
 using Rows = std::vector<float>;
 
 constexpr size_t kMostRows = 64;
 
-// A stream that something else made, with memory for rows. Nothing is done
-// before somebody waits.
+// A model's stream, with memory for rows. The fake GPU does no work before
+// somebody waits.
 class Reader {
  public:
   explicit Reader(const FakeCuda& fake) {
@@ -47,7 +47,7 @@ class Reader {
     return rows.QueueCopy(native_, reinterpret_cast<float*>(memory_.data()));
   }
 
-  // Waits: the first `count` rows that were copied.
+  // Waits, and returns the first `count` floats that were copied.
   absl::StatusOr<Rows> Take(size_t count) {
     Rows rows(count);
     absl::Status status =
@@ -63,25 +63,25 @@ class Reader {
   std::unique_ptr<cuda::Stream> stream_;
 };
 
-absl::StatusOr<LeasePtr> Fill(DeviceRooms& rooms, cuda::Stream& writer,
+absl::StatusOr<LeasePtr> Fill(DeviceBufferPool& pool, cuda::Stream& writer,
                               const Rows& rows) {
   const uint64_t bytes = rows.size() * sizeof(float);
-  HEARTH_ASSIGN_OR_RETURN(LeasePtr room, rooms.Take(bytes, writer));
-  absl::Status status = writer.Copy(room->data(), rows.data(), bytes);
-  if (status.ok()) status = room->Fill(writer);
+  HEARTH_ASSIGN_OR_RETURN(LeasePtr buffer, pool.Take(bytes, writer));
+  absl::Status status = writer.Copy(buffer->data(), rows.data(), bytes);
+  if (status.ok()) status = buffer->Fill(writer);
   if (!status.ok()) {
     writer.Wait().IgnoreError();
     return status;
   }
-  return room;
+  return buffer;
 }
 
-class DeviceRoomsTest : public ::testing::Test {
+class DeviceBufferPoolTest : public ::testing::Test {
  protected:
   LeasePtr Filled(const Rows& rows) {
-    absl::StatusOr<LeasePtr> room = Fill(rooms_, *writer_, rows);
-    EXPECT_TRUE(room.ok()) << room.status();
-    return *std::move(room);
+    absl::StatusOr<LeasePtr> buffer = Fill(pool_, *writer_, rows);
+    EXPECT_TRUE(buffer.ok()) << buffer.status();
+    return *std::move(buffer);
   }
 
   const Rows one_ = {1, 2, 3};
@@ -93,52 +93,52 @@ class DeviceRoomsTest : public ::testing::Test {
   Reader other_{fake_};
   const std::unique_ptr<cuda::Stream> writer_ =
       *cuda::Stream::Create(fake_.device());
-  DeviceRooms rooms_{fake_.device()};
+  DeviceBufferPool pool_{fake_.device()};
 };
 
-TEST_F(DeviceRoomsTest, ReadersWaitForTheWriter) {
-  const LeasePtr room = Filled(one_);
-  ASSERT_EQ(reader_.Queue(*room), absl::OkStatus());
-  ASSERT_EQ(other_.Queue(*room), absl::OkStatus());
+TEST_F(DeviceBufferPoolTest, ReadersWaitForTheWriter) {
+  const LeasePtr buffer = Filled(one_);
+  ASSERT_EQ(reader_.Queue(*buffer), absl::OkStatus());
+  ASSERT_EQ(other_.Queue(*buffer), absl::OkStatus());
   EXPECT_EQ(*reader_.Take(3), one_);
   EXPECT_EQ(*other_.Take(3), one_);
 }
 
-TEST_F(DeviceRoomsTest, ARoomIsFilledAnewAfterItsCopies) {
+TEST_F(DeviceBufferPoolTest, ABufferIsFilledAgainAfterItsCopies) {
   const int64_t before = fake_.device_bytes();
-  LeasePtr room = Filled(one_);
-  ASSERT_EQ(reader_.Queue(*room), absl::OkStatus());
-  ASSERT_EQ(other_.Queue(*room), absl::OkStatus());
-  room.reset();
-  room = Filled(two_);
+  LeasePtr buffer = Filled(one_);
+  ASSERT_EQ(reader_.Queue(*buffer), absl::OkStatus());
+  ASSERT_EQ(other_.Queue(*buffer), absl::OkStatus());
+  buffer.reset();
+  buffer = Filled(two_);
   EXPECT_EQ(fake_.device_bytes() - before, 3 * sizeof(float));
-  // Until it is filled.
-  room.reset();
+  // The copy waits until the buffer is filled.
+  buffer.reset();
   EXPECT_EQ(*reader_.Take(3), one_);
   EXPECT_EQ(*other_.Take(3), one_);
-  room = Filled(two_);
-  ASSERT_EQ(reader_.Queue(*room), absl::OkStatus());
+  buffer = Filled(two_);
+  ASSERT_EQ(reader_.Queue(*buffer), absl::OkStatus());
   EXPECT_EQ(*reader_.Take(3), two_);
 }
 
-TEST_F(DeviceRoomsTest, TheEndOfALeaseWaitsForItsFilling) {
+TEST_F(DeviceBufferPoolTest, TheEndOfALeaseWaitsForItsFilling) {
   Rows rows = one_;
-  LeasePtr room = Filled(rows);
-  ASSERT_EQ(reader_.Queue(*room), absl::OkStatus());
-  room.reset();
+  LeasePtr buffer = Filled(rows);
+  ASSERT_EQ(reader_.Queue(*buffer), absl::OkStatus());
+  buffer.reset();
   rows = two_;
   EXPECT_EQ(*reader_.Take(3), one_);
 }
 
-TEST_F(DeviceRoomsTest, ThereAreAsManyRoomsAsWereLentAtOnce) {
+TEST_F(DeviceBufferPoolTest, ThereAreAsManyBuffersAsWereLentAtOnce) {
   const int64_t before = fake_.device_bytes();
-  const auto rooms = [&] {
+  const auto buffers = [&] {
     return (fake_.device_bytes() - before) /
            static_cast<int64_t>(3 * sizeof(float));
   };
   LeasePtr first = Filled(one_);
   LeasePtr second = Filled(two_);
-  EXPECT_EQ(rooms(), 2);
+  EXPECT_EQ(buffers(), 2);
   ASSERT_EQ(reader_.Queue(*first), absl::OkStatus());
   ASSERT_EQ(other_.Queue(*second), absl::OkStatus());
   EXPECT_EQ(*reader_.Take(3), one_);
@@ -147,98 +147,98 @@ TEST_F(DeviceRoomsTest, ThereAreAsManyRoomsAsWereLentAtOnce) {
   first.reset();
   second.reset();
   EXPECT_EQ(Filled(one_)->data(), where);
-  EXPECT_EQ(rooms(), 2);
-  rooms_.Clear();
-  EXPECT_EQ(rooms(), 0);
+  EXPECT_EQ(buffers(), 2);
+  pool_.Clear();
+  EXPECT_EQ(buffers(), 0);
 }
 
-TEST_F(DeviceRoomsTest, ARoomGrowsAfterItsCopies) {
-  LeasePtr room = Filled(one_);
-  ASSERT_EQ(reader_.Queue(*room), absl::OkStatus());
-  room.reset();
-  room = Filled(many_);
+TEST_F(DeviceBufferPoolTest, ABufferGrowsAfterItsCopies) {
+  LeasePtr buffer = Filled(one_);
+  ASSERT_EQ(reader_.Queue(*buffer), absl::OkStatus());
+  buffer.reset();
+  buffer = Filled(many_);
   EXPECT_EQ(*reader_.Take(3), one_);
-  ASSERT_EQ(reader_.Queue(*room), absl::OkStatus());
+  ASSERT_EQ(reader_.Queue(*buffer), absl::OkStatus());
   EXPECT_EQ(*reader_.Take(many_.size()), many_);
-  // Nobody gets the rest of larger rows.
-  room.reset();
-  room = Filled(two_);
-  ASSERT_EQ(reader_.Queue(*room), absl::OkStatus());
+  // Readers get no bytes behind the batch's rows.
+  buffer.reset();
+  buffer = Filled(two_);
+  ASSERT_EQ(reader_.Queue(*buffer), absl::OkStatus());
   EXPECT_EQ((*reader_.Take(4))[3], many_[3]);
 }
 
-TEST_F(DeviceRoomsTest, RoomsGoAfterTheirCopies) {
-  LeasePtr room = Filled(one_);
-  ASSERT_EQ(reader_.Queue(*room), absl::OkStatus());
-  room.reset();
-  rooms_.Clear();
+TEST_F(DeviceBufferPoolTest, BuffersGoAfterTheirCopies) {
+  LeasePtr buffer = Filled(one_);
+  ASSERT_EQ(reader_.Queue(*buffer), absl::OkStatus());
+  buffer.reset();
+  pool_.Clear();
   EXPECT_EQ(*reader_.Take(3), one_);
 }
 
-TEST_F(DeviceRoomsTest, NoRowsAreNoWork) {
-  const LeasePtr room = Filled({});
+TEST_F(DeviceBufferPoolTest, NoRowsAreNoWork) {
+  const LeasePtr buffer = Filled({});
   fake_.FailCall(1);
-  EXPECT_EQ(reader_.Queue(*room), absl::OkStatus());
+  EXPECT_EQ(reader_.Queue(*buffer), absl::OkStatus());
   fake_.FailCall(0);
 }
 
-TEST_F(DeviceRoomsTest, AFillingThatFailedIsToldToTheNext) {
-  LeasePtr room = Filled(one_);
+TEST_F(DeviceBufferPoolTest, AFillingThatFailedIsToldToTheNext) {
+  LeasePtr buffer = Filled(one_);
   fake_.FailWork(1);
-  room.reset();
-  EXPECT_TRUE(absl::IsInternal(rooms_.Take(1, *writer_).status()));
+  buffer.reset();
+  EXPECT_TRUE(absl::IsInternal(pool_.Take(1, *writer_).status()));
 }
 
-TEST_F(DeviceRoomsTest, ReadersHearOfAFillingThatFailed) {
-  const LeasePtr room = Filled(one_);
-  ASSERT_EQ(reader_.Queue(*room), absl::OkStatus());
+TEST_F(DeviceBufferPoolTest, ReadersHearOfAFillingThatFailed) {
+  const LeasePtr buffer = Filled(one_);
+  ASSERT_EQ(reader_.Queue(*buffer), absl::OkStatus());
   fake_.FailWork(2);
   EXPECT_TRUE(absl::IsInternal(reader_.Take(3).status()));
 }
 
-// Two batches through one room, and a larger one, each given up before its copy
-// is done.
-absl::Status UseRooms(const FakeCuda& fake, Reader& reader) {
+// Two batches through one buffer, and a larger one, each released before its
+// copy is done.
+absl::Status UseBuffers(const FakeCuda& fake, Reader& reader) {
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<cuda::Stream> writer,
                           cuda::Stream::Create(fake.device()));
-  DeviceRooms rooms(fake.device());
+  DeviceBufferPool pool(fake.device());
   for (const size_t count : {3, 3, 9}) {
     const Rows rows(count, static_cast<float>(count));
-    HEARTH_ASSIGN_OR_RETURN(LeasePtr room, Fill(rooms, *writer, rows));
-    HEARTH_RETURN_IF_ERROR(reader.Queue(*room));
-    room.reset();
+    HEARTH_ASSIGN_OR_RETURN(LeasePtr buffer, Fill(pool, *writer, rows));
+    HEARTH_RETURN_IF_ERROR(reader.Queue(*buffer));
+    buffer.reset();
     const Rows next(count);
-    HEARTH_ASSIGN_OR_RETURN(room, Fill(rooms, *writer, next));
-    room.reset();
+    HEARTH_ASSIGN_OR_RETURN(buffer, Fill(pool, *writer, next));
+    buffer.reset();
     HEARTH_ASSIGN_OR_RETURN(const Rows taken, reader.Take(count));
     EXPECT_EQ(taken, rows);
   }
-  return rooms.Take(1, *writer).status();
+  return pool.Take(1, *writer).status();
 }
 
-TEST(DeviceRoomsFaultTest, EveryCallMayFail) {
+TEST(DeviceBufferPoolFaultTest, EveryCallMayFail) {
   int64_t nth = 1;
   for (bool failed = true; failed; ++nth) {
     FakeCuda fake;
     Reader reader(fake);
     fake.FailCall(nth);
-    const absl::Status status = UseRooms(fake, reader);
+    const absl::Status status = UseBuffers(fake, reader);
     failed = fake.failed();
     fake.FailCall(0);
-    // The last ones are made by the ends of streams.
+    // The last calls come from destructors of streams.
     if (failed && status.ok()) continue;
     EXPECT_EQ(absl::IsInternal(status), failed) << nth << ": " << status;
   }
   EXPECT_GT(nth, 40);
 }
 
-TEST(DeviceRoomsFaultTest, EveryWorkMayFail) {
+TEST(DeviceBufferPoolFaultTest, EveryWorkMayFail) {
   int64_t nth = 1;
   for (bool failed = true; failed; ++nth) {
     FakeCuda fake;
     Reader reader(fake);
     fake.FailWork(nth);
-    const absl::Status status = UseRooms(fake, reader);
+    const absl::Status status = UseBuffers(fake, reader);
     failed = fake.failed();
     fake.FailWork(0);
     EXPECT_EQ(absl::IsInternal(status), failed) << nth << ": " << status;

@@ -25,25 +25,28 @@
 #include "engine/strategy/pass.h"
 #include "engine/strategy/strategy.h"
 
+/// Types of forecasts, and the forecast of strategies that can only count the
+/// rows they need (CountRows).
+
 namespace hearth::strategy {
 
-/// Forecast seconds of an epoch whose parts overlap, by what it waits for.
+/// Seconds of an epoch whose parts overlap, by resource.
 struct EpochSeconds {
   double read = 0;
   double train = 0;
   double compute = 0;
 
-  /// The part that takes longest bounds them all.
+  /// Seconds of the whole epoch: the part that takes longest bounds it.
   double all() const { return std::max({read, train, compute}); }
 
-  /// Which one that is, for people.
+  /// The resource that bounds the epoch, for people.
   absl::string_view bound() const {
     if (read >= train && read >= compute) return "the disk";
     return train >= compute ? "the trainer" : "the processors";
   }
 };
 
-/// Rows that one level of the feature store is expected to give in an epoch.
+/// Rows that an epoch is expected to find in one level of the feature store.
 struct LevelForecast {
   /// "gpu_cache", "cpu_cache", "disk_cache", "packs".
   std::string level;
@@ -51,33 +54,34 @@ struct LevelForecast {
   uint64_t bytes = 0;
 };
 
-/// A strategy's work for some passes, told before it is done. Figures of
-/// reading, disk and time are absent for strategies that cannot tell them.
+/// The work of a strategy for some passes, computed before it is done. Figures
+/// of reading, disk and time are absent for strategies that cannot forecast
+/// them.
 struct Forecast {
-  /// Feature rows that an epoch of training needs: the mean of its distinct
-  /// passes.
+  /// Feature rows that an epoch of training needs: the mean over the distinct
+  /// training passes.
   uint64_t rows_needed = 0;
-  /// Where the epoch finds its rows, from the fastest level on.
+  /// Where the epoch finds its rows, the fastest level first.
   std::vector<LevelForecast> levels;
   /// Reads of the epoch from storage.
   std::optional<uint64_t> bytes_read;
   std::optional<uint64_t> read_ops;
   std::optional<double> epoch_seconds;
-  /// Name of the plan, empty for a strategy without, and whether it is there.
+  /// The plan's name, empty for a strategy without plans, and whether the plan
+  /// exists.
   std::string plan;
   bool plan_exists = false;
-  /// Bytes that the plan takes on disk, and seconds until it is made; 0 seconds
-  /// if it is there.
+  /// Bytes of the plan on disk, and seconds to make it: 0 if it exists.
   std::optional<uint64_t> disk_bytes;
   std::optional<double> prepare_seconds;
-  /// Batches of all passes that were sampled for this, and how many there are.
+  /// Batches that were sampled for the forecast, and batches of all passes.
   uint64_t sampled_batches = 0;
   uint64_t total_batches = 0;
   /// Sentences for people.
   std::vector<std::string> notes;
 };
 
-/// Everything that a forecast is made with; it outlives the call.
+/// Everything that a forecast is made with. Outlives the call.
 struct ForecastContext {
   const store::Dataset& dataset;
   const store::Labels& labels;
@@ -88,7 +92,7 @@ struct ForecastContext {
   plan::PlanStore& plans;
   /// As StrategyResources::data_disks.
   absl::Span<plan::PlanStore* const> data_disks = {};
-  /// A folder that is there; nothing is left in it.
+  /// An existing folder; a forecast leaves nothing in it.
   std::string scratch_folder;
   const PreparationListener& listener;
   std::stop_token stop;
@@ -98,23 +102,22 @@ struct ForecastContext {
 
 /// The training that a forecast is for.
 struct ForecastRequest {
-  /// As for Strategy::Prepare; those of training come first. REQUIRES: one of
-  /// training at least.
+  /// As for Strategy::Prepare, the `num_training` training passes first.
+  /// REQUIRES: at least one of these.
   absl::Span<const Pass> passes;
   size_t num_training = 0;
-  /// Measures the seconds of a training step. Called once, before anything
-  /// else, by strategies that tell times; not called by others.
+  /// Measures the seconds of a training step. Strategies that forecast times
+  /// call it once, before anything else; others do not.
   std::function<absl::StatusOr<double>()> time_training;
   /// Threads that a training step keeps busy.
   int train_threads = 1;
-  /// Batches that are sampled, of more, evenly spread. REQUIRES: at least 1.
+  /// The most batches to sample, spread evenly over all. REQUIRES: at least 1.
   int64_t most_batches = 512;
 };
 
-/// The forecast of strategies that cannot tell their reads: samples batches of
-/// the training passes and counts their rows, in proportion to seeds, which is
-/// exact if all batches are sampled. CANCELLED on a stop; errors of reading the
-/// topology.
+/// The forecast of strategies that cannot forecast reads: samples batches of
+/// the training passes and scales their rows to an epoch's seeds; exact if all
+/// batches are sampled. CANCELLED on a stop; errors of reading the topology.
 absl::StatusOr<Forecast> CountRows(const ForecastContext& context,
                                    const ForecastRequest& request);
 

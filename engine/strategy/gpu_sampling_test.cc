@@ -1,5 +1,5 @@
-// Strategies whose batches a GPU samples, a fake one, beyond the suites that
-// all strategies share: what they hold where, and a device that fails.
+// Strategies whose batches a fake GPU samples, beyond the suites that all
+// strategies share: their memory by place, and a device that fails.
 
 #include <cstdint>
 #include <string>
@@ -53,7 +53,7 @@ TEST_F(GpuSamplingTest, HoldsNoMoreThanTheEstimateAndGivesItBack) {
     EXPECT_EQ(batches, Expected());
     const auto bound =
         static_cast<int64_t>(Estimate(options, kSampled).TotalBytes(kOnGpu));
-    // One of the samplers may have taken all batches.
+    // One sampler may have taken all batches.
     EXPECT_GT(fake_.device_bytes(), bound / 3 / kSampled.samplers);
     EXPECT_LE(fake_.TakePeakDeviceBytes(), bound);
     strategy->Rest();

@@ -22,7 +22,8 @@
 namespace hearth::strategy {
 namespace {
 
-// A strategy's line of the table. Functions are as those of kinds.h.
+// A strategy's entry of the table. Each function implements the one of the same
+// name in kinds.h.
 template <typename Options>
 struct Entry {
   StrategyKind kind;
@@ -33,23 +34,22 @@ struct Entry {
   absl::StatusOr<MemoryEstimate> (*estimate_memory)(const Options&,
                                                     const MemoryBasis&);
   std::vector<BudgetOf<Options>> (*budgets)(const Options&, const MemoryBasis&);
-  // Sizes budgets of kAutoBytes that follow from the batches; null: there are
-  // none.
+  // Null: no budget of kAutoBytes depends on batch sizes.
   Options (*with_measured_budgets)(Options, const MemoryBasis&) = nullptr;
-  // Null: always.
+  // Null: always in order.
   bool (*delivers_in_order)(const Options&) = nullptr;
   // Null: rows are counted.
   absl::StatusOr<Forecast> (*forecast)(const Options&, const ForecastContext&,
                                        const ForecastRequest&) = nullptr;
   MemoryEstimate (*estimate_forecast_memory)(const Options&,
                                              const MemoryBasis&) = nullptr;
-  // Null: neighbors are all on disk, or all in memory, as the kind says.
+  // Null: all neighbors are in memory, or none, as the kind says.
   std::string (*describe_resident_lists)(const Options&) = nullptr;
   absl::StatusOr<std::unique_ptr<ResidentLists>> (*find_resident_lists)(
       const Options&, const ResidentListsRequest&) = nullptr;
-  // Memory for rows that may be kAutoBytes; null: there is none.
+  // The row cache that may be kAutoBytes; null: there is none.
   uint64_t Options::*row_cache_bytes = nullptr;
-  // Null: there is none.
+  // The cache of SharedCacheBytes; null: there is none.
   uint64_t Options::*shared_cache_bytes = nullptr;
 };
 
@@ -138,7 +138,7 @@ constexpr const Entry<Options>& EntryOf(const Options& /*options*/) {
   return std::get<Entry<Options>>(kEntries);
 }
 
-// All neighbor lists, or none.
+// Either all neighbor lists are resident, or none.
 class AllOrNoLists final : public ResidentLists {
  public:
   explicit AllOrNoLists(bool all) : all_(all) {}

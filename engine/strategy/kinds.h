@@ -23,40 +23,41 @@
 #include "engine/strategy/outre/outre.h"
 #include "engine/strategy/strategy.h"
 
-/// All strategies there are. Whoever runs jobs asks here, and knows no strategy
-/// by name. A strategy is added as an alternative of StrategyOptions and an
-/// entry of the table in kinds.cc.
+/// The table of all strategies. Jobs and the server use strategies through
+/// these functions, and name none. A new strategy is an alternative of
+/// StrategyOptions and an entry of the table in kinds.cc.
 
 namespace hearth::strategy {
 
-/// One alternative per strategy, in the order of hearth.v1.DataSpec.strategy.
+/// The options of any strategy: one alternative each, in the order of
+/// hearth.v1.DataSpec.strategy.
 using StrategyOptions =
     std::variant<MemoryOptions, MmapOptions, GnndriveOptions, GinexOptions,
                  DiskgnnOptions, OutreOptions, GidsOptions>;
 
-/// Choices of a job about a strategy that change no batch.
+/// Options of a strategy and of its pipeline, whose budgets can be cut.
 using StrategyConfiguration = Configuration<StrategyOptions>;
 
-/// The facts about a strategy that hold whatever its options.
+/// Properties of a strategy that hold for all of its options.
 struct StrategyKind {
-  /// The name of its field in hearth.v1.DataSpec, too.
+  /// Also the name of its field in hearth.v1.DataSpec.
   absl::string_view name;
-  /// Whether Strategy::Prepare has to be told the passes: the list is as long
-  /// as there are epochs.
+  /// Whether Strategy::Prepare must be called. False spares listing a pass for
+  /// every epoch.
   bool prepares = false;
   /// Whether Strategy::Prepare makes plans that jobs can share.
   bool makes_plans = false;
-  /// Whether its memory grows with the batches so much that these have to be
-  /// measured: a bound by the fan-outs alone would be far too high.
+  /// Whether memory must be estimated from measured batches, since it grows
+  /// with them: bounds by the fan-outs alone would be far too high.
   bool needs_measured_batches = false;
-  /// Whether batches need rows of the feature file that nothing has verified
-  /// before: StrategyResources::row_check does.
+  /// Whether rows of the feature file are read that nothing has verified
+  /// before, so that StrategyResources::row_check is needed.
   bool reads_single_rows = false;
-  /// Whether neighbors stay on disk, mapped or read one by one: they are
-  /// verified before the first batch, not whenever they are read.
+  /// Whether neighbors stay on disk, mapped or read list by list. They are then
+  /// verified before the first batch, not at each read.
   bool leaves_neighbors_on_disk = true;
-  /// Whether a GPU may sample (PipelineOptions::sampling_gpu): batches are
-  /// sampled from memory, or mapped files, as they are needed.
+  /// Whether a GPU may sample (PipelineOptions::sampling_gpu). False for
+  /// strategies that sample from disk or ahead of the pass.
   bool samples_on_gpu = false;
 };
 
@@ -68,12 +69,12 @@ const StrategyKind& KindOf(const StrategyOptions& options);
 /// The strategy's name: "memory", "mmap", ...
 std::string Name(const StrategyOptions& options);
 
-/// Whether batches are delivered in the order of their numbers, so that those
-/// of a pass that was stopped are its first ones.
+/// Whether batches are delivered in the order of their numbers. If so, a
+/// stopped pass has delivered its first batches.
 bool DeliversInOrder(const StrategyOptions& options);
 
-/// Loads, maps or opens what the strategy needs of `dataset`, which must
-/// outlive it, as must what `resources` refers to.
+/// Makes a strategy: loads, maps or opens what it needs of `dataset`, which
+/// must outlive it, as must everything that `resources` refers to.
 /// INVALID_ARGUMENT for options out of range, or for a GPU that is to sample
 /// where the strategy samples on none; FAILED_PRECONDITION, naming the option,
 /// for rows or samplers on a GPU where `resources` has none.
@@ -81,58 +82,61 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(
     const StrategyOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources);
 
-/// Memory that the passes of a strategy hold at most. RESOURCE_EXHAUSTED, with
-/// the numbers, if the options' own budgets leave no room for a batch.
+/// The memory that the passes of a strategy hold at most. RESOURCE_EXHAUSTED,
+/// with the numbers, if the options' own budgets do not hold a batch.
 absl::StatusOr<MemoryEstimate> EstimateMemory(const StrategyOptions& options,
                                               const MemoryBasis& basis);
 
-/// Budgets that may be cut so that a job with a basis fits into memory, in this
-/// order. Amounts asked for are those of `options` and of the basis's pipeline.
+/// The budgets that may be cut so that a job fits into memory, in the order of
+/// cutting. Amounts asked for come from `options` and from the pipeline of
+/// `basis`.
 std::vector<Budget> BudgetsOf(const StrategyOptions& options,
                               const MemoryBasis& basis);
 
-/// The same configuration with other amounts of BudgetsOf, none more than
-/// asked.
+/// The configuration with `amounts` in place of the budgets of BudgetsOf, in
+/// their order, none more than asked.
 StrategyConfiguration WithBudgets(const StrategyOptions& options,
                                   const MemoryBasis& basis,
                                   absl::Span<const uint64_t> amounts);
 
-/// The options with a cache for rows of kAutoBytes, if it is that, sized: all
-/// rows of `manifest`, but at most half of `limit_bytes`.
+/// The options with the row cache sized if it is kAutoBytes: all rows of
+/// `manifest`, but at most half of `limit_bytes`.
 StrategyOptions WithAutoBudgets(StrategyOptions options,
                                 const store::Manifest& manifest,
                                 uint64_t limit_bytes);
 
-/// The options with other budgets of kAutoBytes sized, which follow from how
-/// large batches are.
+/// The options with those budgets of kAutoBytes sized that depend on batch
+/// sizes.
 StrategyOptions WithMeasuredBudgets(StrategyOptions options,
                                     const MemoryBasis& basis);
 
-/// Tells the work of a strategy before it is done; where a strategy has no
-/// forecast of its own, the rows that it needs (row_count.h). Leaves no file.
+/// Forecasts the work of a strategy; for a strategy without a forecast of its
+/// own, only the rows that it needs (CountRows in forecast.h). Leaves no file.
 /// Errors are those that Strategy::Prepare would have, as far as they can be
 /// foreseen; CANCELLED when a stop is requested.
 absl::StatusOr<Forecast> MakeForecast(const StrategyOptions& options,
                                       const ForecastContext& context,
                                       const ForecastRequest& request);
 
-/// Text that differs where the options let other neighbor lists be in memory
+/// A text that two options share only if the same neighbor lists are in memory
 /// while batches are sampled.
 std::string DescribeResidentLists(const StrategyOptions& options);
 
-/// Which neighbor lists are in memory then. Takes memory for a few numbers a
-/// node. Errors of ranking lists; CANCELLED when a stop is requested.
+/// The neighbor lists that are in memory while batches are sampled. Takes
+/// memory for a few numbers a node. Errors of ranking lists; CANCELLED when a
+/// stop is requested.
 absl::StatusOr<std::unique_ptr<ResidentLists>> FindResidentLists(
     const StrategyOptions& options, const ResidentListsRequest& request);
 
-/// The memory for rows that embeddings of earlier batches may share (OUTRE,
-/// section 4.4), in bytes; nullopt if the strategy has none.
+/// Bytes of the row cache that embeddings of earlier batches may share (OUTRE,
+/// section 4.4); nullopt if the strategy has none.
 std::optional<uint64_t> SharedCacheBytes(const StrategyOptions& options);
 
-/// The options with another size of that memory, where there is such.
+/// The options with the shared row cache (SharedCacheBytes) of another size;
+/// unchanged if there is none.
 StrategyOptions WithSharedCache(StrategyOptions options, uint64_t bytes);
 
-/// Memory that MakeForecast holds at most.
+/// The memory that MakeForecast holds at most.
 MemoryEstimate EstimateForecastMemory(const StrategyOptions& options,
                                       const MemoryBasis& basis);
 

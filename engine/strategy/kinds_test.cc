@@ -88,7 +88,7 @@ TEST(BudgetsOfTest, WaitingBatchesGoFirstThenThreadsAndCachesLast) {
                           "staging"));
 }
 
-// Each strategy with all of its budgets at their least, and as asked.
+// For each strategy, all budgets at their least, and as asked.
 TEST(WithBudgetsTest, SetsWhatIsLess) {
   const store::Manifest manifest = SmallGraph();
   const MemoryBasis basis = BasisOf(manifest);
@@ -125,7 +125,7 @@ TEST(WithBudgetsTest, SetsWhatIsLess) {
   }
 }
 
-// The memory of the graph's job with each of some sizes of a row cache.
+// The memory of a job on the graph, for several sizes of the row cache.
 std::vector<uint64_t> BytesByCache(const StrategyOptions& options) {
   const store::Manifest manifest = SmallGraph();
   const MemoryBasis basis = BasisOf(manifest);
@@ -154,7 +154,7 @@ std::vector<StrategyOptions> StrategiesWithRowCaches() {
           GidsOptions{.cpu_cache_bytes = kAllRows}};
 }
 
-// FitBudgets relies on it.
+// FitBudgets relies on this property.
 TEST(EstimateMemoryTest, IfSomeOfACacheFitsLessOfItDoes) {
   for (const StrategyOptions& options : StrategiesWithRowCaches()) {
     SCOPED_TRACE(Name(options));
@@ -171,7 +171,7 @@ TEST(EstimateMemoryTest, IfSomeOfACacheFitsLessOfItDoes) {
   }
 }
 
-// No memory is for reading rows that are cached.
+// Cached rows need no memory for reading them.
 TEST(EstimateMemoryTest, BesideACacheOfAllRowsFewAreRead) {
   for (const StrategyOptions& options :
        {StrategyOptions(DiskgnnOptions{}),
@@ -194,7 +194,7 @@ TEST(WithAutoBudgetsTest, IsAllRowsButAtMostHalfOfTheLimit) {
   };
   EXPECT_EQ(sized(1 << 30), 1000u * 408);
   EXPECT_EQ(sized(100000), 50000u);
-  // Given widths stay, and so do strategies that have no such cache.
+  // Given sizes stay, and strategies without such a cache do not change.
   for (const StrategyOptions& given :
        {StrategyOptions(DiskgnnOptions{.cpu_cache_bytes = 1 << 30}),
         StrategyOptions(GidsOptions{}), StrategyOptions(MemoryOptions{})}) {
@@ -212,7 +212,7 @@ TEST(WithMeasuredBudgetsTest, SizesTheMemoryToPrepareOnceBatchesAreKnown) {
         .prepare_memory_bytes;
   };
   EXPECT_EQ(sized(12345), 12345u);
-  // A small graph: its rows, and buffers of the threads.
+  // With a small graph: its rows, and the buffers of the threads.
   EXPECT_GT(sized(kAutoBytes), 1u << 20);
   EXPECT_LT(sized(kAutoBytes), 128u << 20);
   const StrategyOptions given = GinexOptions{.cpu_cache_bytes = 5};

@@ -24,15 +24,15 @@ namespace {
 constexpr uint64_t kMostRead = uint64_t{256} << 20;
 constexpr uint64_t kMostWritten = uint64_t{64} << 20;
 constexpr uint64_t kPieceBytes = uint64_t{8} << 20;
-// More than processors keep near.
+// 128 MiB in all: more than a processor's cache.
 constexpr uint64_t kAtOncePieces = 16;
-// About what packing writes at a time.
+// About as many bytes as packing writes at a time.
 constexpr uint64_t kWriteBytes = uint64_t{1} << 20;
 constexpr uint64_t kPageBytes = 4096;
 constexpr int64_t kMostPages = 4096;
-// Bytes of each buffer of a row copy: more than processors keep near.
+// Bytes of each buffer of a row copy: more than a processor's cache.
 constexpr uint64_t kCopyBytes = uint64_t{64} << 20;
-// So that no rate is infinite.
+// Keeps rates finite.
 constexpr double kLeastSeconds = 1e-7;
 
 absl::Status CheckStop(const ProbeContext& context) {
@@ -44,8 +44,8 @@ double Seconds(const Clock& clock, double start) {
   return std::max(kLeastSeconds, clock.SteadySeconds() - start);
 }
 
-// Reads pieces, `bytes` in all, that are spread over bytes [begin, begin +
-// part) of a file, since what is read again and again is not read from a disk.
+// Reads pieces, `bytes` in all, spread over bytes [begin, begin + part) of a
+// file: pieces read again and again would come from a cache.
 absl::Status ReadPart(const ProbeContext& context, io::ReadableFile& file,
                       uint64_t begin, uint64_t part, uint64_t bytes,
                       absl::Span<std::byte> memory) {
@@ -74,7 +74,7 @@ absl::StatusOr<double> ProbeReading(const ProbeContext& context,
   HEARTH_ASSIGN_OR_RETURN(
       io::AlignedMemory memory,
       io::AlignedMemory::Allocate(count * pieces * kPieceBytes));
-  // Not when it is first read into.
+  // Pages are taken here, outside of the measured time.
   std::fill(memory.bytes().begin(), memory.bytes().end(), std::byte{0});
   const uint64_t part = info.size_bytes / count / kPageBytes * kPageBytes;
   const uint64_t bytes = std::min(
@@ -153,8 +153,8 @@ absl::StatusOr<double> ProbePages(const ProbeContext& context,
 double ProbeRowCopy(const Clock& clock, const store::RowFormat& format) {
   const auto row_bytes = static_cast<uint64_t>(format.row_bytes());
   const uint64_t out_bytes = static_cast<uint64_t>(format.dim) * sizeof(float);
-  // From every other row, to positions in no order: a stride that has no
-  // divisor in common with a power of two meets each of them once.
+  // Every other row, to scattered positions: an odd stride meets each position
+  // of a power of two once.
   constexpr uint64_t kLeastRowBytes = 32;
   const uint64_t bytes = std::max({kLeastRowBytes, 2 * row_bytes, out_bytes});
   uint64_t count = 1;

@@ -19,7 +19,7 @@ namespace {
 
 class MachineProbeTest : public ::testing::Test {
  protected:
-  // A file of so many bytes.
+  // The path of a new file of `bytes` bytes.
   std::string Make(size_t bytes) {
     const std::string path = scratch_.Path("file");
     auto file = *files_.Create(path);

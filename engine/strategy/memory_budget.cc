@@ -22,15 +22,15 @@ uint64_t Times(uint64_t bytes, int count) {
   return bytes * static_cast<uint64_t>(count);
 }
 
-// Batches are then sampled by two stages, with one between them.
+// With a history, batches are sampled by two stages, with one stage between.
 BatchCounts WithHistory(BatchCounts counts, int shards) {
   counts.sampled += counts.samplers + 1 + 2 * kUndecided * shards;
   counts.samplers *= 2;
   return counts;
 }
 
-// Memory of a sample::TopLayer, with the room that its arrays may have grown
-// beyond their contents.
+// Memory of a sample::TopLayer, with the capacity that its arrays may have
+// grown to.
 uint64_t TopBytes(const sample::BatchShape& shape) {
   const size_t layers = shape.edges.size();
   if (layers < 2) return 0;
@@ -111,7 +111,7 @@ uint64_t MemoryBasis::all_rows_bytes() const {
 }
 
 uint64_t MemoryBasis::all_lists_bytes() const {
-  // Lists of several edge types take the widest one's numbers.
+  // Lists of several edge types are as wide as the widest type's ids.
   const uint64_t wider = manifest.edge_types.size() > 1 ? 2 : 1;
   return static_cast<uint64_t>(num_nodes()) * sizeof(int64_t) +
          wider * indices_bytes();
@@ -163,8 +163,8 @@ std::string AmountText(uint64_t amount, BudgetUnit unit) {
                                     : absl::StrCat(amount);
 }
 
-// Values that a budget may be cut to, from the least on: the least, and
-// multiples of the step above it.
+// Values that a budget may be cut to, ascending: the least, and multiples of
+// the step above it.
 class Ladder {
  public:
   explicit Ladder(const Budget& budget)

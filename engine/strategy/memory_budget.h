@@ -16,9 +16,13 @@
 #include "engine/store/manifest.h"
 #include "engine/strategy/pass.h"
 
+/// How much memory a job holds (MemoryEstimate, from a MemoryBasis), and which
+/// of its amounts can be cut so that it fits (Budget, FitBudgets). Values and
+/// pure functions; nothing here allocates or reads a file.
+
 namespace hearth::strategy {
 
-/// The memory that a share is a part of: the host's, or that of a GPU.
+/// The memory that a share belongs to: the host's, or a GPU's.
 struct MemoryPlace {
   /// The GPU's number; absent: the host's memory.
   std::optional<int> gpu = {};
@@ -29,24 +33,24 @@ struct MemoryPlace {
 /// The memory of the GPU that keeps rows (StrategyResources::gpu): the first.
 inline constexpr MemoryPlace kRowsOnGpu = {.gpu = 0};
 
-/// The part of a job in which a share is held. Shares of all phases add up.
+/// When in a job a share is held. Shares of all phases add up.
 enum class MemoryPhase { kThroughout };
 
 /// Memory for one purpose.
 struct MemoryShare {
-  /// "topology", "features", "cache", "staging", "batches", "pins",
-  /// "buffers", ...: one of a few.
+  /// One of a few words: "topology", "features", "cache", "staging", "batches",
+  /// "pins", "buffers", ...
   std::string owner;
   uint64_t bytes = 0;
-  /// Whether it stays in use between passes, and is worth keeping for the next
-  /// job.
+  /// Whether the share stays in use between passes and is worth keeping for the
+  /// next job.
   bool kept = false;
   MemoryPhase phase = MemoryPhase::kThroughout;
   MemoryPlace place = {};
 };
 
-/// An upper bound of what something holds in memory, by purpose. Mapped files
-/// do not count: their pages are the kernel's.
+/// An upper bound of memory, by purpose. Mapped files do not count: their pages
+/// are the kernel's.
 struct MemoryEstimate {
   std::vector<MemoryShare> shares;
 
@@ -56,17 +60,17 @@ struct MemoryEstimate {
   uint64_t TotalBytes(MemoryPlace place = {}) const;
 };
 
-/// "cache 1 GiB, topology 500 MiB, ...", the shares at a place, the largest
-/// first; nothing of shares without bytes.
+/// "cache 1 GiB, topology 500 MiB, ...": the shares at a place, the largest
+/// first, without shares of 0 bytes.
 std::string FormatShares(const MemoryEstimate& estimate,
                          MemoryPlace place = {});
 
-/// The facts that the estimate of a strategy follows from.
+/// Everything that the memory estimate of a strategy is computed from.
 struct MemoryBasis {
   const store::Manifest& manifest;
   PipelineOptions pipeline;
   BatchBound batches;
-  /// Shards of each batch; `batches` is how large a shard is.
+  /// Shards of each batch; `batches` has the size of one shard.
   int shards = 1;
   /// Batches of the longest pass, and of all passes, each epoch key once.
   int64_t num_batches = 0;
@@ -83,44 +87,44 @@ struct MemoryBasis {
   uint64_t feature_bytes() const;
   uint64_t indptr_bytes() const;
   uint64_t indices_bytes() const;
-  /// Bytes of a topology whose indices are mapped, unless a GPU samples from
-  /// them (LoadSampledTopology).
+  /// Bytes in memory of a topology with mapped indices; the indices count, too,
+  /// where a GPU samples from them (LoadSampledTopology).
   uint64_t sampled_topology_bytes() const;
-  /// Bytes of the labels of the node type that has most.
+  /// Bytes of the labels of the node type with the most.
   uint64_t label_bytes() const;
   /// The format in which rows are kept.
   store::RowFormat row_format() const { return store::CommonFormat(manifest); }
   int64_t row_bytes() const { return row_format().row_bytes(); }
-  /// Enough for a cache of all rows, with a table of 8 bytes a node.
+  /// Bytes of a cache of all rows, with a table of 8 bytes a node.
   uint64_t all_rows_bytes() const;
-  /// Enough for all neighbor lists, with a table of 8 bytes a node.
+  /// Bytes of all neighbor lists, with a table of 8 bytes a node.
   uint64_t all_lists_bytes() const;
 };
 
-/// Batches that may wait before, and behind, the stage that decides which of
-/// their embeddings come from earlier ones.
+/// Batches that may wait before, and as many behind, the stage that decides
+/// which embeddings come from earlier batches.
 inline constexpr int kUndecided = 1;
 
-/// How many batches a strategy holds at a time, or shards of them.
+/// How many shards of batches a strategy holds at a time.
 struct BatchCounts {
   /// Threads that sample.
   int samplers = 1;
-  /// Batches that are sampled, from the sampler to the trainer.
+  /// Shards with a sample, from the sampler to the trainer.
   int sampled = 0;
-  /// Those of them with input rows.
+  /// Of these, shards with input rows.
   int assembled = 0;
 };
 
-/// Adds what all strategies hold alike: "labels", "samplers" and "batches". A
-/// GPU's samplers are in its memory.
+/// Adds the shares that all strategies have: "labels", "samplers" and
+/// "batches". The samplers of a GPU are in the GPU's memory.
 void AddBatches(const MemoryBasis& basis, const BatchCounts& counts,
                 MemoryEstimate& estimate);
 
-/// Budgets: amounts that a strategy can do with less of, so that a job fits
-/// into memory. No cut changes a batch.
+/// Budgets: amounts that can be cut so that a job fits into memory. No cut
+/// changes a batch.
 
-/// A number of bytes that stands for "auto": kinds.h resolves it before
-/// anything else looks at it.
+/// The number of bytes that stands for "auto". WithAutoBudgets and
+/// WithMeasuredBudgets (kinds.h) replace it before anything else looks at it.
 inline constexpr uint64_t kAutoBytes = UINT64_MAX;
 
 enum class BudgetUnit { kBytes, kBatches, kThreads };
@@ -128,17 +132,17 @@ enum class BudgetUnit { kBytes, kBatches, kThreads };
 /// "bytes", "batches" or "threads".
 absl::string_view Name(BudgetUnit unit);
 
-/// A part of a configuration that may be smaller than asked.
+/// An amount in a configuration that may be cut.
 struct Budget {
-  /// Its option: "cpu-cache".
+  /// The option that sets it: "cpu-cache".
   std::string option;
   BudgetUnit unit = BudgetUnit::kBytes;
   uint64_t asked = 0;
   /// At most `asked`.
   uint64_t least = 0;
-  /// More than that is of no use; 0 = `asked` is.
+  /// The amount above which more is of no use; 0 = all of `asked` is of use.
   uint64_t useful = 0;
-  /// Below what is asked and of use, its multiples are tried.
+  /// Cuts are to multiples of this, or to `least`.
   uint64_t step = 1;
 };
 
@@ -155,25 +159,24 @@ struct BudgetCut {
 /// "cpu-cache: 512.0 MiB instead of 1.0 GiB".
 std::string Describe(const BudgetCut& cut);
 
-/// How much of each budget there is, in their order, so that `estimate` of all
-/// is at most `limit_bytes`: as asked, if that fits. Otherwise they are cut one
-/// after the other, the first to its least before the second is touched, and
-/// the last that has to be cut to the most that fits. A budget whose least
-/// takes more memory than all of it stays whole, as a cache of all rows may,
-/// beside which no row is read. If nothing fits, all are at their least, or
-/// whole. REQUIRES: if all of a budget does not fit, but some of it does, less
-/// of it does, too; `estimate` is called a few dozen times.
+/// The amounts, in the order of `budgets`, for which `estimate` is at most
+/// `limit_bytes`: as asked, if that fits. Otherwise budgets are cut one after
+/// the other, the first to its least before the second is touched, and the last
+/// that has to be cut to the most that fits. A budget whose least takes more
+/// memory than the whole stays whole: with a cache of all rows, say, no row is
+/// read. If nothing fits, all budgets are at their least, or whole. REQUIRES:
+/// where the whole of a budget does not fit and some amount does, all lesser
+/// amounts fit. Calls `estimate` a few dozen times.
 std::vector<uint64_t> FitBudgets(
     absl::Span<const Budget> budgets, uint64_t limit_bytes,
     absl::FunctionRef<uint64_t(absl::Span<const uint64_t> amounts)> estimate);
 
-/// The budgets that `amounts` have less of than asked.
+/// The budgets for which `amounts` has less than asked.
 std::vector<BudgetCut> CutsOf(absl::Span<const Budget> budgets,
                               absl::Span<const uint64_t> amounts);
 
-/// Memory for rows, or for what is kept like them, which is cut to multiples of
-/// 64 MiB, or of a sixteenth of it if that is less. `useful_bytes` as in
-/// Budget.
+/// The budget of a cache, cut to multiples of 64 MiB, or of a sixteenth of it
+/// if that is less. `useful_bytes` is Budget::useful.
 Budget CacheBudget(std::string option, uint64_t asked_bytes,
                    uint64_t useful_bytes);
 
@@ -184,14 +187,15 @@ struct Configuration {
   PipelineOptions pipeline;
 };
 
-/// A budget of a strategy, and how it is set.
+/// A budget of a strategy, and the function that sets its amount.
 template <typename Options>
 struct BudgetOf {
   Budget budget;
   std::function<void(uint64_t amount, Configuration<Options>&)> set;
 };
 
-/// The threads that bring rows together, and those that sample.
+/// The budgets "extractors" (threads that assemble rows) and "samplers", in
+/// this order.
 template <typename Options>
 std::vector<BudgetOf<Options>> ThreadBudgets(const PipelineOptions& pipeline) {
   const auto threads = [](std::string option, int PipelineOptions::*count,

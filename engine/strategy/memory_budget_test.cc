@@ -19,7 +19,7 @@ using ::testing::IsEmpty;
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 
-// Each unit of a budget takes as many bytes as its weight.
+// An estimate in which each unit of a budget takes `weight` bytes.
 uint64_t Weigh(absl::Span<const uint64_t> weights,
                absl::Span<const uint64_t> amounts) {
   uint64_t bytes = 0;
@@ -90,7 +90,7 @@ TEST(FitBudgetsTest, ABudgetThatTakesLeastAsAWholeStaysWhole) {
   EXPECT_THAT(fit(109), ElementsAre(100, 10));
 }
 
-// What fits is less of it, where all of it does not.
+// Less of the cache fits where all of it does not.
 TEST(FitBudgetsTest, MemoryMayFallTowardsAllOfABudget) {
   const std::vector<Budget> budgets = {
       {.option = "cpu-cache", .asked = 100, .step = 10}};
@@ -113,10 +113,10 @@ TEST(FitBudgetsTest, ALeastBetweenTwoMultiplesIsTried) {
   EXPECT_THAT(Fit(budgets, {1}, 10), ElementsAre(40));
 }
 
-// For all limits: the result fits, or is the floor; budgets behind the one that
-// was cut last are as asked and those before it at their least; more memory
-// never means less of anything, and one step more of what was cut last would
-// not fit.
+// For all limits: the result fits, or all budgets are at their least; budgets
+// behind the last cut one are as asked, budgets before it at their least; more
+// memory never means less of a budget; one step more of the last cut budget
+// would not fit.
 TEST(FitBudgetsTest, HoldsForAnyBudgetsAndLimits) {
   std::mt19937 random(1);
   const auto draw = [&random](uint64_t most) { return random() % (most + 1); };

@@ -12,7 +12,7 @@ namespace hearth::strategy {
 
 namespace {
 
-// Fewer batches tell little about how their sizes are spread.
+// With fewer batches the standard deviation says little.
 constexpr int64_t kLeastBatches = 30;
 constexpr double kDeviations = 8;
 
@@ -124,7 +124,7 @@ void Accumulate(const PassReport& part, PassReport& whole) {
   AddIfKnown(part.rows_read, whole.rows_read);
   whole.pulled += part.pulled;
   whole.pushed += part.pushed;
-  whole.total_age += part.total_age;
+  whole.sum_of_ages += part.sum_of_ages;
   for (size_t i = 0; i < whole.hits.size() && i < part.hits.size(); ++i) {
     whole.hits[i].rows += part.hits[i].rows;
   }

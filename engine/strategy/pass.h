@@ -14,42 +14,49 @@
 #include "engine/sample/neighbor_sampler.h"
 #include "engine/sample/seed_order.h"
 
+/// What strategies are asked for and what they report: a pass over the batches
+/// of one epoch (Pass), how large its batches are (BatchBound, BatchSpread),
+/// and what it cost (PassReport, PreparationReport). Plain data, owned by
+/// whoever holds it.
+
 namespace hearth::strategy {
 
-/// How large batches are; those that come in several shards, each shard.
+/// How large the batches of a pass are; where a batch comes in several shards,
+/// how large each shard is.
 struct BatchBound {
-  /// Layer by layer, the largest that were sampled.
+  /// The largest number, layer by layer, over all batches that were sampled.
   sample::BatchShape largest;
-  /// Room for any batch, as far as those that were sampled tell
+  /// Sizes that hold nearly any batch, extrapolated from the sampled batches
   /// (BatchSpread::Likely).
   sample::BatchShape likely;
-  /// No batch of these fan-outs and this batch size is larger, in any epoch.
+  /// Upper bound from fan-outs and batch size: no batch of any epoch is larger.
   sample::BatchShape bound;
 
-  /// Room for any batch, as far as can be told: `likely`, but no more than the
-  /// bound. REQUIRES: as many layers in both.
+  /// Sizes to reserve memory for: `likely`, but no more than `bound`. REQUIRES:
+  /// as many layers in both.
   sample::BatchShape WithMargin() const;
 
   bool operator==(const BatchBound&) const = default;
 };
 
-/// How the sizes of the batches of a pass are spread, from some of them.
+/// Statistics of batch sizes, from some of the batches of a pass.
 class BatchSpread {
  public:
-  /// Adds a batch; those with fewer than `most_seeds`, which a pass ends with,
-  /// count for the largest alone.
+  /// Adds a batch. A batch with fewer than `most_seeds` seeds, as passes end
+  /// with, counts for the largest alone.
   void Add(const sample::BatchShape& batch, int64_t most_seeds);
 
   const sample::BatchShape& largest() const { return largest_; }
 
-  /// Another epoch's batches may be larger than those that were added: an
-  /// eighth above the largest, or, where that is less and enough were added,
-  /// eight standard deviations above the mean, since a size is the sum of what
-  /// many seeds add to it. Each number by itself; none below the largest.
+  /// Sizes with a margin, since batches of other epochs may be larger than the
+  /// added ones: an eighth above the largest, or, where that is less and at
+  /// least 30 batches were added, eight standard deviations above the mean (a
+  /// size is a sum over many seeds). Each number by itself; none below the
+  /// largest.
   sample::BatchShape Likely() const;
 
  private:
-  // Sums over batches of one of the numbers of a shape.
+  // Sums of one of a shape's numbers, over batches.
   struct Sums {
     double sum = 0;
     double of_squares = 0;
@@ -57,69 +64,71 @@ class BatchSpread {
 
   sample::BatchShape largest_;
   int64_t count_ = 0;
-  // In the order of sample::ForEachNumber.
+  // One for each number of a shape, in the order of sample::ForEachNumber.
   std::vector<Sums> sums_;
 };
 
-/// Threads of the pipeline's stages, and what samples.
+/// Threads of the pipeline's stages, and the device that samples.
 struct PipelineOptions {
   int samplers = 1;
   int extractors = 1;
-  /// The number of the GPU that samples batches; absent: the processor does.
-  /// The batches are the same. For strategies with StrategyKind::samples_on_gpu
-  /// alone, and not layer by layer.
+  /// The number of the GPU that samples batches; absent: the CPU does. The
+  /// batches are the same. Only for strategies with
+  /// StrategyKind::samples_on_gpu, and not for layer-wise sampling.
   std::optional<int> sampling_gpu = {};
 
-  /// INVALID_ARGUMENT unless there is at least one of each.
+  /// INVALID_ARGUMENT unless there is at least one sampler and one extractor.
   absl::Status Validate() const;
 
   bool operator==(const PipelineOptions&) const = default;
 };
 
-/// Batches to deliver: those of one epoch of one split.
+/// Batches to deliver: all batches of one epoch of one split, from
+/// `first_batch` on.
 struct Pass {
-  /// The seeds, in their order. Must outlive the pass.
+  /// The order of the seeds. Must outlive the pass.
   const sample::SeedOrder* order = nullptr;
-  /// How their neighbors are drawn.
+  /// How neighbors are drawn.
   sample::NeighborSamplerOptions sampler;
   int64_t batch_size = 0;
-  /// Parts in which a batch is sampled and delivered, one for each trainer.
-  /// Its seeds are cut into this many runs of nearly equal length, of which a
-  /// short batch leaves some empty; a shard's samples are keyed by the whole
-  /// batch, so that each node has the neighbors that the batch would give it.
+  /// Number of shards in which a batch is sampled and delivered, one for each
+  /// trainer. The batch's seeds are cut into this many runs of nearly equal
+  /// length; a short batch leaves some of them empty. Shards are sampled by the
+  /// key of the whole batch, so that each node has the neighbors that it would
+  /// have in the undivided batch.
   int64_t shards = 1;
   uint64_t epoch_key = 0;
-  /// Batches before this one are skipped (a resumed epoch).
+  /// Batches before this one are skipped, as in a resumed epoch.
   int64_t first_batch = 0;
-  /// How large batches are: whoever makes the pass measures them
-  /// (largest_batch.h), or bounds them by the fan-outs.
+  /// How large batches are. The maker of the pass measures them (MeasureBatches
+  /// in sampling.h), or bounds them by the fan-outs.
   BatchBound batches = {};
-  /// Which embeddings come from earlier batches; null = none. Must outlive the
-  /// pass. REQUIRES: two fan-outs or more, and a strategy that delivers in
-  /// order.
+  /// Decides which embeddings come from earlier batches; null = none do. Must
+  /// outlive the pass. REQUIRES: two fan-outs or more, and a strategy that
+  /// delivers in order.
   const sample::HistoryPolicy* history = nullptr;
-  /// Whether all that take the batches train on the GPU that keeps rows
+  /// Whether all models that take the batches train on the GPU that keeps rows
   /// (StrategyResources::gpu), so that a strategy may leave the input rows
   /// there (train::BatchView::device_rows).
   bool rows_on_gpu = false;
 };
 
-/// The sampler as a plan's property: "fan-outs" or "nodes per layer", and
-/// which.
+/// The sampler as a plan's property: the name, "fan-outs" or "nodes per layer",
+/// and the numbers.
 std::pair<std::string, std::string> DescribeSampler(
     const sample::NeighborSamplerOptions& sampler);
 
 /// Number of batches in a pass over `num_seeds` seeds, skipped ones included.
 int64_t NumBatches(int64_t num_seeds, int64_t batch_size);
 
-/// Rows that one level of the cache held.
+/// Rows found in one level of the cache.
 struct LevelHits {
   /// "gpu_cache", "cpu_cache".
   std::string level;
   int64_t rows = 0;
 };
 
-/// Neighbor lists that one neighbor cache held.
+/// Neighbor lists found in one neighbor cache.
 struct ListHits {
   /// "neighbor_cache", "dynamic_neighbor_cache".
   std::string level;
@@ -128,35 +137,37 @@ struct ListHits {
 
 /// How the reads of several batches overlapped (GIDS, section 3.2).
 struct ReadOverlap {
-  /// How rows are read: "io_uring, host-initiated".
+  /// How rows are read, for people: "io_uring, host-initiated".
   std::string storage_path = {};
-  /// Reads that were to be under way at any time, and that the queue holds.
+  /// Reads to keep under way at any time, and reads that the queue holds.
   int64_t target_reads = 0;
   int64_t depth = 0;
-  /// Batches that were read; shards count as batches.
+  /// Batches that were read; each shard counts as one.
   int64_t batches = 0;
-  /// Batches being read as each joined them, itself included, added up.
+  /// Sum over batches of how many batches were being read when the batch
+  /// joined, itself included.
   int64_t merged = 0;
-  /// Batches that joined later than `target_reads` asks for, since as many as
-  /// are allowed were being read, or their rows had no room.
+  /// Batches that joined later than `target_reads` asks for: because as many
+  /// batches as are allowed were being read, or because staging memory had no
+  /// space for their rows.
   int64_t held_by_merge_max = 0;
   int64_t held_by_staging = 0;
-  /// Rows that were read and not kept, since all lines of the window cache held
-  /// rows for later batches.
+  /// Rows that were read and not kept: all lines of the window cache held rows
+  /// for later batches.
   int64_t bypassed = 0;
 };
 
-/// Wall time of one of a strategy's own phases.
+/// Wall time of one phase of a strategy.
 struct PhaseSeconds {
   std::string name;
   double seconds = 0;
 };
 
-/// The cost of a pass. Optional figures are absent where they cannot be known.
+/// The cost of a pass. An optional figure is absent where it cannot be known.
 struct PassReport {
   double seconds = 0;
   int64_t batches = 0;
-  /// Seeds of the batches; rows_needed by seeds is the redundancy ratio (OUTRE,
+  /// Seeds of the batches; rows_needed / seeds is the redundancy ratio (OUTRE,
   /// section 3.1).
   int64_t seeds = 0;
   int64_t rows_needed = 0;
@@ -166,23 +177,24 @@ struct PassReport {
   std::optional<double> io_wait_seconds;
   /// Rows read from storage; with `hits`, rows_needed in all.
   std::optional<int64_t> rows_read;
-  /// By level, from the first one asked; empty without a cache.
+  /// Rows found by cache level, in the order in which levels are asked; empty
+  /// without a cache.
   std::vector<LevelHits> hits;
-  /// Embeddings of earlier batches that batches used, and embeddings kept for
-  /// later ones (Pass::history); the batches in between, added up over those
-  /// used.
+  /// With a history (Pass::history): embeddings of earlier batches that batches
+  /// used (pulled), embeddings kept for later batches (pushed), and the ages of
+  /// the pulled ones, in batches, added up.
   int64_t pulled = 0;
   int64_t pushed = 0;
-  int64_t total_age = 0;
-  /// Neighbor lists that a batch drew from and that memory held, each once for
-  /// each layer of each batch, by neighbor cache, from the first one asked; and
-  /// those of which neighbors had to be read from storage. Empty, and absent,
-  /// where neighbors are not read like that.
+  int64_t sum_of_ages = 0;
+  /// Neighbor lists that batches drew from, each counted once for each layer of
+  /// each batch: `list_hits` by the neighbor cache that held them, in the order
+  /// in which caches are asked; `lists_read` those with neighbors read from
+  /// storage. Empty, and absent, where neighbors are not read one by one.
   std::vector<ListHits> list_hits;
   std::optional<int64_t> lists_read;
-  /// Absent where each batch is read for itself.
+  /// Absent where the reads of batches do not overlap.
   std::optional<ReadOverlap> overlap;
-  /// In a fixed order; they may overlap.
+  /// In a fixed order for each strategy; phases may overlap in time.
   std::vector<PhaseSeconds> phases;
   std::vector<pipeline::StageStats> stages;
 };
@@ -192,11 +204,11 @@ void Accumulate(const PassReport& part, PassReport& whole);
 
 /// One plan, found or made.
 struct PreparationReport {
-  /// Its name in the plan store; empty: there was nothing to prepare.
+  /// The plan's name in the plan store; empty: there was nothing to prepare.
   std::string plan;
-  /// Whether it was there.
+  /// Whether the plan was found, rather than made.
   bool reused = false;
-  /// Wall time of finding or making it; of the latter, by phase.
+  /// Wall time of finding or making the plan; when it was made, also by phase.
   double seconds = 0;
   std::vector<PhaseSeconds> phases;
   uint64_t disk_bytes = 0;

@@ -19,7 +19,7 @@ TEST(BatchBoundTest, OfNoBatches) {
   EXPECT_EQ(BatchBound{}.WithMargin(), sample::BatchShape{});
 }
 
-// A batch of 10 seeds with so many inputs and edges.
+// A batch of 10 seeds with this number of inputs and edges.
 sample::BatchShape Batch(int64_t inputs, int64_t edges) {
   return {.nodes = {inputs, 10}, .edges = {edges}};
 }

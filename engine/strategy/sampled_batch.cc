@@ -44,7 +44,7 @@ absl::Status DeliverBatch(const Shards& shards, const Delivery& delivery,
     if (sample.top.has_value()) {
       report.pulled += std::ssize(sample.top->pulled);
       report.pushed += std::ssize(sample.top->pushed);
-      report.total_age += sample.top->total_age;
+      report.sum_of_ages += sample.top->sum_of_ages;
     }
     report.rows_needed += shard->num_rows();
     report.bytes_needed += shard->num_rows() * delivery.row_bytes;
@@ -64,7 +64,7 @@ absl::Status Deliver(pipeline::Pipeline& pipeline, const Delivery& delivery,
     report.seconds = delivery.clock.SteadySeconds() - start;
     report.stages = pipeline.Stats();
   };
-  // Those of the batch to be delivered next that are there already.
+  // Shards of the next batch that have arrived.
   Shards shards;
   const absl::Status status = pipeline.Run(
       delivery.range.count,

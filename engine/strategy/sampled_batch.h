@@ -21,14 +21,18 @@
 #include "engine/strategy/strategy.h"
 #include "engine/train/train_step.h"
 
+/// The item that flows through the pipelines of strategies (SampledBatch), the
+/// pool of its buffers (BufferPool), and its delivery to the consumer
+/// (Deliver).
+
 namespace hearth::strategy {
 
-/// Buffers that batches have left behind. A batch's input rows are hundreds of
-/// megabytes: fresh pages for each would cost more than the copy. It holds as
-/// many buffers as were ever out at once. Thread-safe.
+/// Buffers of batches, reused. A batch's input rows are hundreds of megabytes:
+/// fresh pages for each batch would cost more than the copy. The pool holds as
+/// many buffers as were ever lent at once. Thread-safe.
 class BufferPool {
  public:
-  /// A buffer of any size; gives itself back when destroyed. Move-only. The
+  /// A lent buffer, of any size; returns itself when destroyed. Move-only. The
   /// pool must outlive it.
   class Lease {
    public:
@@ -55,13 +59,13 @@ class BufferPool {
     cache::AlignedBuffer buffer_;
   };
 
-  /// Gives up the buffers that came back.
+  /// Frees the buffers that are not lent.
   void Clear() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     free_.clear();
   }
 
-  /// One that came back, or an empty one.
+  /// Lends a returned buffer, or an empty new one.
   Lease Take() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     if (free_.empty()) return Lease(this, {});
@@ -80,9 +84,9 @@ class BufferPool {
   std::vector<cache::AlignedBuffer> free_ ABSL_GUARDED_BY(mutex_);
 };
 
-/// A shard of a batch (Pass::shards; the batch itself where there is one) on
-/// its way through the stages of a strategy, which may derive from it what else
-/// they carry along. Owned by one thread at a time.
+/// A shard of a batch (Pass::shards; with one shard, the batch) on its way
+/// through the stages of a strategy, which derives its own item from it if
+/// stages hand on more. Owned by one thread at a time.
 class SampledBatch : public pipeline::Item {
  public:
   /// `number` counts shards from the start of the epoch, skipped ones included.
@@ -90,10 +94,10 @@ class SampledBatch : public pipeline::Item {
 
   int64_t number() const { return number_; }
 
-  /// Set by the sampling stage.
+  /// The sample. The sampling stage sets it.
   sample::MiniBatch& sample() { return sample_; }
   const sample::MiniBatch& sample() const { return sample_; }
-  /// Those of the seeds; set by the sampling stage.
+  /// Labels of the seeds. The sampling stage sets them.
   store::Labels& labels() { return labels_; }
   const store::Labels& labels() const { return labels_; }
 
@@ -101,21 +105,22 @@ class SampledBatch : public pipeline::Item {
     return static_cast<int64_t>(sample_.input_nodes.size());
   }
 
-  /// Room for the input rows, [num_rows(), feature_dim] float32, 64-byte
-  /// aligned, kept until the batch is destroyed. Called when they are brought
-  /// together and not before, so that batches which wait to be read hold
+  /// Memory for the input rows, [num_rows(), feature_dim] float32, 64-byte
+  /// aligned, held until the batch is destroyed. Call it when rows are
+  /// assembled and not before, so that batches which wait to be read hold
   /// nothing big. RESOURCE_EXHAUSTED if the system has no memory. `pool` must
   /// outlive the batch.
   absl::StatusOr<float*> TakeInputs(int64_t feature_dim, BufferPool& pool);
 
-  /// In place of TakeInputs: the input rows are on a GPU. REQUIRES:
-  /// Pass::rows_on_gpu; `rows` stay until the batch is destroyed.
+  /// In place of TakeInputs, for input rows that stay on a GPU. REQUIRES:
+  /// Pass::rows_on_gpu; `rows` outlive the batch.
   void LeaveInputs(int64_t feature_dim, const train::DeviceRows& rows) {
     feature_dim_ = feature_dim;
     device_rows_ = &rows;
   }
 
-  /// The view of the trainer. REQUIRES: sampled, and input rows filled in.
+  /// The trainer's view. REQUIRES: the sample is set, and the input rows are
+  /// filled in or left.
   train::BatchView view() const;
 
  private:
@@ -124,30 +129,32 @@ class SampledBatch : public pipeline::Item {
   store::Labels labels_;
   int64_t feature_dim_ = 0;
   BufferPool::Lease inputs_;
-  // Null where `inputs_` has them.
+  // Input rows on a GPU; null where `inputs_` has the rows.
   const train::DeviceRows* device_rows_ = nullptr;
 };
 
-/// The shards of batches that a pipeline delivers, and how they count.
+/// What Deliver delivers, and how it counts it.
 struct Delivery {
   const Clock& clock;
-  /// Those to deliver.
+  /// Shards to deliver.
   ShardRange range;
-  /// Shards of a batch: Pass::shards.
+  /// Shards of each batch (Pass::shards).
   int64_t shards = 1;
-  /// Bytes of a stored row.
+  /// Bytes of a row as stored.
   int64_t row_bytes = 0;
-  /// Makes the item for a shard; a plain SampledBatch where absent.
+  /// Makes the item of a shard; absent: a plain SampledBatch.
   std::function<std::unique_ptr<SampledBatch>(int64_t number)> make = nullptr;
-  /// Adds a strategy's own figures of a shard that the consumer is to take.
+  /// Adds a strategy's own figures of a shard to the report, just before the
+  /// consumer takes it. May be empty.
   std::function<void(const SampledBatch& shard, PassReport& report)> count =
       nullptr;
 };
 
-/// Runs the SampledBatch items of `delivery.range` through `pipeline` and hands
-/// them to `consumer`, as many at a time as a batch has shards, as
-/// Strategy::Run does. Times, stages, batches, rows and bytes needed are set in
-/// `report`; the rest of it is left alone. REQUIRES: a range of whole batches.
+/// Runs the SampledBatch items of `delivery.range` through `pipeline` and calls
+/// `consumer` with the shards of one batch at a time, as Strategy::Run does.
+/// Sets seconds, stages, batches, seeds, history figures, rows and bytes needed
+/// in `report`, and leaves the rest of it alone. REQUIRES: a range of whole
+/// batches.
 absl::Status Deliver(pipeline::Pipeline& pipeline, const Delivery& delivery,
                      const Strategy::Consumer& consumer, std::stop_token stop,
                      PassReport& report);

@@ -58,8 +58,8 @@ int QueueCapacity(const Pass& pass, int batches) {
 
 namespace {
 
-// A sampler for each thread of a stage; shared, since a std::function is
-// copied.
+// One sampler for each thread of a stage. Shared, since a std::function is
+// copyable.
 using Samplers =
     std::shared_ptr<std::vector<std::unique_ptr<sample::NeighborSampler>>>;
 
@@ -88,7 +88,8 @@ Samplers NewSamplers(const Pass& pass, const SampleSource& source,
   return samplers;
 }
 
-// Samples with `take`, a step of a sampler, and gathers the labels.
+// A stage that samples with `take`, one call of a sampler, and gathers the
+// labels.
 template <typename Take>
 pipeline::Stage StageOf(const char* name, const Pass& pass,
                         absl::Span<const store::NodeId> seeds,
@@ -106,7 +107,7 @@ pipeline::Stage StageOf(const char* name, const Pass& pass,
                 ShardSeeds(pass, seeds, batch.number());
             absl::StatusOr<sample::MiniBatch> sample = take(
                 *(*samplers)[thread], KeyOfShard(pass, batch.number()), shard);
-            // Names the file, where a page of it could not be read.
+            // The topology's error names the file that could not be read.
             HEARTH_RETURN_IF_ERROR(topology.status());
             HEARTH_RETURN_IF_ERROR(sample.status());
             batch.sample() = *std::move(sample);
@@ -200,7 +201,7 @@ int64_t BatchesOf(const Pass& pass) {
 using TakeShard =
     absl::FunctionRef<absl::Status(const ShardPick&, const sample::MiniBatch&)>;
 
-// Samples `picks`, all of them of `pass`.
+// Samples `picks`, shards of `pass`.
 absl::Status SamplePicks(const SpreadSampling& sampling, const Pass& pass,
                          absl::Span<const ShardPick> picks, TakeShard take,
                          std::stop_token stop) {
@@ -210,8 +211,8 @@ absl::Status SamplePicks(const SpreadSampling& sampling, const Pass& pass,
   const int64_t first = pass.first_batch * pass.shards;
   int64_t count = std::ssize(picks);
   if (pass.history != nullptr) {
-    // Those that are not picked go through the stages, too, since what they
-    // push decides what later ones pull, but need nothing of the last one.
+    // Shards that are not picked pass through the stages, too, since what they
+    // push decides what later ones pull, but skip the last stage.
     count = picks.back().number - first + 1;
     stages.back().work = [picks, rest = std::move(stages.back().work)](
                              int thread, pipeline::Item& item) {
@@ -240,6 +241,14 @@ absl::Status SamplePicks(const SpreadSampling& sampling, const Pass& pass,
           std::move(stop));
 }
 
+// With layer-wise sampling, edges of layers that kept all neighbors were
+// listed, too.
+void CountAllListed(sample::BatchShape& shape) {
+  for (const int64_t edges : shape.edges) {
+    shape.listed_edges = std::max(shape.listed_edges, edges);
+  }
+}
+
 }  // namespace
 
 int64_t TotalBatches(absl::Span<const Pass> passes) {
@@ -252,14 +261,15 @@ std::vector<ShardPick> SpreadOver(absl::Span<const Pass> passes, int64_t most) {
   const int64_t total = TotalBatches(passes);
   const int64_t count = std::min(total, most);
   std::vector<ShardPick> picks;
-  // The first batch of the pass among all, and the first one behind it.
+  // Index among all batches of the first batch of the pass; index of the next
+  // pick.
   int64_t begin = 0;
   int64_t next = 0;
   for (size_t pass = 0; pass < passes.size(); ++pass) {
     const int64_t end = begin + BatchesOf(passes[pass]);
     for (; next < count; ++next) {
-      // In the middle of its part, so that short last batches are not
-      // preferred.
+      // The middle batch of each of `count` equal parts: the ends would prefer
+      // short last batches.
       const auto batch = static_cast<int64_t>(
           (static_cast<__int128>(2 * next + 1) * total) / (2 * count));
       if (batch >= end) break;
@@ -299,17 +309,6 @@ absl::Status SampleShards(
   return absl::OkStatus();
 }
 
-namespace {
-
-// Layers that kept all their neighbors were listed, too.
-void CountAllListed(sample::BatchShape& shape) {
-  for (const int64_t edges : shape.edges) {
-    shape.listed_edges = std::max(shape.listed_edges, edges);
-  }
-}
-
-}  // namespace
-
 sample::GraphSize GraphSizeOf(const store::LoadedTopology& topology) {
   sample::GraphSize size = {.num_nodes = topology.nodes().num_nodes()};
   if (topology.is_typed()) {
@@ -344,7 +343,7 @@ absl::StatusOr<BatchBound> MeasureBatches(const Pass& pass,
   HEARTH_RETURN_IF_ERROR(pipeline->Run(
       measured,
       [&](int64_t number) {
-        // Shard 0, and then one in num_shards / measured.
+        // Shard 0, then every (num_shards / measured)th.
         return std::make_unique<SampledBatch>(number * (num_shards / measured) +
                                               number * (num_shards % measured) /
                                                   measured);

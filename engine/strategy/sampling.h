@@ -22,21 +22,26 @@
 #include "engine/strategy/pass.h"
 #include "engine/strategy/strategy.h"
 
+/// How strategies sample: which seeds a shard has, the stages of a pipeline
+/// that sample passes on the CPU or on a GPU, samples of an evenly spread part
+/// of some passes (SampleShards), and measuring batch sizes (MeasureBatches).
+/// The same pass gives the same batches for any number of threads.
+
 namespace hearth::strategy {
 
 /// The data that batches are sampled from.
 struct SampleSource {
   const store::LoadedTopology& topology;
   const store::Labels& labels;
-  /// The topology on the GPU that samples; null: the processor does.
+  /// The topology on the GPU that samples; null: the CPU samples.
   sample::DeviceTopology* gpu = nullptr;
 };
 
-/// How wide a sampling stage is.
+/// The width of a sampling stage.
 struct SampleWidth {
   /// Threads, each with a sampler of its own.
   int threads = 1;
-  /// Sampled batches that may wait behind the stage.
+  /// Whole batches that may wait behind the stage.
   int queue_capacity = 2;
 };
 
@@ -53,103 +58,105 @@ ShardRange ShardsOf(const Pass& pass, int64_t num_seeds);
 /// Seeds of the largest shard of a pass over `num_seeds` seeds.
 int64_t MostSeeds(const Pass& pass, int64_t num_seeds);
 
-/// Seeds `first` .. `first + count - 1` of those of an epoch.
+/// Seeds `first` .. `first + count - 1` of an epoch.
 struct SeedRange {
   int64_t first = 0;
   int64_t count = 0;
 };
 
-/// The seeds that shard `number` of a pass over `num_seeds` seeds has.
+/// The seeds of shard `number` of a pass over `num_seeds` seeds, as indices.
 SeedRange SeedsOfShard(const Pass& pass, int64_t num_seeds, int64_t number);
 
-/// The seeds of shard `number` of a pass over `seeds`.
+/// The seeds of shard `number` of a pass over `seeds`, as nodes.
 absl::Span<const store::NodeId> ShardSeeds(
     const Pass& pass, absl::Span<const store::NodeId> seeds, int64_t number);
 
-/// The key by which the neighbors in shard `number` are drawn.
+/// The key by which the neighbors of shard `number` are drawn: that of its
+/// whole batch.
 sample::BatchKey KeyOfShard(const Pass& pass, int64_t number);
 
-/// The capacity of a queue where `batches` may wait, whole or as shards.
+/// The capacity, in shards, of a queue where `batches` whole batches may wait.
 int QueueCapacity(const Pass& pass, int batches);
 
 /// The stage "sample": fills in the sample and the labels of each SampledBatch.
-/// `seeds` are all those of the pass. All of it must outlive the stage. Takes
-/// no notice of Pass::history: for batches that are only looked at.
+/// `seeds` are all seeds of the pass. All arguments must outlive the stage.
+/// Ignores Pass::history: for batches that are measured or counted, not trained
+/// on.
 pipeline::Stage SampleStage(const Pass& pass,
                             absl::Span<const store::NodeId> seeds,
                             const SampleSource& source,
                             const SampleWidth& width);
 
 /// The stages that sample the batches of a pass: "sample" alone, or, with a
-/// history, "sample_top", "decide", which takes the batches one by one in
-/// order, and "sample_rest". REQUIRES: a pipeline in order of the numbers.
+/// history, "sample_top", "decide" (one batch after the other, in order) and
+/// "sample_rest". REQUIRES: a pipeline that keeps the order of shard numbers.
 std::vector<pipeline::Stage> SampleStages(const Pass& pass,
                                           absl::Span<const store::NodeId> seeds,
                                           const SampleSource& source,
                                           const SampleWidth& width);
 
-/// The topology that a strategy samples from, on the processor or on a GPU.
+/// The topology that a strategy samples from, on the CPU or on a GPU.
 struct SampledTopology {
   std::unique_ptr<store::LoadedTopology> topology = nullptr;
-  /// Null: the processor samples. Goes before the topology.
+  /// Null: the CPU samples. Destroyed before the topology, which it refers to.
   std::unique_ptr<sample::DeviceTopology> gpu = nullptr;
 
   SampleSource With(const store::Labels& labels) const {
     return {*topology, labels, gpu.get()};
   }
 
-  /// Gives back what is only needed during passes (Strategy::Rest).
+  /// Releases the memory that only passes need (Strategy::Rest).
   void Rest() {
     if (gpu != nullptr) gpu->Rest();
   }
 };
 
-/// Loads the topology of `dataset`: the indptr into memory, since a mapped one
-/// would send the sampler astray where it cannot be read, and the indices as
-/// `indices` says, or, for a GPU that samples, into memory, too. Errors of
-/// loading it and of pinning it; FAILED_PRECONDITION, naming the option, if
+/// Loads the topology of `dataset`: the indptr into memory (pages of a mapped
+/// one that cannot be read would send the sampler out of bounds), and the
+/// indices as `indices` says, or, for a GPU that samples, into memory, too.
+/// Errors of loading and of pinning; FAILED_PRECONDITION, naming the option, if
 /// there is no such GPU.
 absl::StatusOr<SampledTopology> LoadSampledTopology(
     const store::Dataset& dataset, store::Residency indices,
     const PipelineOptions& pipeline, const StrategyResources& resources);
 
-/// Sampling for its own sake, before or instead of training: all batches of
-/// some passes, or a part of them that is spread evenly.
+/// Sampling before or instead of training: all batches of some passes, or an
+/// evenly spread part of them.
 
 /// One shard of a batch.
 struct ShardPick {
-  /// Index among the passes.
+  /// Index of its pass among the passes.
   size_t pass = 0;
-  /// As in ShardsOf.
+  /// The shard's number, as in ShardsOf.
   int64_t number = 0;
 
   bool operator==(const ShardPick&) const = default;
 };
 
-/// Batches of all passes together, from each one's `first_batch` on.
+/// Batches of all passes together, each from its `first_batch` on.
 int64_t TotalBatches(absl::Span<const Pass> passes);
 
-/// All shards of `most` batches, spread evenly over those of all passes, or of
-/// all batches if there are no more: pass after pass, each in order.
+/// All shards of `most` batches spread evenly over the batches of all passes,
+/// or of all batches if there are no more; pass after pass, each in order.
 /// REQUIRES: most >= 1.
 std::vector<ShardPick> SpreadOver(absl::Span<const Pass> passes, int64_t most);
 
 struct SpreadSampling {
   const Clock& clock;
   SampleSource source;
-  /// Threads.
+  /// Threads that sample.
   int samplers = 1;
-  /// Hears of shards done and in all. May be empty.
+  /// Called with shards done and shards in all. May be empty.
   std::function<void(uint64_t done, uint64_t total)> progress = nullptr;
-  /// Whether passes keep to their histories, for which the last layer of every
-  /// shard up to the last one that is picked is sampled; else they are taken to
-  /// have none.
+  /// Whether Pass::history counts. Then the top layer of every shard up to the
+  /// last picked one is sampled, since earlier shards decide what later ones
+  /// pull. Otherwise passes are sampled as if they had no history.
   bool with_histories = false;
 };
 
-/// Samples `picks`, which SpreadOver made of `passes`, by several threads, and
-/// hands each to `take`, in their order, on the caller's thread. CANCELLED when
-/// `stop` is requested; errors of `take`.
+/// Samples `picks`, made by SpreadOver from `passes`, by several threads, and
+/// calls `take` with each sample, in the order of the picks, on the caller's
+/// thread. CANCELLED when `stop` is requested; errors of `take`.
 absl::Status SampleShards(
     const SpreadSampling& sampling, absl::Span<const Pass> passes,
     absl::Span<const ShardPick> picks,
@@ -158,19 +165,19 @@ absl::Status SampleShards(
         take,
     std::stop_token stop);
 
-/// How batches are measured.
+/// How MeasureBatches samples.
 struct DryRun {
   const Clock& clock;
   int threads = 1;
-  /// Batches that are sampled, of more, evenly spread over the pass.
+  /// The most batches to sample, spread evenly over the pass.
   int64_t most_batches = 256;
 };
 
-/// The size of the whole graph.
+/// The size of the graph of `topology`, over all edge types.
 sample::GraphSize GraphSizeOf(const store::LoadedTopology& topology);
 
-/// Samples batches of `pass`, whose seeds are `seeds`, to see how large they
-/// (or their shards) are. CANCELLED if `stop` is requested.
+/// Measures how large the shards of `pass`, whose seeds are `seeds`, are, by
+/// sampling some of them. CANCELLED if `stop` is requested.
 absl::StatusOr<BatchBound> MeasureBatches(const Pass& pass,
                                           absl::Span<const store::NodeId> seeds,
                                           const SampleSource& source,

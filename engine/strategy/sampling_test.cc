@@ -176,7 +176,7 @@ TEST_F(SpreadOverTest, BeginsWithTheFirstBatch) {
 
 class SampleShardsTest : public ::testing::Test {
  protected:
-  // The input nodes of a shard, and the nodes of its top layer that are pulled.
+  // The input nodes of a shard, and the pulled nodes of its top layer.
   struct Shard {
     std::vector<store::NodeId> inputs;
     std::vector<int32_t> pulled;
@@ -196,7 +196,7 @@ class SampleShardsTest : public ::testing::Test {
     resumed_.live = {{.slot = 7, .batch = 2}, {.slot = 50, .batch = 1}};
   }
 
-  // Two passes of ten batches with two shards each, of which one begins in the
+  // Two passes of ten batches with two shards each; one pass begins in the
   // middle.
   std::vector<Pass> Passes() const {
     const Pass pass = {.order = order_.get(),
@@ -240,7 +240,7 @@ class SampleShardsTest : public ::testing::Test {
       .candidates = std::make_shared<sample::HistoryCandidates>(
           order_->Epoch(0), /*num_nodes=*/100),
       .staleness = 4};
-  // The policy, with embeddings that are there when the pass begins.
+  // A policy for a pass that begins with kept embeddings.
   sample::HistoryPolicy resumed_;
 };
 
@@ -265,7 +265,7 @@ TEST_F(SampleShardsTest, WhatIsPulledNeedsNoInputs) {
   for (const auto& [pick, shard] : pulling) {
     pulled += shard.pulled.size();
     EXPECT_LE(shard.inputs.size(), exact.at(pick).inputs.size());
-    // Nothing is there yet when a pass begins at its first batch.
+    // A pass that begins at its first batch has no kept embeddings.
     if (pick.first == 0 && pick.second < 2) {
       EXPECT_TRUE(shard.pulled.empty());
     }

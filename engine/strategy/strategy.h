@@ -24,116 +24,123 @@
 #include "engine/strategy/pass.h"
 #include "engine/train/train_step.h"
 
+/// The interface of all strategies (Strategy), the resources that the daemon
+/// lends them, and the lists that they have in memory (ResidentLists).
+
 namespace hearth::strategy {
 
-/// A GPU cache that lies in host memory, and whose work the CPU does: what
-/// tests compare a GPU with.
+/// A GPU cache that lies in host memory and whose work the CPU does: the
+/// reference that tests compare a GPU with.
 struct EmulatedGpu {};
 
-/// Where strategies keep the rows of a GPU cache; nowhere without a GPU.
+/// Where strategies keep the rows of a GPU cache; std::monostate: there is no
+/// GPU.
 using Gpu = std::variant<std::monostate, EmulatedGpu, cuda::Device>;
 
 /// Resources that strategies share with the daemon; all outlive them.
 struct StrategyResources {
   io::ReadQueues& read_queues;
   const Clock& clock;
-  /// Folder for files that go with the strategy; it may not be there yet.
+  /// Folder for files that are removed with the strategy; it may not exist yet.
   std::string scratch_folder;
-  /// The store of plans, which outlive jobs. Null: plans are among the scratch
+  /// The store of plans that outlive jobs. Null: plans are among the scratch
   /// files.
   plan::PlanStore* plans = nullptr;
-  /// The stores of plans on disks of their own, over which features can be
-  /// striped; none: there are no such disks.
+  /// Plan stores, one for each data disk (a disk over which features can be
+  /// striped); empty: there are no data disks.
   absl::Span<plan::PlanStore* const> data_disks = {};
-  /// The file system of those files.
+  /// The file system of scratch files and plans.
   io::FileSystem& files = io::FileSystem::Posix();
   Gpu gpu = {};
-  /// All GPUs: PipelineOptions::sampling_gpu counts from the first.
+  /// All GPUs, in the numbering of PipelineOptions::sampling_gpu.
   absl::Span<const cuda::Device> gpus = {};
-  /// Checks each feature row that is read for a batch by itself (strategies
-  /// whose Kind::reads_single_rows says so); null = they are not checked.
+  /// Checks feature rows that are read one by one (strategies with
+  /// StrategyKind::reads_single_rows); null = rows are not checked.
   std::shared_ptr<const io::RowCheck> row_check = nullptr;
-  /// The parts that order the seeds of training passes; null where nothing
-  /// does.
+  /// The partition by which seeds of training passes are ordered; null: they
+  /// are ordered without one.
   std::shared_ptr<const plan::Partition> partition = nullptr;
-  /// Ends the making of the strategy, which then is CANCELLED; nothing after.
+  /// Ends the making of the strategy, which is then CANCELLED. Not looked at
+  /// later.
   std::stop_token stop = {};
 };
 
-/// Hears how a preparation goes, on its thread. Any may be empty.
+/// Callbacks that hear how a preparation goes, called on its thread. Each may
+/// be empty.
 struct PreparationListener {
-  /// In words for people: what was found, chosen and why.
+  /// A line for people: what was found or chosen, and why.
   std::function<void(const std::string& text)> log;
-  /// Units done and in all of a phase: "sampling", ...
+  /// Units done, and in all, of a phase: "sampling", ...
   std::function<void(absl::string_view phase, uint64_t done, uint64_t total)>
       progress;
-  /// A part is durable, which another preparation of the same finds.
+  /// A part of the plan is durable: another preparation of the same plan finds
+  /// it.
   std::function<void()> durable;
 };
 
-/// Delivers batches: samples them and brings their feature rows together. Made
-/// for one job; holds what it keeps warm between passes. Single-owner.
+/// Delivers batches: samples them and assembles their feature rows. Made for
+/// one job; keeps caches warm between passes. Single-owner.
 class Strategy {
  public:
-  /// Takes each batch in order, as its shards (Pass::shards of them, in order),
-  /// on the thread that called Run; the views are valid during the call. A
-  /// strategy that does not deliver in order (DeliversInOrder) gives as many
-  /// shards at a time, each of them once, of whichever batches.
+  /// Takes each batch in order, as its Pass::shards shards in order, on the
+  /// thread that called Run; the views are valid during the call. A strategy
+  /// that does not deliver in order (DeliversInOrder) gives as many shards at a
+  /// time, of any batches, and each shard once.
   using Consumer =
       std::function<absl::Status(absl::Span<const train::BatchView> shards)>;
 
   virtual ~Strategy() = default;
 
-  /// Tells the strategy, before the first of some passes, which they will be
-  /// (each epoch key of training once, validation, test; `first_batch` 0), so
-  /// that a strategy can prepare for them, which may take long; those of the
-  /// call before are over. CANCELLED when `stop` was requested.
+  /// Tells the strategy which passes will follow (each epoch key of training
+  /// once, validation, test; `first_batch` 0), so that it can prepare for them.
+  /// May take long. The passes of the call before are over. CANCELLED when
+  /// `stop` was requested.
   virtual absl::StatusOr<PreparationReport> Prepare(
       absl::Span<const Pass> /*passes*/,
       const PreparationListener& /*listener*/, std::stop_token /*stop*/) {
     return PreparationReport();
   }
 
-  /// Makes what Prepare for these passes will find, while others run. Called on
-  /// a thread of its own, between two calls of Prepare, once at a time. Errors
-  /// as those of Prepare.
+  /// Makes, while other passes run, the plan that Prepare for these passes will
+  /// find. Called on a thread of its own, between two calls of Prepare, once at
+  /// a time. Errors as Prepare.
   virtual absl::StatusOr<PreparationReport> PrepareAhead(
       absl::Span<const Pass> /*passes*/,
       const PreparationListener& /*listener*/, std::stop_token /*stop*/) {
     return PreparationReport();
   }
 
-  /// Delivers all batches of `pass`. Returns the consumer's or the first
-  /// stage's error; CANCELLED when `stop` was requested; FAILED_PRECONDITION
-  /// for a pass that a strategy had to prepare for and did not. `report` is
-  /// set, as far as the pass went, in any case; each call of the consumer finds
-  /// in it the pass so far, its batch included.
+  /// Delivers all batches of `pass`. Returns the first error of the consumer or
+  /// of a stage; CANCELLED when `stop` was requested; FAILED_PRECONDITION for a
+  /// pass that Prepare had to be told of and was not. `report` covers the pass
+  /// as far as it went, also after an error; each call of the consumer finds in
+  /// it the pass so far, the delivered batch included.
   virtual absl::Status Run(const Pass& pass, const Consumer& consumer,
                            std::stop_token stop, PassReport& report) = 0;
 
-  /// Tells the strategy that no pass comes for a while: it gives back the
-  /// memory that is not worth keeping (see MemoryShare::kept).
+  /// Tells the strategy that no pass comes for a while: it releases all memory
+  /// but the shares with MemoryShare::kept.
   virtual void Rest() = 0;
 };
 
-/// The neighbor lists that a strategy has in memory while it samples a pass, so
-/// that drawing from them reads nothing. Immutable.
+/// The neighbor lists that a strategy has in memory while it samples a pass:
+/// drawing from them reads nothing. Immutable.
 class ResidentLists {
  public:
   virtual ~ResidentLists() = default;
 
-  /// Whether that of `node` is there while batch `batch` is sampled.
+  /// Whether the list of `node` is in memory while batch `batch` is sampled.
   virtual bool Has(int64_t batch, store::NodeId node) const = 0;
 };
 
-/// The pass for which resident lists are looked up; all of it outlives the
+/// The pass for which resident lists are looked up. All of it outlives the
 /// call.
 struct ResidentListsRequest {
   io::FileSystem& files;
   const store::Dataset& dataset;
   /// As StrategyResources::partition.
   std::shared_ptr<const plan::Partition> partition;
-  /// As for Strategy::Prepare. The first is the one in question.
+  /// As for Strategy::Prepare. Lists are looked up for the first one.
   absl::Span<const Pass> passes;
   std::stop_token stop;
 };

@@ -125,7 +125,7 @@ void SetPass(const strategy::PassReport& pass, Message& message) {
     history.set_pulled(static_cast<uint64_t>(pass.pulled));
     history.set_pushed(static_cast<uint64_t>(pass.pushed));
     if (pass.pulled > 0) {
-      history.set_mean_age(static_cast<double>(pass.total_age) /
+      history.set_mean_age(static_cast<double>(pass.sum_of_ages) /
                            static_cast<double>(pass.pulled));
     }
   }

@@ -15,7 +15,7 @@ class HookedDataset::Device final : public io::BlockDevice {
   uint32_t alignment() const override { return base_->alignment(); }
   bool direct() const override { return base_->direct(); }
   const std::string& path() const override { return base_->path(); }
-  // So that every read comes through ReadOnce.
+  // None, so that every read goes through ReadOnce.
   int descriptor() const override { return -1; }
 
   ssize_t ReadOnce(uint64_t offset, absl::Span<std::byte> out) override {

@@ -13,10 +13,13 @@
 #include "engine/io/block_device.h"
 #include "engine/store/dataset.h"
 
+/// A clock and a dataset by which tests stop, block or fail strategies at any
+/// point.
+
 namespace hearth::testing {
 
-/// A clock on which a stop is requested at the nth look. A pipeline looks
-/// whenever one of its threads begins or ends to wait or to work, so stops
+/// A clock that requests a stop when it is read the nth time. A pipeline reads
+/// the clock whenever a thread begins or ends to wait or to work, so that stops
 /// reach every stage in every state.
 class StoppingClock final : public Clock {
  public:
@@ -38,16 +41,16 @@ class StoppingClock final : public Clock {
   std::stop_source* stop_ = nullptr;
 };
 
-/// A dataset whose reads of features and of stored indices a test has in its
-/// hand: each attempt to read calls a hook first, which may block, ask for a
-/// stop, or fail it. Thread-safe if the hook is.
+/// A dataset with a hook before each read of features and of stored indices.
+/// The hook may block, request a stop, or fail the read. Thread-safe if the
+/// hook is.
 class HookedDataset final : public store::Dataset {
  public:
   /// `attempt` counts from 0 since the last SetHook. 0 lets the read through,
   /// a negative errno fails it.
   using Hook = std::function<int(int64_t attempt)>;
 
-  /// `base` must outlive it.
+  /// `base` must outlive this.
   explicit HookedDataset(const store::Dataset& base);
 
   /// REQUIRES: no read is going on.

@@ -1,5 +1,3 @@
-#include "tests/conformance/shard_conformance.h"
-
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -22,7 +20,7 @@
 #include "engine/train/train_step.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/conformance/conformance_case.h"
+#include "tests/conformance/suites.h"
 #include "tests/conformance/test_pass.h"
 #include "tests/fixtures/graphs.h"
 
@@ -32,19 +30,20 @@ namespace {
 using store::NodeId;
 using ::testing::ElementsAre;
 
-// Everything that a batch, whole or in shards, tells of its nodes.
+// The contents of a batch, whole or merged from shards, by node.
 struct Contents {
   std::vector<NodeId> seeds;
   std::vector<int32_t> classes;
-  // By layer and destination, the sources.
+  // Sources of each destination, by layer.
   std::map<std::pair<size_t, NodeId>, std::vector<NodeId>> neighbors;
-  // The in-degree and the input row of each input node.
+  // In-degree and input row of each input node.
   std::map<NodeId, std::pair<int64_t, std::vector<float>>> nodes;
 
   bool operator==(const Contents&) const = default;
 };
 
-// Adds `shard`, which must agree with those before it on what both have.
+// Adds `shard`, and expects that it agrees with earlier shards on nodes that
+// both have.
 void Add(const train::BatchView& shard, Contents& contents) {
   const sample::MiniBatch& sample = shard.sample;
   const std::vector<NodeId>& nodes = sample.input_nodes;
@@ -75,7 +74,7 @@ void Add(const train::BatchView& shard, Contents& contents) {
 }
 
 struct Delivered {
-  // By batch.
+  // Contents of each batch.
   std::vector<Contents> contents;
   std::vector<std::vector<std::string>> fingerprints;
   std::vector<std::vector<int64_t>> seeds;
@@ -85,7 +84,7 @@ struct Delivered {
 store::Dataset* planted = nullptr;
 hearth::testing::PartedPlantedGraph* parted = nullptr;
 sample::SeedOrder* shuffled = nullptr;
-// The one of the running case.
+// The strategy of the running case.
 sample::SeedOrder* order = nullptr;
 io::ReadQueues* queues = nullptr;
 
@@ -110,7 +109,7 @@ std::unique_ptr<Strategy> Make(const ConformanceCase& parameters) {
            hearth::testing::DataDisks(::testing::TempDir() + "shards_scratch"),
        .partition = parted->partition});
   EXPECT_TRUE(strategy.ok()) << strategy.status();
-  // All that a test may run.
+  // All passes that a test may run.
   const std::vector<Pass> passes = {MakePass(1), MakePass(2), MakePass(3),
                                     MakePass(1, 359), MakePass(3, 359)};
   const absl::Status status =
@@ -202,7 +201,7 @@ TEST_P(ShardConformanceTest, ReportsCountBatches) {
   for (const auto& stage : delivered.report.stages) {
     EXPECT_EQ(stage.items, 24) << stage.name;
   }
-  // Rows that several shards need count for each.
+  // A row that several shards need counts for each of them.
   EXPECT_GT(delivered.report.rows_needed,
             RunPass(*strategy, MakePass(1)).report.rows_needed);
 }
@@ -217,7 +216,7 @@ TEST_P(ShardConformanceTest, ResumeAtABatch) {
       (std::vector<std::vector<std::string>>(whole.begin() + 5, whole.end())));
 }
 
-// The buffers of a strategy serve passes of several numbers of trainers.
+// A strategy's buffers serve passes with different numbers of trainers.
 TEST_P(ShardConformanceTest, PassesWithAndWithoutFollowEachOther) {
   const auto strategy = Make(GetParam());
   const auto whole = RunPass(*strategy, MakePass(1)).fingerprints;

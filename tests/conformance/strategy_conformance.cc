@@ -1,5 +1,3 @@
-#include "tests/conformance/strategy_conformance.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
@@ -33,7 +31,7 @@
 #include "engine/strategy/strategy.h"
 #include "engine/train/train_step.h"
 #include "gtest/gtest.h"
-#include "tests/conformance/conformance_case.h"
+#include "tests/conformance/suites.h"
 #include "tests/conformance/test_pass.h"
 #include "tests/fixtures/graphs.h"
 
@@ -41,12 +39,12 @@ namespace hearth::strategy {
 namespace {
 
 store::Dataset* planted = nullptr;
-// The partition of all planted graphs, whose edges are the same.
+// The partition of all planted graphs, which have the same edges.
 hearth::testing::PartedPlantedGraph* parted = nullptr;
 sample::SeedOrder* shuffled = nullptr;
-// The one of the running case.
+// The strategy of the running case.
 sample::SeedOrder* order = nullptr;
-// The GPU that samples in the running case.
+// The fake GPU that samples in the running case.
 std::optional<cuda::FakeCuda> fake_gpu;
 
 StrategyResources Resources() {
@@ -80,7 +78,7 @@ Pass MakePass(uint64_t epoch_key, int64_t first_batch = 0) {
                  .batches = {}});
 }
 
-// Told of all passes that a test may run.
+// Prepared for all passes that a test may run.
 std::unique_ptr<Strategy> Prepared(std::unique_ptr<Strategy> strategy) {
   const std::vector<Pass> passes = {MakePass(0), MakePass(1), MakePass(2)};
   const absl::Status status =
@@ -112,8 +110,8 @@ std::vector<std::string> Fingerprints(Strategy& strategy, const Pass& pass) {
   return result;
 }
 
-// Resources with the checksums of the rows of `dataset`, and with a folder that
-// holds nothing of what others have prepared.
+// Resources with the checksums of the rows of `dataset`, and with an empty
+// folder for plans.
 StrategyResources CheckingResources(const store::Dataset& dataset) {
   static int number = 0;
   StrategyResources resources = Resources();
@@ -137,7 +135,7 @@ absl::Status Deliver(Strategy& strategy, std::vector<std::string>& delivered) {
       std::stop_token(), report);
 }
 
-// The same for a new strategy and the dataset in `folder`.
+// Runs a new strategy on the dataset in `folder`.
 absl::Status DeliverFrom(const std::string& folder,
                          const ConformanceCase& parameters,
                          std::vector<std::string>& delivered) {
@@ -183,7 +181,7 @@ void StrategyConformanceTest::SetUp() {
   if (GetParam().pipeline.sampling_gpu.has_value()) fake_gpu.emplace();
 }
 
-// A fake that goes tells what was not given back.
+// The fake's destructor reports memory that was not freed.
 void StrategyConformanceTest::TearDown() { fake_gpu.reset(); }
 
 TEST_P(StrategyConformanceTest, DeliversTheBatchesOfMemory) {
@@ -204,7 +202,7 @@ TEST_P(StrategyConformanceTest, DeliversTheBatchesOfMemoryDrawnByLayers) {
     std::vector<Pass> passes = {MakePass(0), MakePass(1)};
     for (Pass& pass : passes) {
       pass.sampler.fanouts = {-1, -1};
-      // Few of many neighbors first, then all there are.
+      // Few of many neighbors, then all neighbors.
       pass.sampler.layer_nodes = {20, 100000};
       pass = hearth::testing::Measured(*planted, pass);
     }
@@ -248,7 +246,7 @@ TEST_P(StrategyConformanceTest, DeliversLabelsOfEveryKind) {
 TEST_P(StrategyConformanceTest, DeliversFeaturesOfEveryTypeAndAlignment) {
   for (const bool half : {false, true}) {
     for (const bool in_place : {false, true}) {
-      // 37 elements: rows lie across sectors and at odd addresses.
+      // 37 elements: rows cross sectors and have odd addresses.
       const auto path = hearth::testing::ImportPlantedGraph(
           {.feature_dim = 37, .half_features = half, .in_place = in_place},
           Folder(absl::StrCat(half, in_place)));
@@ -267,7 +265,7 @@ TEST_P(StrategyConformanceTest, DeliversFeaturesOfEveryTypeAndAlignment) {
   }
 }
 
-// A batch's labels are those of its seeds.
+// The labels of a batch belong to its seeds.
 TEST_P(StrategyConformanceTest, LabelsAreThoseOfTheSeeds) {
   const auto strategy = Make(GetParam());
   const store::Labels labels = *planted->LoadLabels();
@@ -300,8 +298,8 @@ TEST_P(StrategyConformanceTest, ResumesInTheMiddleOfAPass) {
   EXPECT_EQ(rest, std::vector<std::string>(whole.begin() + 5, whole.end()));
 }
 
-// Results of the shards of a pass with a history: a digest of each, and the
-// embeddings that are kept after each batch.
+// Results of a pass with a history: a digest of each shard, and the embeddings
+// that are kept after each batch.
 struct HistoryRun {
   std::vector<std::string> fingerprints;
   std::vector<std::vector<sample::LiveHistory>> live;
@@ -337,7 +335,7 @@ HistoryRun RunWithHistory(Strategy& strategy, Pass pass,
   return run;
 }
 
-// Every other node may be kept, for three batches.
+// Embeddings of every other node may be kept, for three batches.
 sample::HistoryPolicy EveryOtherNode() {
   const int64_t num_nodes = planted->manifest().node_types[0].num_nodes;
   std::vector<store::NodeId> nodes;
@@ -370,8 +368,8 @@ TEST_P(StrategyConformanceTest, DeliversTheBatchesOfMemoryWithAHistory) {
     EXPECT_EQ(actual.fingerprints, expected.fingerprints);
     EXPECT_GT(actual.report.pulled, 0);
     EXPECT_GT(actual.report.pushed, 0);
-    EXPECT_GE(actual.report.total_age, actual.report.pulled);
-    EXPECT_LT(actual.report.total_age, 3 * actual.report.pulled);
+    EXPECT_GE(actual.report.sum_of_ages, actual.report.pulled);
+    EXPECT_LT(actual.report.sum_of_ages, 3 * actual.report.pulled);
     EXPECT_EQ(actual.report.seeds, 360);
     PassReport whole;
     ASSERT_TRUE(strategy
@@ -380,7 +378,7 @@ TEST_P(StrategyConformanceTest, DeliversTheBatchesOfMemoryWithAHistory) {
                         std::stop_token(), whole)
                     .ok());
     EXPECT_LT(actual.report.rows_needed, whole.rows_needed);
-    // From the middle on, with what is kept then.
+    // From the middle on, with the embeddings that are kept by then.
     pass.first_batch = 5;
     sample::HistoryPolicy resumed = policy;
     resumed.live = actual.live[4];
@@ -500,7 +498,8 @@ TEST_P(StrategyConformanceTest, DeliversNothingOfFilesThatWereCut) {
     ASSERT_LE(delivered.size(), expected.size());
     EXPECT_TRUE(
         std::equal(delivered.begin(), delivered.end(), expected.begin()));
-    // Rows and lists in memory, or packed, need the file no more.
+    // A strategy with rows and lists in memory, or packed, does not read the
+    // file.
     if (status.ok()) continue;
     EXPECT_TRUE(absl::IsDataLoss(status)) << status;
     EXPECT_TRUE(absl::StrContains(status.message(), name)) << status;

@@ -18,27 +18,30 @@
 #include "engine/train/train_step.h"
 #include "kernels/cuda/hearth_cuda.h"
 
+/// Passes of tests: with measured batch sizes, run for models on a fake GPU,
+/// and compared by fingerprints.
+
 namespace hearth::testing {
 
-/// `pass` with its batch sizes, by a dry run over `dataset`. All epochs get
-/// those of epoch key 0, so that another epoch may have a larger batch.
+/// `pass` with batch sizes measured on `dataset`. Always measured with epoch
+/// key 0, so that another epoch may have a larger batch.
 strategy::Pass Measured(const store::Dataset& dataset, strategy::Pass pass);
 
-/// A digest of everything of a batch that a trainer can see. Expects the labels
+/// A digest of everything that a trainer can see of a batch. Expects the labels
 /// to be valid.
 std::string Fingerprint(const train::BatchView& batch);
 
-/// The stream of a model on a fake GPU, and the inputs of a batch that wait
-/// there.
+/// A model on a fake GPU: its stream, and the input rows that it has copied.
 class ModelOnFake {
  public:
   explicit ModelOnFake(const cuda::FakeCuda& fake);
   ~ModelOnFake();
 
-  /// Queues a copy of the rows; those of a batch before must have been taken.
+  /// Queues a copy of the batch's rows. REQUIRES: the rows of the batch before
+  /// were taken.
   absl::Status Begin(const train::BatchView& batch);
 
-  /// Waits: the rows.
+  /// Waits for the copy and returns the rows.
   absl::StatusOr<std::vector<float>> Take();
 
  private:
@@ -49,10 +52,10 @@ class ModelOnFake {
   std::unique_ptr<cuda::Stream> stream_;
 };
 
-/// Runs a pass whose rows stay on the GPU. Each of the models takes its rows a
-/// batch later, as steps do that nobody waits for. Appends the fingerprints of
-/// the batches, of one shard each, to `batches`. NOT_FOUND if rows are not on
-/// the GPU.
+/// Runs a pass with rows that stay on the GPU. Each model takes its rows one
+/// batch later, as training steps that nobody waits for. Appends the
+/// fingerprints of the batches, which have one shard each, to `batches`.
+/// NOT_FOUND if rows are not on the GPU.
 absl::Status RunOnGpu(strategy::Strategy& strategy, strategy::Pass pass,
                       absl::Span<ModelOnFake> models,
                       std::vector<std::string>& batches,

@@ -1,5 +1,3 @@
-#include "tests/conformance/typed_conformance.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
@@ -32,7 +30,7 @@
 #include "engine/strategy/strategy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/conformance/conformance_case.h"
+#include "tests/conformance/suites.h"
 #include "tests/conformance/test_pass.h"
 #include "tests/fixtures/graphs.h"
 
@@ -44,7 +42,7 @@ using ::testing::HasSubstr;
 
 constexpr int kParts = 12;
 
-// A heterograph, its parts, and its training nodes, shuffled and by parts.
+// A heterograph, its partition, and its training nodes, shuffled and by parts.
 struct Typed {
   std::unique_ptr<store::Dataset> dataset;
   std::shared_ptr<const plan::Partition> partition;
@@ -61,7 +59,7 @@ struct Typed {
 const Typed* mixed = nullptr;
 const Typed* wide = nullptr;
 io::ReadQueues* queues = nullptr;
-// The GPU that samples in the running case.
+// The fake GPU that samples in the running case.
 std::optional<cuda::FakeCuda> fake_gpu;
 
 std::unique_ptr<const Typed> Import(const hearth::testing::HeteroGraph& graph,
@@ -132,7 +130,7 @@ std::unique_ptr<Strategy> Make(const ConformanceCase& parameters,
   return *std::move(strategy);
 }
 
-// The case of `memory` whose seeds come in the same order.
+// The case of `memory` with the same order of seeds.
 ConformanceCase Memory() {
   return {MemoryOptions{}, {}, TypedConformanceTest::GetParam().by_parts};
 }
@@ -170,7 +168,7 @@ void TypedConformanceTest::SetUp() {
   if (GetParam().pipeline.sampling_gpu.has_value()) fake_gpu.emplace();
 }
 
-// A fake that goes tells what was not given back.
+// The fake's destructor reports memory that was not freed.
 void TypedConformanceTest::TearDown() { fake_gpu.reset(); }
 
 TEST_P(TypedConformanceTest, DeliversTheBatchesOfMemory) {
@@ -193,7 +191,7 @@ TEST_P(TypedConformanceTest, DeliversTheBatchesOfMemory) {
   }
 }
 
-// Rows are those of the node's own type, then zeros; labels are those of the
+// A row has the columns of its node's type, then zeros; labels belong to the
 // seeds, which are papers.
 TEST_P(TypedConformanceTest, RowsAndLabelsAreTheDatasets) {
   const auto strategy = Make(GetParam(), *mixed, "rows");
@@ -277,7 +275,7 @@ TEST_P(TypedConformanceTest, DamagedRowsOfAnyTypeAreNamed) {
     {
       std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
       const uint64_t size = types[type].features.file_size_bytes;
-      // Some bytes of every row.
+      // Flips bits in every row.
       for (uint64_t at = types[type].features.data_offset; at < size; at += 8) {
         file.seekp(static_cast<std::streamoff>(at));
         file.put('!');
@@ -295,7 +293,8 @@ TEST_P(TypedConformanceTest, DamagedRowsOfAnyTypeAreNamed) {
   }
 }
 
-// So is one in the neighbors of any edge type.
+// A flipped bit in the neighbors of any edge type is found before a batch is
+// delivered.
 TEST_P(TypedConformanceTest, DamagedNeighborsOfAnyTypeAreNamed) {
   const std::vector<store::EdgeTypeEntry> types =
       mixed->dataset->manifest().edge_types;

@@ -83,7 +83,7 @@ json ToJson(const strategy::PassReport& pass) {
           {"rows_read", ToJson(pass.rows_read)},
           {"pulled", pass.pulled},
           {"pushed", pass.pushed},
-          {"total_age", pass.total_age},
+          {"total_age", pass.sum_of_ages},
           {"hits", std::move(hits)},
           {"list_hits", std::move(list_hits)},
           {"lists_read", ToJson(pass.lists_read)},
@@ -100,7 +100,7 @@ strategy::PassReport PassFromJson(const json& value) {
   pass.seeds = value.value("seeds", int64_t{0});
   pass.pulled = value.value("pulled", int64_t{0});
   pass.pushed = value.value("pushed", int64_t{0});
-  pass.total_age = value.value("total_age", int64_t{0});
+  pass.sum_of_ages = value.value("total_age", int64_t{0});
   value.at("rows_needed").get_to(pass.rows_needed);
   value.at("bytes_needed").get_to(pass.bytes_needed);
   pass.bytes_read = OptionalFromJson<int64_t>(value.at("bytes_read"));

@@ -31,49 +31,49 @@
 
 namespace hearth::strategy {
 
-/// Features in the host's memory, pinned, of which a GPU gathers the rows of
-/// batches over its bus, into rooms of its own memory. Used by one thread at a
-/// time.
+namespace {
+
+// Features in pinned host memory, from which a GPU gathers the rows of batches
+// over its bus into buffers of its own memory. Used by one thread at a time.
 class PinnedFeatures {
  public:
-  /// Pins `features`, of one table in memory, which outlive this. Errors of
-  /// cuda::Registration.
+  // Pins `features`, one table in memory, which outlive the result. Errors of
+  // cuda::Registration.
   static absl::StatusOr<std::unique_ptr<PinnedFeatures>> Register(
       const cuda::Device& device, const store::LoadedFeatures& features);
 
   PinnedFeatures(const PinnedFeatures&) = delete;
   PinnedFeatures& operator=(const PinnedFeatures&) = delete;
 
-  /// Queues a gather of the rows of `nodes`, which stay until the rows are
-  /// destroyed; that waits for it. RESOURCE_EXHAUSTED if the device has no
-  /// memory; INTERNAL if it fails.
+  // Queues a gather of the rows of `nodes`. `nodes` outlive the returned rows,
+  // whose end waits for the gather. RESOURCE_EXHAUSTED if the device has no
+  // memory; INTERNAL if it fails.
   absl::StatusOr<std::unique_ptr<const train::DeviceRows>> Gather(
       absl::Span<const store::NodeId> nodes);
 
-  /// Gives back what it holds of the device's memory. REQUIRES: no rows are
-  /// left.
+  // Frees its device memory. REQUIRES: no rows are left.
   void Rest();
 
-  /// Device memory at most: rows of float32 in `rooms` batches of up to `rows`
-  /// rows of `dim` columns, and the list of which rows they are.
-  static uint64_t DeviceBytes(int64_t rows, int64_t dim, int rooms);
+  // Device memory at most, with `batches` batches at a time of up to `rows`
+  // rows of `dim` float32 columns: the rows, and one list of nodes.
+  static uint64_t DeviceBytes(int64_t rows, int64_t dim, int batches);
 
  private:
   PinnedFeatures(const cuda::Device& device,
                  const store::LoadedFeatures& features)
-      : device_(device), features_(features), rooms_(device) {}
+      : device_(device), features_(features), buffers_(device) {}
 
   absl::Status Queue(absl::Span<const store::NodeId> nodes, std::byte* out);
 
   const cuda::Device device_;
   const store::LoadedFeatures& features_;
   cuda::Registration pinned_;
-  // The nodes of the batch that was queued last, on the device.
+  // The nodes of the batch that was queued last, in device memory.
   cuda::Memory nodes_;
-  // Destroyed before all memory that its work refers to, which waits, and after
-  // the rooms, whose readers wait for its work.
+  // Destroyed (which waits for its work) before the memory that the work uses,
+  // and after the buffers, whose readers wait for the work.
   std::unique_ptr<cuda::Stream> stream_;
-  DeviceRooms rooms_;
+  DeviceBufferPool buffers_;
 };
 
 absl::StatusOr<std::unique_ptr<PinnedFeatures>> PinnedFeatures::Register(
@@ -91,15 +91,15 @@ absl::StatusOr<std::unique_ptr<const train::DeviceRows>> PinnedFeatures::Gather(
     absl::Span<const store::NodeId> nodes) {
   const uint64_t bytes =
       nodes.size() * sizeof(float) * static_cast<uint64_t>(features_.dim());
-  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<DeviceRooms::Lease> room,
-                          rooms_.Take(bytes, *stream_));
-  absl::Status status = Queue(nodes, room->data());
-  if (status.ok()) status = room->Fill(*stream_);
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<DeviceBufferPool::Lease> buffer,
+                          buffers_.Take(bytes, *stream_));
+  absl::Status status = Queue(nodes, buffer->data());
+  if (status.ok()) status = buffer->Fill(*stream_);
   if (!status.ok()) {
     stream_->Wait().IgnoreError();
     return status;
   }
-  return room;
+  return buffer;
 }
 
 absl::Status PinnedFeatures::Queue(absl::Span<const store::NodeId> nodes,
@@ -125,31 +125,29 @@ absl::Status PinnedFeatures::Queue(absl::Span<const store::NodeId> nodes,
   return stream_->Gather(gather);
 }
 
-// Nothing is queued: who had rows waited.
+// No work is queued: the end of all rows has waited for it.
 void PinnedFeatures::Rest() {
-  rooms_.Clear();
+  buffers_.Clear();
   nodes_ = {};
 }
 
-uint64_t PinnedFeatures::DeviceBytes(int64_t rows, int64_t dim, int rooms) {
+uint64_t PinnedFeatures::DeviceBytes(int64_t rows, int64_t dim, int batches) {
   const auto widened = dim * static_cast<int64_t>(sizeof(float));
   return static_cast<uint64_t>(
-      rows * (rooms * widened + static_cast<int64_t>(sizeof(store::NodeId))));
+      rows * (batches * widened + static_cast<int64_t>(sizeof(store::NodeId))));
 }
 
-namespace {
-
-// Batches between the stages. Assembled ones are big: one waits while one is
-// trained.
+// Batches that may wait between the stages. Assembled ones are big: one waits
+// while one is trained.
 constexpr int kSampledWaiting = 2;
 constexpr int kAssembledWaiting = 1;
 
-// Shards with input rows at a time: one is assembled, a batch waits, a batch is
-// with the trainer.
+// Shards with input rows at a time: one is assembled, the shards of one batch
+// wait, those of another are with the trainer.
 int AssembledAtOnce(int shards) { return 1 + (kAssembledWaiting + 1) * shards; }
 
-// Whether a GPU that samples gathers rows, too: the one that keeps rows does,
-// from features of one node type.
+// Whether the GPU that samples gathers rows, too: if it is the one that keeps
+// rows, and there is one node type.
 bool GathersOnGpu(store::Residency residency, const PipelineOptions& pipeline,
                   const store::Manifest& manifest) {
   return residency == store::Residency::kMemory &&
@@ -161,7 +159,7 @@ class AddressableBatch final : public SampledBatch {
  public:
   using SampledBatch::SampledBatch;
 
-  // The input rows, if they are on a GPU.
+  // The input rows, if they stay on a GPU.
   std::unique_ptr<const train::DeviceRows> device_rows;
 };
 
@@ -282,7 +280,7 @@ class AddressableStrategy final : public Strategy {
   store::Labels labels_;
   SampledTopology topology_;
   std::unique_ptr<store::LoadedFeatures> features_;
-  // Null where the processor brings rows together.
+  // Null where the CPU assembles rows.
   std::unique_ptr<PinnedFeatures> pinned_;
   BufferPool buffers_;
 };
@@ -355,7 +353,7 @@ absl::StatusOr<MemoryEstimate> EstimateAddressableMemory(
   return Estimate(ResidencyOf(options), basis);
 }
 
-// Samplers alone: threads that share a batch hold none of their own.
+// Samplers alone: extractors share one batch and hold no memory of their own.
 std::vector<BudgetOf<MemoryOptions>> AddressableBudgets(
     const MemoryOptions& /*options*/, const MemoryBasis& basis) {
   return {ThreadBudgets<MemoryOptions>(basis.pipeline).back()};

@@ -11,25 +11,26 @@
 
 namespace hearth::strategy {
 
-/// Features and topology in memory: the reference for all others.
+/// Strategy `memory`: features and topology in memory. The reference for all
+/// other strategies.
 struct MemoryOptions {
   bool operator==(const MemoryOptions&) const = default;
 };
 
-/// Features and neighbors mapped from the dataset's files; the page cache
-/// decides what stays (the PyG+ baseline of the Ginex paper, section 2.3).
-/// Where each node's neighbors begin, 8 bytes a node, is in memory.
+/// Strategy `mmap`: features and neighbors mapped from the dataset's files; the
+/// page cache decides what stays (the PyG+ baseline of the Ginex paper, section
+/// 2.3). The indptr, 8 bytes a node, is in memory.
 struct MmapOptions {
-  /// The kernel reads pages ahead, by as much as the disk is set to
-  /// (read_ahead_kb), instead of single ones.
+  /// The kernel reads ahead by the disk's read_ahead_kb, instead of single
+  /// pages.
   bool read_ahead = false;
 
   bool operator==(const MmapOptions&) const = default;
 };
 
-/// The strategies whose feature rows all have an address: `memory` and `mmap`.
-/// Stages: sample, assemble, train. See NewStrategy (kinds.h) for lifetimes and
-/// errors.
+/// Makes the strategies whose feature rows all have an address: `memory` and
+/// `mmap`. Stages: sample, assemble, train. See NewStrategy (kinds.h) for
+/// lifetimes and errors.
 absl::StatusOr<std::unique_ptr<Strategy>> NewAddressableStrategy(
     const MemoryOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources);
@@ -37,13 +38,13 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewAddressableStrategy(
     const MmapOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources);
 
-/// Memory that they hold at most; never an error.
+/// The memory that a strategy holds at most; never an error.
 absl::StatusOr<MemoryEstimate> EstimateAddressableMemory(
     const MemoryOptions& options, const MemoryBasis& basis);
 absl::StatusOr<MemoryEstimate> EstimateAddressableMemory(
     const MmapOptions& options, const MemoryBasis& basis);
 
-/// Budgets that may be cut so that a job fits into memory: samplers alone.
+/// Budgets that may be cut so that a job fits into memory: "samplers" alone.
 std::vector<BudgetOf<MemoryOptions>> AddressableBudgets(
     const MemoryOptions& options, const MemoryBasis& basis);
 std::vector<BudgetOf<MmapOptions>> AddressableBudgets(

@@ -1,4 +1,4 @@
-// `memory` where a GPU, a fake one, samples and gathers.
+// Strategy `memory` with a fake GPU that samples and gathers.
 
 #include <cstdint>
 #include <memory>
@@ -69,7 +69,7 @@ class MemoryGpuTest : public GpuStrategyTest,
     return dataset_->manifest().node_types[0].features.shape[1] * 4;
   }
 
-  // Their streams outlive the strategies.
+  // The models' streams outlive the strategies.
   ModelOnFake models_[2] = {ModelOnFake(fake_), ModelOnFake(fake_)};
 };
 
@@ -81,7 +81,7 @@ TEST_P(MemoryGpuTest, GathersRowsForModelsThere) {
     std::vector<std::string> batches;
     ASSERT_EQ(RunOnGpu(*strategy, pass, batches), absl::OkStatus());
     EXPECT_EQ(batches, Expected(pass));
-    // The next pass may have models elsewhere.
+    // Passes for models elsewhere have their rows in host memory.
     EXPECT_EQ(RunOnHost(*strategy, pass), batches);
   }
   strategy->Rest();

@@ -1,8 +1,5 @@
 #include "gtest/gtest.h"
-#include "tests/conformance/conformance_case.h"
-#include "tests/conformance/shard_conformance.h"
-#include "tests/conformance/strategy_conformance.h"
-#include "tests/conformance/typed_conformance.h"
+#include "tests/conformance/suites.h"
 
 namespace hearth::strategy {
 namespace {

@@ -69,7 +69,7 @@ class DiskgnnStrategy final : public Strategy {
         !plan_->damaged()) {
       return Reused(listener);
     }
-    // The plan of other passes would take memory beside what preparing takes.
+    // A plan of other passes would take memory while this one is prepared.
     Close();
     HEARTH_ASSIGN_OR_RETURN(Preparation::Opened opened, preparation.Open());
     lease_.emplace(std::move(opened.lease));
@@ -84,7 +84,7 @@ class DiskgnnStrategy final : public Strategy {
     const PreparationContext context = Context(listener, std::move(stop));
     Preparation preparation(context, passes);
     HEARTH_ASSIGN_OR_RETURN(plan::PlanLease lease, preparation.MakeAhead());
-    // So that it stays until it is opened.
+    // The lease keeps the plan until it is opened.
     ahead_.emplace(std::move(lease));
     return preparation.report();
   }
@@ -146,10 +146,10 @@ class DiskgnnStrategy final : public Strategy {
             .stop = std::move(stop)};
   }
 
-  // After Rest: the plan, if it is still there.
+  // After Rest: takes the plan back, if the plan store still has it.
   void Wake() {
     if (!lease_.has_value()) return;
-    plan_ = std::static_pointer_cast<PreparedPlan>(lease_->Wake());
+    plan_ = std::static_pointer_cast<OpenPlan>(lease_->Wake());
     if (plan_ == nullptr) Close();
   }
 
@@ -178,13 +178,13 @@ class DiskgnnStrategy final : public Strategy {
   const StrategyResources resources_;
   const store::Labels labels_;
   const store::StoredFeatures features_;
-  // The plans of this strategy alone, where the daemon has no store.
+  // A store of this strategy alone, if StrategyResources has none.
   std::optional<plan::PlanStore> own_plans_;
-  // The lease of the plan that is open or rests, and the plan: null until
-  // prepared, and while it rests.
+  // The lease of the plan that is open or rests; the open plan, null until
+  // prepared and while it rests.
   std::optional<plan::PlanLease> lease_;
-  std::shared_ptr<PreparedPlan> plan_;
-  // The lease of the plan that was made ahead.
+  std::shared_ptr<OpenPlan> plan_;
+  // The lease of the plan that PrepareAhead made.
   std::optional<plan::PlanLease> ahead_;
   BufferPool inputs_;
   BufferPool reads_;
@@ -227,8 +227,8 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewDiskgnnStrategy(
 
 namespace {
 
-// The most memory for packing that is chosen without being asked for, besides 4
-// bytes a node: without them a graph of 268 million nodes could not be packed.
+// The most memory that kAutoBytes stands for, plus 4 bytes a node, without
+// which a graph of 268 million nodes could not be packed.
 constexpr uint64_t kMostAutoPacking = uint64_t{1} << 30;
 
 uint64_t FeatureBytes(const MemoryBasis& basis) {
@@ -236,7 +236,7 @@ uint64_t FeatureBytes(const MemoryBasis& basis) {
          static_cast<uint64_t>(basis.row_bytes());
 }
 
-// The rows of all nodes, from a page on.
+// Bytes of the rows of all nodes, aligned to a page.
 uint64_t AllRowBytes(const MemoryBasis& basis) {
   return FeatureBytes(basis) + kPageBytes;
 }
@@ -250,9 +250,8 @@ PackBound PackBoundOf(const MemoryBasis& basis) {
           .sample_bytes = largest.MemoryBytes()};
 }
 
-// Memory that packing holds at most beside partitions of the features, which
-// are at most twice as large as all of them: buffers, and a page for each batch
-// and each segment (PlanPackMemory).
+// Memory of packing without its partitions of the features: buffers, and a page
+// for each batch and each segment (PlanPackMemory).
 uint64_t PackingBytes(const MemoryBasis& basis) {
   constexpr uint64_t kBuffers = uint64_t{64} << 20;
   return kBuffers + 2 * kPageBytes *
@@ -260,12 +259,14 @@ uint64_t PackingBytes(const MemoryBasis& basis) {
                         static_cast<uint64_t>(basis.shards);
 }
 
-// More memory than that is of no use to packing.
+// The most memory that packing uses: its partitions take at most twice the
+// features.
 uint64_t MostPackingBytes(const MemoryBasis& basis) {
   return 2 * FeatureBytes(basis) + PackingBytes(basis);
 }
 
-// Rows in memory, and bytes of a list of them and of where each node's row is.
+// Rows in the memory levels; bytes of the list of their nodes and of the table
+// of all nodes.
 struct LevelBytes {
   uint64_t held_rows = 0;
   uint64_t bytes = 0;
@@ -281,8 +282,7 @@ LevelBytes LevelsOf(const DiskgnnOptions& options, const MemoryBasis& basis) {
   return {.held_rows = held, .bytes = 4 * nodes + 8 * held};
 }
 
-// The most rows of a batch that are read, since those that are held are not.
-// Caches that have room for more rows make it smaller.
+// Rows of a batch that are read, at most: rows in the memory levels are not.
 uint64_t RowsRead(const DiskgnnOptions& options, const MemoryBasis& basis) {
   const uint64_t held = LevelsOf(options, basis).held_rows;
   return std::min(
@@ -290,9 +290,9 @@ uint64_t RowsRead(const DiskgnnOptions& options, const MemoryBasis& basis) {
       static_cast<uint64_t>(basis.num_nodes()) - held);
 }
 
-// The most that one of the steps up to the choice of the layout takes: the
-// indptr while batches are sampled; counts, and the most popular nodes in their
-// order; levels and a planner's tables, of no more nodes than all batches have.
+// Memory of the largest of the steps up to the choice of the layout: sampling
+// (the indptr); ranking (counts and the most popular nodes); search (levels,
+// and the tables of a planner, of no more nodes than all batches have).
 uint64_t SearchBytes(const DiskgnnOptions& options, const MemoryBasis& basis) {
   const auto nodes = static_cast<uint64_t>(basis.num_nodes());
   const auto [held, levels] = LevelsOf(options, basis);
@@ -306,8 +306,8 @@ uint64_t SearchBytes(const DiskgnnOptions& options, const MemoryBasis& basis) {
                    levels + searching});
 }
 
-// The same of all steps before training: levels beside the limit while it is
-// packed.
+// Memory of the largest of all steps before training: SearchBytes, or levels
+// and the packing limit, or loading the GPU cache.
 uint64_t PlanningBytes(const DiskgnnOptions& options,
                        const MemoryBasis& basis) {
   return std::max(
@@ -318,8 +318,8 @@ uint64_t PlanningBytes(const DiskgnnOptions& options,
        options.gpu_cache_bytes > 0 ? kGpuLoadBytes : 0});
 }
 
-// Bytes of the disk cache, as far as the options tell: with neither a size nor
-// a limit, half of the rows of the longest pass.
+// Bytes of the disk cache, as far as options tell; without size and limit, half
+// of the rows of the longest pass.
 uint64_t DiskCacheBytes(const DiskgnnOptions& options,
                         const MemoryBasis& basis) {
   uint64_t bytes = UINT64_MAX;
@@ -333,7 +333,7 @@ uint64_t DiskCacheBytes(const DiskgnnOptions& options,
                                basis.shards / 2);
 }
 
-// Memory of all reading threads: requests in flight, and the pages wanted.
+// Memory of all reading threads: requests in flight, and lists of pages.
 uint64_t ReadBytes(const DiskgnnOptions& options, const MemoryBasis& basis) {
   constexpr uint64_t kBytesPerPage =
       2 * 16 + sizeof(int64_t) + io::kPlanBytesPerRow;
@@ -344,8 +344,9 @@ uint64_t ReadBytes(const DiskgnnOptions& options, const MemoryBasis& basis) {
           RowsRead(options, basis) * pages_of_row * kBytesPerPage);
 }
 
-// Bytes that planning takes beyond `later`, the bytes that are there only once
-// the plan is open; all of it where the next plan is made while one runs.
+// Bytes of planning in addition to a running job: those beyond `later`, the
+// bytes held only once the plan is open; all bytes if the next plan is made
+// while passes run.
 uint64_t BesideRunning(const DiskgnnOptions& options, const MemoryBasis& basis,
                        uint64_t later) {
   const uint64_t planning = PlanningBytes(options, basis);
@@ -366,13 +367,13 @@ absl::StatusOr<MemoryEstimate> EstimateDiskgnnMemory(
   const bool has_gpu = options.gpu_cache_bytes > 0;
   const int read = DiskgnnPass::ReadAtOnce(loaders, basis.shards, has_gpu);
   const int assembled = DiskgnnPass::AssembledAtOnce(basis.shards);
-  // Positions and rows, with the room that lists have grown to, and the table's
-  // own bytes, each range from a page on.
+  // Positions and rows, with the capacity that lists have grown to, and the
+  // encoded table, each range aligned to a page.
   constexpr uint64_t kTableBytesPerRow =
       3 * (sizeof(int32_t) + sizeof(int64_t));
   const uint64_t read_bytes =
       RowsRead(options, basis) * row_bytes + 2 * kPageBytes;
-  // Rows and reads come first: planning has neither.
+  // Rows and reads come first: planning holds neither.
   MemoryEstimate estimate;
   estimate.Add("cache", std::min(options.cpu_cache_bytes, AllRowBytes(basis)),
                /*kept=*/true);
@@ -391,9 +392,10 @@ absl::StatusOr<MemoryEstimate> EstimateDiskgnnMemory(
     estimate.Add("gpu cache",
                  std::min(options.gpu_cache_bytes, AllRowBytes(basis)),
                  /*kept=*/true, kRowsOnGpu);
-    // CudaRowAssembler's rooms: widened rows of all batches that may stay
-    // there, whether models on the GPU take them or others; rows of one as they
-    // were read, and where they go, each part aligned.
+    // CudaRowAssembler's buffers: widened rows of all batches that may stay
+    // there (counted in host memory, too, since it depends on the pass where
+    // they are); rows of one batch as they were read, and where they go, each
+    // part aligned.
     const uint64_t widened =
         rows * static_cast<uint64_t>(basis.row_format().dim) * sizeof(float);
     estimate.Add("gpu batch",
@@ -401,8 +403,8 @@ absl::StatusOr<MemoryEstimate> EstimateDiskgnnMemory(
                      rows * kTableBytesPerRow + read_bytes + kPageBytes,
                  /*kept=*/true, kRowsOnGpu);
   }
-  // Offline: a sampler's batches, and those that wait to be written. Graph
-  // loaders have their chunks' bytes besides.
+  // While sampling offline: the samplers' batches, and those that wait to be
+  // written. Graph loaders hold the bytes of their chunks, too.
   const int offline = basis.pipeline.samplers + 3 * basis.shards;
   const int online =
       2 * loaders + DiskgnnPass::kLoadedWaiting * basis.shards +
@@ -454,7 +456,8 @@ std::vector<BudgetOf<DiskgnnOptions>> DiskgnnBudgets(
 MemoryEstimate EstimateDiskgnnForecastMemory(const DiskgnnOptions& options,
                                              const MemoryBasis& basis) {
   MemoryEstimate estimate;
-  // One step follows the other; a sample's counts are there besides.
+  // The steps follow each other; the counts of a sample are held during all of
+  // them.
   estimate.Add("planning", std::max(SearchBytes(options, basis) +
                                         PopularityModel::MemoryBytes(
                                             basis.total_batches * basis.shards),

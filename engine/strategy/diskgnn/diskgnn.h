@@ -13,22 +13,21 @@
 
 namespace hearth::strategy {
 
-/// DiskGNN (Liu et al., 2024): offline sampling, four levels of rows, packed
-/// batches.
+/// Options of strategy `diskgnn`.
 struct DiskgnnOptions {
-  /// Rows kept in memory.
+  /// Bytes of the CPU cache: rows in memory.
   uint64_t cpu_cache_bytes = 0;
-  /// Rows kept on the GPU, more popular ones (section 4). Batches are then
-  /// brought together there, too.
+  /// Bytes of the GPU cache: more popular rows in GPU memory (section 4).
+  /// Batches are then assembled on the GPU.
   uint64_t gpu_cache_bytes = 0;
-  /// Rows of the segmented disk cache; absent = as many as the search finds;
-  /// 0 = none, so that all are packed.
+  /// Bytes of the segmented disk cache; absent = as the layout search chooses;
+  /// 0 = none, so that all rows are packed.
   std::optional<uint64_t> disk_cache_bytes = std::nullopt;
-  /// All that the plan adds to the disk; 0 = no limit but the disk's.
+  /// Bytes of the whole plan on disk; 0 = no limit but the disk's.
   uint64_t disk_limit_bytes = 0;
-  /// The same as a multiple of the features; 0 = none.
+  /// disk_limit_bytes as a multiple of the features' bytes; 0 = unset.
   double disk_limit_ratio = 0;
-  /// Memory while preparing; kAutoBytes: as much as makes it fast.
+  /// Bytes of memory for packing; kAutoBytes: as many as make packing fast.
   uint64_t prepare_memory_bytes = uint64_t{1} << 30;
   /// Reads of the disk cache that each reading thread keeps in flight.
   int io_depth = 64;
@@ -36,8 +35,9 @@ struct DiskgnnOptions {
   bool operator==(const DiskgnnOptions&) const = default;
 };
 
-/// DiskGNN (Liu et al., 2024): samples all batches before training, and packs
-/// the rows of each so that it finds them by few large reads. See README.md.
+/// DiskGNN (Liu et al., 2024): samples all batches before training, keeps
+/// popular rows in four levels, and packs the other rows of each batch so that
+/// few large reads find them. See README.md.
 ///
 /// INVALID_ARGUMENT for a bad depth or no memory to prepare in;
 /// FAILED_PRECONDITION for a GPU cache without a GPU; otherwise see NewStrategy
@@ -46,12 +46,13 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewDiskgnnStrategy(
     const DiskgnnOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources);
 
-/// Memory of the host that the strategy holds at most, preparing included;
-/// never an error.
+/// The memory that the strategy holds at most, preparing included; never an
+/// error.
 absl::StatusOr<MemoryEstimate> EstimateDiskgnnMemory(
     const DiskgnnOptions& options, const MemoryBasis& basis);
 
-/// Budgets that may be cut so that a job fits into memory, in this order.
+/// Budgets that may be cut so that a job fits into memory, in the order of
+/// cutting.
 std::vector<BudgetOf<DiskgnnOptions>> DiskgnnBudgets(
     const DiskgnnOptions& options, const MemoryBasis& basis);
 
@@ -59,7 +60,7 @@ std::vector<BudgetOf<DiskgnnOptions>> DiskgnnBudgets(
 DiskgnnOptions WithMeasuredDiskgnnBudgets(DiskgnnOptions options,
                                           const MemoryBasis& basis);
 
-/// Memory that ForecastDiskgnn (forecast/forecast.h) holds at most.
+/// The memory that ForecastDiskgnn (forecast/forecast.h) holds at most.
 MemoryEstimate EstimateDiskgnnForecastMemory(const DiskgnnOptions& options,
                                              const MemoryBasis& basis);
 

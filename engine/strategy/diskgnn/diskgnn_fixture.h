@@ -38,8 +38,8 @@ struct Outcome {
   PassReport report;
 };
 
-/// Runs diskgnn on a planted graph of 300 nodes with rows of 148 bytes, through
-/// files that can fail.
+/// Base of tests of diskgnn on a planted graph of 300 nodes with rows of 148
+/// bytes, with files that can be made to fail.
 class DiskgnnTest : public ::testing::Test {
  protected:
   static constexpr int64_t kRowBytes = 37 * 4;
@@ -116,7 +116,7 @@ class DiskgnnTest : public ::testing::Test {
     return Run(*Make(MemoryOptions{}), pass).batches;
   }
 
-  // Whether all passes are those of memory.
+  // Expects that all passes deliver the batches of `memory`.
   void ExpectAllPasses(Strategy& strategy) {
     for (const Pass& pass : Passes()) {
       const Outcome outcome = Run(strategy, pass);
@@ -125,7 +125,7 @@ class DiskgnnTest : public ::testing::Test {
     }
   }
 
-  // The one plan that there is.
+  // The folder of the only plan.
   std::string PlanFolder() const {
     const auto names = io::FileSystem::Posix().List(plans_folder_);
     EXPECT_TRUE(names.ok()) << names.status();
@@ -133,7 +133,7 @@ class DiskgnnTest : public ::testing::Test {
     return io::JoinPath(plans_folder_, names->front());
   }
 
-  // Its files, by name, but for those that tell times.
+  // The plan's files by name, without those that contain times.
   std::map<std::string, std::string> Files() const {
     std::map<std::string, std::string> files;
     const std::string folder = PlanFolder();
@@ -148,7 +148,7 @@ class DiskgnnTest : public ::testing::Test {
     return files;
   }
 
-  // Files opened and read from.
+  // Number of calls so far that open a file for reading or read.
   int64_t ReadsSoFar() const {
     const std::vector<io::FaultyFileSystem::Call> calls = faulty_.calls();
     return std::count_if(calls.begin(), calls.end(),

@@ -1,5 +1,4 @@
-// DiskGNN with a GPU cache: on the CPU (the twin), and by the functions of the
-// plug-in over a fake of it.
+// DiskGNN with a GPU cache: emulated on the CPU, and on a fake GPU.
 
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +31,8 @@ using cuda::FakeCuda;
 using hearth::testing::ModelOnFake;
 using ::testing::HasSubstr;
 
-// As diskgnn_test has them, with a GPU cache: there is a disk cache, too.
+// Options as in diskgnn_test.cc, with a GPU cache; some rows are left to the
+// disk cache.
 constexpr DiskgnnOptions kSome = {.cpu_cache_bytes = 20 * 148,
                                   .gpu_cache_bytes = 15 * 148,
                                   .disk_limit_bytes = 400'000,
@@ -54,7 +54,7 @@ class DiskgnnGpuTest : public DiskgnnTest,
     gpu_ = fake_->device();
   }
 
-  // Null for the twin.
+  // Null for an EmulatedGpu.
   std::unique_ptr<FakeCuda> fake_;
 };
 
@@ -81,7 +81,7 @@ TEST_P(DiskgnnGpuTest, ReportsAddUp) {
   ASSERT_EQ(report.hits.size(), 2u);
   EXPECT_EQ(report.hits[0].level, "gpu_cache");
   EXPECT_EQ(report.hits[1].level, "cpu_cache");
-  // Fewer rows, but those that are wanted more often.
+  // The GPU cache has fewer rows, but more popular ones.
   EXPECT_GT(report.hits[0].rows, report.batches);
   EXPECT_GT(report.hits[1].rows, 0);
   EXPECT_GT(*report.rows_read, 0);
@@ -136,7 +136,7 @@ class DiskgnnOnFakeTest : public DiskgnnTest {
  protected:
   DiskgnnOnFakeTest() { gpu_ = fake_.device(); }
 
-  // The batch of the first epoch that has the most inputs.
+  // The shape of the batch of the first epoch with the most inputs.
   sample::BatchShape LargestBatch(Strategy& strategy) const {
     sample::BatchShape largest;
     PassReport report;
@@ -188,7 +188,7 @@ TEST_F(DiskgnnOnFakeTest, ARestLeavesTheCaches) {
   ExpectAllPasses(*strategy);
 }
 
-// A pass whose rows stay on the GPU.
+// Runs a pass with rows that stay on the GPU.
 Outcome RunOnGpu(Strategy& strategy, const Pass& pass,
                  absl::Span<ModelOnFake> models) {
   Outcome outcome;
@@ -207,7 +207,7 @@ TEST_F(DiskgnnOnFakeTest, RowsStayThereForModelsThere) {
       const Outcome outcome = RunOnGpu(*strategy, pass, absl::MakeSpan(models));
       EXPECT_TRUE(outcome.status.ok()) << outcome.status;
       EXPECT_EQ(outcome.batches, Expected(pass));
-      // The next pass may have models elsewhere.
+      // Passes for models elsewhere have their rows in host memory.
       EXPECT_EQ(Run(*strategy, pass).batches, outcome.batches);
     }
     strategy->Rest();
@@ -251,7 +251,7 @@ TEST_F(DiskgnnOnFakeTest, RowsOfAPassTakeNoMoreOfTheGpuThanTheirBound) {
   ASSERT_TRUE(estimate.ok()) << estimate.status();
   const auto bound = static_cast<int64_t>(estimate->TotalBytes(kRowsOnGpu));
   EXPECT_LE(peak, bound);
-  // As many rooms are filled as batches overlap: at least one of three.
+  // As many buffers are filled as batches overlap: at least one of three.
   EXPECT_GT(4 * peak, bound);
 }
 
@@ -285,7 +285,7 @@ TEST_F(DiskgnnOnFakeTest, ACacheThatDoesNotFitEndsThePreparation) {
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("2220 bytes of device memory"));
-  // That is no fault of the plan's.
+  // A failing GPU does not mark the plan as damaged.
   ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
   EXPECT_THAT(log_, HasSubstr("reused"));
   ExpectAllPasses(*strategy);
@@ -320,10 +320,10 @@ TEST(DiskgnnGpuMemoryTest, TheGpusRowsAreNoneOfTheHosts) {
   ASSERT_TRUE(without.ok()) << without.status();
   EXPECT_EQ(KeptBytes(*with), KeptBytes(*without));
   EXPECT_EQ(without->TotalBytes(kRowsOnGpu), 0u);
-  // No more than there are.
+  // No more rows than there are.
   EXPECT_GE(with->TotalBytes(kRowsOnGpu), 300 * 37 * sizeof(float));
   EXPECT_LE(with->TotalBytes(kRowsOnGpu), 1u << 20);
-  // While planning, the list of which they are.
+  // While planning, the list of nodes held.
   EXPECT_LE(with->TotalBytes(), without->TotalBytes() + 300 * 16);
 }
 

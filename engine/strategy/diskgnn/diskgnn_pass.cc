@@ -11,18 +11,19 @@
 #include "engine/strategy/sampled_batch.h"
 #include "engine/strategy/sampling.h"
 
-// The stages, of which the paper has the first two beside each other; here they
-// are one after the other and work on different batches, so that both disks and
-// processors are as busy:
+// The stages. The paper runs the first two in parallel; here they follow each
+// other and work on different batches, which keeps disks and processors as
+// busy:
 //
 //  graph      The sample of a batch comes from its chunk; its labels are
 //             gathered.
-//  features   One sequential read brings the address table and the packed rows;
-//             the queue brings the pages of the disk cache.
-//  assemble   One batch after the other, by a team or a GPU: rows of the caches
-//             in memory, rows of the disk cache and packed rows are widened to
-//             where the table says. A GPU on which all models train keeps them:
-//             then a batch has what was read for it until it is destroyed.
+//  features   One sequential read fetches the address table and the packed
+//             rows; a queue fetches pages of the disk cache.
+//  assemble   One batch after the other, by a team of threads or a GPU: widens
+//             rows of the caches in memory, of the disk cache and of the pack
+//             to the positions in the table. A GPU on which all models train
+//             keeps the rows; the batch then holds its read bytes until it is
+//             destroyed.
 
 namespace hearth::strategy {
 namespace {
@@ -31,7 +32,7 @@ constexpr uint64_t kReadBytes = 16 << 10;
 
 uint64_t PagesOf(const FileRange& range) { return range.end() - range.offset; }
 
-// One sequential read.
+// Adds one sequential read to the tally.
 void Count(uint64_t bytes, double seconds, io::ReadTally& tally) {
   if (bytes == 0) return;
   tally.bytes_read += static_cast<int64_t>(bytes);
@@ -46,7 +47,7 @@ void CountBatch(const PackedBatch& batch, PassReport& report) {
       report.io_wait_seconds.value_or(0) + batch.tally.wait_seconds;
   report.rows_read =
       report.rows_read.value_or(0) + batch.counts.disk + batch.counts.packed;
-  // The GPU cache, where there is one, and the CPU cache.
+  // Hits of the GPU cache, if there is one, and of the CPU cache.
   if (report.hits.size() > 1) report.hits.front().rows += batch.counts.gpu;
   report.hits.back().rows += batch.counts.cpu;
 }
@@ -72,7 +73,7 @@ absl::StatusOr<std::unique_ptr<DiskgnnPass>> DiskgnnPass::Make(
 }
 
 absl::Status DiskgnnPass::MakeThreads() {
-  const PreparedPlan& plan = context_.plan;
+  const OpenPlan& plan = context_.plan;
   HEARTH_ASSIGN_OR_RETURN(assemblers_, ThreadTeam::Create(context_.loaders));
   graph_loaders_.resize(static_cast<size_t>(context_.loaders));
   feature_loaders_.resize(graph_loaders_.size());
@@ -151,7 +152,7 @@ pipeline::Stage DiskgnnPass::AssembleStage() {
 }
 
 absl::Status DiskgnnPass::LoadGraph(int thread, PackedBatch& batch) {
-  const PreparedPlan& plan = context_.plan;
+  const OpenPlan& plan = context_.plan;
   cache::AlignedBuffer& buffer =
       graph_loaders_[static_cast<size_t>(thread)].buffer.buffer();
   const int64_t chunk = first_ + batch.number();
@@ -168,7 +169,7 @@ absl::Status DiskgnnPass::LoadGraph(int thread, PackedBatch& batch) {
 }
 
 absl::Status DiskgnnPass::LoadFeatures(int thread, PackedBatch& batch) {
-  const PreparedPlan& plan = context_.plan;
+  const OpenPlan& plan = context_.plan;
   const PackedLayout& layout = plan.layout();
   const int64_t chunk = first_ + batch.number();
   batch.counts = layout.chunks[static_cast<size_t>(chunk)].counts;
@@ -216,7 +217,7 @@ absl::Status DiskgnnPass::Assemble(PackedBatch& batch) {
       float* const inputs,
       batch.TakeInputs(context_.format.dim, context_.inputs));
   HEARTH_RETURN_IF_ERROR(assembler.Assemble(loaded, *assemblers_, inputs));
-  // Another batch may use the memory.
+  // The rows are assembled: another batch may use the memory.
   batch.read = {};
   batch.table = {};
   return absl::OkStatus();

@@ -28,63 +28,65 @@
 
 namespace hearth::strategy {
 
-/// A shard of a batch on its way through the stages of DiskGNN.
+/// A shard on its way through the stages of DiskGNN.
 class PackedBatch final : public SampledBatch {
  public:
   using SampledBatch::SampledBatch;
 
   AddressTable table;
-  /// Bytes that were read: the pack and, behind it, rows of the disk cache.
+  /// Bytes read for the shard: the pack and, behind it, rows of the disk cache.
   BufferPool::Lease read;
-  /// Both are in `read`, as stored, in the order of the table.
+  /// Rows in `read`, as stored, in the order of the table.
   absl::Span<const std::byte> packed_rows;
   absl::Span<std::byte> disk_rows;
-  /// The tally of all reads; its rows and payload are those of the disk cache.
+  /// All reads; its rows and payload count the disk cache alone.
   io::ReadTally tally;
   LevelCounts counts;
-  /// The input rows, where they stay on the GPU; else null. Destroyed before
-  /// what they are made of.
+  /// The input rows if they stay on the GPU; else null. Destroyed before
+  /// `read`, from which they are made.
   std::unique_ptr<const train::DeviceRows> device_rows;
 };
 
-/// Everything that a pass works with; it outlives the pass.
+/// Everything that a pass works with. Outlives the pass.
 struct DiskgnnContext {
-  const PreparedPlan& plan;
+  const OpenPlan& plan;
   const store::Labels& labels;
   store::RowFormat format;
   io::ReadQueues& read_queues;
   const Clock& clock;
-  /// Input rows; and what is read from the plan.
+  /// Buffers of input rows, and of bytes read from the plan.
   BufferPool& inputs;
   BufferPool& reads;
-  /// Whether there is a budget for a GPU cache.
+  /// Whether the options have a GPU cache.
   bool gpu_cache = false;
-  /// Threads of each loader and of the assembler, and reads in flight of each
-  /// thread of a loader.
+  /// Threads of each loader and of the assembler; reads that each thread of a
+  /// loader keeps in flight.
   int loaders = 1;
   int io_depth = 64;
 };
 
 /// Delivers one pass from its plan (DiskGNN, sections 5.3 and 6). Belongs to
-/// the thread that runs it.
+/// the thread that runs the pass.
 class DiskgnnPass {
  public:
   /// Batches that may wait behind a loader (section 6).
   static constexpr int kLoadedWaiting = 2;
-  /// Shards that have input rows at a time: one is assembled, a batch waits, a
-  /// batch is with the trainer.
+  /// Shards with input rows at a time: one is assembled, those of one batch
+  /// wait, those of another are with the trainer.
   static constexpr int AssembledAtOnce(int shards) { return 1 + 2 * shards; }
-  /// Shards that have what was read for them: one each loader, those that wait,
-  /// one that is assembled; those that were, too, if their rows stay on a GPU.
+  /// Shards that hold read bytes at a time: one for each loader, those that
+  /// wait, and the one being assembled; if rows stay on a GPU, all assembled
+  /// ones, too.
   static constexpr int ReadAtOnce(int loaders, int shards, bool rows_on_gpu) {
     return loaders + kLoadedWaiting * shards +
            (rows_on_gpu ? AssembledAtOnce(shards) : 1);
   }
-  /// Memory of a loader's reads in flight.
+  /// Memory of the reads in flight of one thread of a loader.
   static uint64_t StagingBytes(int io_depth);
 
-  /// `pass` is one that the plan was made for, with `seeds`; both outlive it.
-  /// Errors as those of ReadQueues::Take and DiskCacheReader::Create.
+  /// `planned` is the plan's entry for `pass`, whose seeds are `seeds`; both
+  /// outlive the result. Errors as ReadQueues::Take and
+  /// DiskCacheReader::Create.
   static absl::StatusOr<std::unique_ptr<DiskgnnPass>> Make(
       const DiskgnnContext& context, const Pass& pass,
       const std::vector<store::NodeId>& seeds, const PlannedPass& planned);
@@ -97,13 +99,13 @@ class DiskgnnPass {
                    PassReport& report);
 
  private:
-  // The state of one thread of a loader.
+  // The state of one thread of the graph loader, and of the feature loader.
   struct GraphLoader {
     BufferPool::Lease buffer;
   };
   struct FeatureLoader {
     io::ReadQueues::Handle queue;
-    // Destroyed first. Null if the plan has no disk cache.
+    // Destroyed before the queue. Null if the plan has no disk cache.
     std::unique_ptr<DiskCacheReader> reader;
   };
 
@@ -122,7 +124,7 @@ class DiskgnnPass {
   const DiskgnnContext context_;
   const Pass& pass_;
   const std::vector<store::NodeId>& seeds_;
-  // In the plan's trace, of the pass.
+  // The first shard of the pass in the plan's trace.
   const int64_t first_;
   std::vector<GraphLoader> graph_loaders_;
   std::vector<FeatureLoader> feature_loaders_;

@@ -21,11 +21,11 @@ namespace hearth::strategy {
 
 namespace {
 
-// The version of what is hashed and of how plans are made; files have versions
-// of their own.
+// The version of the hash's input and of how plans are made; files have
+// versions of their own.
 constexpr char kFormat[] = "hearth diskgnn plan 1";
 
-// Every number and text with a delimiter, so that no two lists read alike.
+// Adds values with a delimiter, so that no two lists have equal bytes.
 template <typename... Values>
 void Add(Sha256& hash, const Values&... values) {
   hash.Update(absl::StrCat(values..., ";"));
@@ -42,7 +42,8 @@ std::string DigestOfPass(const Pass& pass,
   Add(hash, pass.shards);
   Add(hash, pass.sampler.fanouts.size());
   for (const int32_t fanout : pass.sampler.fanouts) Add(hash, fanout);
-  // Plans of node-wise samples keep the keys that they had.
+  // Only layer-wise sampling adds bytes here: plans of node-wise samples keep
+  // the keys that they had before there was any other.
   for (const int32_t nodes : pass.sampler.layer_nodes) {
     Add(hash, "layer", nodes);
   }
@@ -78,7 +79,7 @@ PlanKey KeyOfPlan(absl::string_view dataset_fingerprint,
   const std::string digest = hash.HexDigest();
   PlanKey key = {.name = plan::PlanName("diskgnn", dataset_fingerprint,
                                         digest.substr(0, 32))};
-  // Cannot fail: 16 hexadecimal digits.
+  // Cannot fail with 16 hexadecimal digits.
   (void)absl::SimpleHexAtoi(digest.substr(0, 16), &key.id);
   return key;
 }
@@ -139,24 +140,24 @@ uint64_t DiskBytes(const PackedLayout& layout) {
   return layout.total_bytes() + plan::PlanStore::kRecordBytes;
 }
 
-PreparedPlan::PreparedPlan(io::FileSystem& files, PlanIdentity identity,
-                           PackedLayout layout)
+OpenPlan::OpenPlan(io::FileSystem& files, PlanIdentity identity,
+                   PackedLayout layout)
     : files_(files),
       identity_(std::move(identity)),
       layout_(std::move(layout)) {}
 
-absl::StatusOr<std::unique_ptr<PreparedPlan>> PreparedPlan::Open(
+absl::StatusOr<std::unique_ptr<OpenPlan>> OpenPlan::Open(
     io::FileSystem& files, PlanIdentity identity, const RowPlacement& placement,
     const std::stop_token& stop) {
   HEARTH_ASSIGN_OR_RETURN(PackedLayout layout, ReadPlanIndex(files, identity));
-  std::unique_ptr<PreparedPlan> prepared(
-      new PreparedPlan(files, std::move(identity), std::move(layout)));
+  std::unique_ptr<OpenPlan> prepared(
+      new OpenPlan(files, std::move(identity), std::move(layout)));
   HEARTH_RETURN_IF_ERROR(prepared->OpenFiles(placement, stop));
   return prepared;
 }
 
-absl::Status PreparedPlan::OpenFiles(const RowPlacement& placement,
-                                     const std::stop_token& stop) {
+absl::Status OpenPlan::OpenFiles(const RowPlacement& placement,
+                                 const std::stop_token& stop) {
   const std::string& folder = identity_.folder;
   HEARTH_ASSIGN_OR_RETURN(chunks_, ChunkReader::Open(files_, folder, layout_));
   if (layout_.rows.disk > 0) {
@@ -177,17 +178,17 @@ absl::Status PreparedPlan::OpenFiles(const RowPlacement& placement,
   return absl::OkStatus();
 }
 
-const PlannedPass* PreparedPlan::Find(const std::string& digest) const {
+const PlannedPass* OpenPlan::Find(const std::string& digest) const {
   const auto found =
       std::find_if(identity_.passes.begin(), identity_.passes.end(),
                    [&](const auto& pass) { return pass.digest == digest; });
   return found == identity_.passes.end() ? nullptr : &*found;
 }
 
-absl::Status PreparedPlan::Checked(absl::Status status) const {
+absl::Status OpenPlan::Checked(absl::Status status) const {
   if (absl::IsDataLoss(status)) {
     damaged_ = true;
-    // If this fails, the next pass meets the damage, and says so again.
+    // If this fails, the next pass finds the damage again.
     plan::PlanRecords(files_, identity_.folder)
         .WriteDamage(status.message())
         .IgnoreError();

@@ -23,15 +23,16 @@
 #include "engine/strategy/diskgnn/row_assembler.h"
 #include "engine/strategy/strategy.h"
 
-/// Names that tell plans apart, and the place of a pass in a plan. Pure
-/// functions.
+/// A plan in its states. IdentifyPlan names the plan of some passes, from these
+/// alone (IdentifiedPlan); ReadPlanIndex tells whether it exists; Preparation
+/// (preparation.h) makes it; OpenPlan has it open for training.
 
 namespace hearth::strategy {
 
-/// A pass that a plan was made for: shards `first` .. `first + count - 1` of
-/// its trace are those of the pass, from its batch 0 on.
+/// A pass that a plan is made for. Shards `first` .. `first + count - 1` of the
+/// plan's trace are the shards of the pass, from its batch 0 on.
 struct PlannedPass {
-  /// By DigestOfPass.
+  /// DigestOfPass of the pass.
   std::string digest;
   int64_t first = 0;
   int64_t count = 0;
@@ -39,35 +40,35 @@ struct PlannedPass {
   bool operator==(const PlannedPass&) const = default;
 };
 
-/// All that the shards of a pass depend on, with its seeds in their order, but
-/// the dataset; not its first batch, nor the embeddings that are kept there.
-/// Hexadecimal.
+/// Hexadecimal digest of everything that the shards of a pass depend on, the
+/// seeds in their order included and the dataset excluded. The first batch, and
+/// embeddings kept when the pass begins, make no difference.
 std::string DigestOfPass(const Pass& pass,
                          absl::Span<const store::NodeId> seeds);
 
 /// A plan's name and number.
 struct PlanKey {
-  /// By plan::PlanName.
+  /// plan::PlanName of dataset and digest.
   std::string name;
   uint64_t id = 0;
 
   bool operator==(const PlanKey&) const = default;
 };
 
-/// The key of a plan by all that its bytes depend on: the dataset, the passes
-/// in their order, the budgets of rows and of disk. Memory and threads to
-/// prepare it with make no difference.
+/// The key of a plan, by everything that its bytes depend on: the dataset, the
+/// passes in their order, the budgets of rows and of disk. Memory and threads
+/// for preparing it make no difference.
 PlanKey KeyOfPlan(absl::string_view dataset_fingerprint,
                   const DiskgnnOptions& options, int64_t row_bytes,
                   absl::Span<const PlannedPass> passes);
 
-/// Where a plan is and what it is for.
+/// The name and place of a plan, and the passes that it is for.
 struct PlanIdentity {
-  /// In the plan store.
+  /// The plan's name in the plan store.
   std::string name;
   std::string folder;
   uint64_t id = 0;
-  /// Bytes of a row of the features.
+  /// Bytes of a stored feature row.
   int64_t row_bytes = 0;
   std::vector<PlannedPass> passes;
 
@@ -75,83 +76,86 @@ struct PlanIdentity {
   bool operator==(const PlanIdentity&) const = default;
 };
 
-/// The facts by which a plan is looked for. `options` have limits in bytes.
+/// Everything but the passes that identifies a plan. `options` has its limits
+/// in bytes (InBytes).
 struct PlanOrigin {
-  /// Fingerprint of the dataset, and bytes of a row of its features.
+  /// The dataset's fingerprint, and bytes of a stored feature row.
   absl::string_view fingerprint;
   int64_t row_bytes = 0;
   const DiskgnnOptions& options;
-  /// The folder of all plans.
+  /// The folder of the plan store.
   absl::string_view folder;
 };
 
-/// The plan for some passes.
+/// The plan for some passes, existing or not.
 struct IdentifiedPlan {
   PlanIdentity identity;
-  /// Each once, in the order of the plan's, from their first batch on.
+  /// The distinct passes, in the plan's order, from their first batch on.
   std::vector<Pass> passes;
 };
 
-/// Works out all seeds of the passes; reads no file.
+/// Identifies the plan for `passes`. Computes all seeds of the passes; reads no
+/// file.
 IdentifiedPlan IdentifyPlan(const PlanOrigin& origin,
                             absl::Span<const Pass> passes);
 
-/// The index of a plan, which is there and whole as far as that is known.
-/// Errors as ReadLayoutIndex; DATA_LOSS, too, if it is not for these
-/// passes, or if somebody has read damage, which it tells.
+/// The index of a plan that exists and is whole, as far as is known. Errors as
+/// ReadLayoutIndex; DATA_LOSS, too, if the plan is not for these passes, or,
+/// with the recorded message, if damage was found in it before.
 absl::StatusOr<PackedLayout> ReadPlanIndex(io::FileSystem& files,
                                            const PlanIdentity& identity);
 
-/// Whether a plan that gave this error is of no use but to be made anew.
+/// Whether a plan with this error must be made again.
 bool IsUnusable(const absl::Status& status);
 
-/// Bytes of the plan on disk, the store's records included.
+/// Bytes of a plan on disk, the store's records included.
 uint64_t DiskBytes(const PackedLayout& layout);
 
-/// The format of rows, and the GPU for those of the GPU cache.
+/// The format of rows, and the GPU that holds rows of the GPU cache.
 struct RowPlacement {
   store::RowFormat format;
   Gpu gpu;
 };
 
-/// A plan, open for training: the rows that stay in memory are there. What it
-/// has open stays readable even if the plan is removed and made anew.
-/// Thread-safe, but for its assembler.
-class PreparedPlan {
+/// A plan that is open for training: its files are open, and the rows of the
+/// memory levels are loaded. Open files stay readable even if the plan is
+/// removed and made again. Thread-safe, except its assembler.
+class OpenPlan {
  public:
   /// NOT_FOUND if there is no whole plan; DATA_LOSS naming the damaged file;
   /// FAILED_PRECONDITION if another version of Hearth wrote it;
   /// RESOURCE_EXHAUSTED without memory; INTERNAL if the GPU fails; CANCELLED
-  /// when `stop` is requested. `files` and the GPU's functions outlive it.
-  static absl::StatusOr<std::unique_ptr<PreparedPlan>> Open(
+  /// when `stop` is requested. `files` and the GPU's functions outlive the
+  /// plan.
+  static absl::StatusOr<std::unique_ptr<OpenPlan>> Open(
       io::FileSystem& files, PlanIdentity identity,
       const RowPlacement& placement, const std::stop_token& stop);
 
-  PreparedPlan(const PreparedPlan&) = delete;
-  PreparedPlan& operator=(const PreparedPlan&) = delete;
+  OpenPlan(const OpenPlan&) = delete;
+  OpenPlan& operator=(const OpenPlan&) = delete;
 
   const PlanIdentity& identity() const { return identity_; }
 
-  /// Whether damage was read.
+  /// Whether Checked was given damage.
   bool damaged() const { return damaged_; }
 
-  /// The pass with this digest; null if the plan was not made for it.
+  /// The pass with this digest; null if the plan is not for it.
   const PlannedPass* Find(const std::string& digest) const;
 
   const PackedLayout& layout() const { return layout_; }
   const ChunkReader& chunks() const { return *chunks_; }
   /// REQUIRES: layout().rows.disk > 0.
   const DiskCache& disk_cache() const { return *disk_cache_; }
-  /// Holds the rows of the levels in memory. For one thread at a time.
+  /// The assembler with the rows of the memory levels. For one thread at a
+  /// time.
   RowAssembler& assembler() const { return *assembler_; }
 
-  /// Passes on the status of reading the plan; if that is DATA_LOSS, the plan
-  /// is marked, so that who prepares next makes it anew.
+  /// Passes on `status`, of reading the plan. DATA_LOSS marks the plan as
+  /// damaged, so that the next preparation makes it again.
   absl::Status Checked(absl::Status status) const;
 
  private:
-  PreparedPlan(io::FileSystem& files, PlanIdentity identity,
-               PackedLayout layout);
+  OpenPlan(io::FileSystem& files, PlanIdentity identity, PackedLayout layout);
 
   absl::Status OpenFiles(const RowPlacement& placement,
                          const std::stop_token& stop);

@@ -1,5 +1,5 @@
 // DiskGNN beyond the suite that all strategies share: budgets, plans that are
-// found again, damaged plans, and what fails or stops preparation and passes.
+// found again, damaged plans, failures and stops of preparation and passes.
 
 #include <cstdint>
 #include <map>
@@ -34,7 +34,7 @@ constexpr DiskgnnOptions kSome = {
 
 struct Budgets {
   DiskgnnOptions options;
-  // Whether rows are left to the disk cache.
+  // Whether some rows are left to the disk cache.
   bool disk_cache = false;
 };
 
@@ -71,7 +71,7 @@ TEST_F(DiskgnnTest, ReportsAddUp) {
   EXPECT_EQ(report.hits[0].rows + *report.rows_read, report.rows_needed);
   EXPECT_EQ(*report.bytes_read % 4096, 0);
   EXPECT_GE(*report.bytes_read, *report.rows_read * kRowBytes);
-  // A graph sample and a pack each, and the disk cache.
+  // One read for each graph sample and each pack, and reads of the disk cache.
   EXPECT_GT(*report.read_ops, 2 * report.batches);
   EXPECT_TRUE(report.io_wait_seconds.has_value());
 }
@@ -126,7 +126,7 @@ TEST_F(DiskgnnTest, ASecondJobFindsThePlan) {
   EXPECT_THAT(log_, HasSubstr("segments of"));
   const std::map<std::string, std::string> files = Files();
   EXPECT_EQ(files.count("samples"), 0u);
-  // Neither threads nor memory make it another plan.
+  // Other threads and memory need no other plan.
   DiskgnnOptions options = kSome;
   options.io_depth = 1;
   options.prepare_memory_bytes = 64 << 20;
@@ -147,7 +147,7 @@ TEST_F(DiskgnnTest, AWarmStrategyKeepsThePlanOpen) {
   EXPECT_THAT(log_, HasSubstr("reused, as it is open"));
   EXPECT_EQ(ReadsSoFar(), reads);
   ExpectAllPasses(*strategy);
-  // Other passes need another plan, which takes its place.
+  // Other passes need another plan, which replaces the first.
   const std::vector<Pass> others = {MakePass(5)};
   ASSERT_TRUE(strategy->Prepare(others, {}, {}).ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(Run(*strategy, MakePass(0)).status));
@@ -180,7 +180,7 @@ TEST_F(DiskgnnTest, WhatIsMadeAheadIsFoundWhileOtherPassesRun) {
   ASSERT_TRUE(ahead.ok()) << ahead.status();
   EXPECT_FALSE(ahead->reused);
   EXPECT_GT(ahead->disk_bytes, 0u);
-  // Nobody removes it before it is used.
+  // The plan made ahead cannot be removed before it is used.
   EXPECT_TRUE(absl::IsFailedPrecondition(plans_->Remove(ahead->plan)));
   const auto report = strategy->Prepare(next, {}, {});
   ASSERT_TRUE(report.ok()) << report.status();
@@ -188,7 +188,7 @@ TEST_F(DiskgnnTest, WhatIsMadeAheadIsFoundWhileOtherPassesRun) {
   EXPECT_EQ(report->plan, ahead->plan);
   EXPECT_EQ(report->reason, ahead->reason);
   EXPECT_EQ(Run(*strategy, MakePass(5)).batches, Expected(MakePass(5)));
-  // A second time there is nothing to make.
+  // A second call has nothing to make.
   EXPECT_TRUE(strategy->PrepareAhead(next, {}, {})->reused);
 }
 
@@ -206,8 +206,8 @@ TEST_F(DiskgnnTest, WhatIsKnownToBeDamagedIsMadeAnewAhead) {
 }
 
 TEST_F(DiskgnnTest, PlansKeepToTheirSpace) {
-  // Room for one plan of at most 400,000 bytes, and for what is taken at a time
-  // while it is sampled.
+  // Space for one plan of at most 400,000 bytes, and for the bytes that
+  // sampling reserves at a time.
   const uint64_t space = 1'300'000;
   plans_ = std::make_unique<plan::PlanStore>(
       faulty_, clock_,
@@ -215,7 +215,7 @@ TEST_F(DiskgnnTest, PlansKeepToTheirSpace) {
   const auto first = Make(kSome);
   ASSERT_EQ(Prepare(*first), absl::OkStatus());
   EXPECT_GT(*plans_->TotalBytes(), 280'000u);
-  // The first one is in use.
+  // The first plan is in use.
   const auto second = Make(kSome);
   const std::vector<Pass> others = {MakePass(5)};
   const auto refused = second->Prepare(others, {}, {});
@@ -234,7 +234,7 @@ TEST_F(DiskgnnTest, ALayoutWaitsForWhatPlansInUseDoNotLeave) {
       plan::PlanStore::Options{.folder = plans_folder_, .space_bytes = space});
   std::vector<Pass> passes;
   for (int64_t key = 1; key <= 8; ++key) passes.push_back(MakePass(key));
-  // Room for the samples, not for the rows.
+  // Space for the samples, not for the rows.
   std::optional<plan::PlanLease> other = *plans_->Take("other-f-1", {});
   ASSERT_EQ(other->MakeRoom(space - 1'100'000), absl::OkStatus());
   const auto strategy =
@@ -261,7 +261,7 @@ TEST_F(DiskgnnTest, ALayoutWaitsForADiskThatIsTooFull) {
         {.log = nullptr,
          .progress =
              [&](absl::string_view phase, uint64_t, uint64_t) {
-               // Less is left than the least.
+               // Less space is left than the smallest layout needs.
                if (phase == "planning") faulty_.LimitSpace(100'000);
              },
          .durable = nullptr},
@@ -452,7 +452,7 @@ TEST_F(DiskgnnTest, EveryCallOfAPreparationMayFail) {
   EXPECT_TRUE(samples_reused);
 }
 
-// A queue tries a failed read again; a disk that stays broken ends the pass.
+// Failed reads are tried again; a disk that stays broken ends the pass.
 TEST_F(DiskgnnTest, EveryReadOfAPassMayFail) {
   const auto strategy = Make(kSome, {.samplers = 1, .extractors = 2});
   ASSERT_EQ(Prepare(*strategy), absl::OkStatus());

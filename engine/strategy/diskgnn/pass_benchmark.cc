@@ -1,6 +1,6 @@
-// Measures what the pipeline of a pass gains over doing one step after the
-// other, and how fast packs are read, from the dataset whose folder
-// HEARTH_BENCHMARK_DATASET names:
+// Measures how much faster the pipeline of a pass is than its steps one after
+// the other, and how fast packs are read, on the dataset in
+// HEARTH_BENCHMARK_DATASET:
 //   HEARTH_BENCHMARK_DATASET=FOLDER bazel run
 //   //engine/strategy/diskgnn:pass_benchmark
 // The plan, all of it packed, is made in HEARTH_BENCHMARK_FOLDER (default: the
@@ -68,7 +68,8 @@ class Epoch {
     return epoch;
   }
 
-  /// Seconds of the pass, all its stages at work; `trainer` after each batch.
+  /// Seconds of the pass with all stages at work; calls `trainer` after each
+  /// batch.
   absl::StatusOr<double> Pipelined(absl::Duration trainer, double& idle) {
     HEARTH_ASSIGN_OR_RETURN(
         const std::unique_ptr<DiskgnnPass> run,
@@ -91,8 +92,8 @@ class Epoch {
     return report.seconds;
   }
 
-  /// The same, one step after the other. `reading` gets the part of the steps
-  /// before the trainer's.
+  /// Seconds of the pass with its steps one after the other. `reading` gets the
+  /// seconds of the steps before the trainer's.
   absl::StatusOr<double> InTurn(absl::Duration trainer, double& reading) {
     const Clock& clock = Clock::Real();
     const double start = clock.SteadySeconds();
@@ -146,7 +147,7 @@ class Epoch {
 
   // Graph loader, feature loader and assembler for one batch.
   absl::Status Bring(int64_t batch) {
-    PreparedPlan& plan = *opened_->plan;
+    OpenPlan& plan = *opened_->plan;
     HEARTH_RETURN_IF_ERROR(
         buffer_.Resize(std::max(plan.chunks().sample_buffer_bytes(),
                                 plan.chunks().features_buffer_bytes())));
@@ -183,7 +184,7 @@ class Epoch {
   AddressTable table_;
 };
 
-// Null, and the benchmark skipped, without a dataset.
+// Null without a dataset; the benchmark is then skipped.
 Epoch* TheEpoch(benchmark::State& state) {
   static Epoch* const epoch = [&]() -> Epoch* {
     const char* dataset = std::getenv("HEARTH_BENCHMARK_DATASET");
@@ -201,7 +202,7 @@ Epoch* TheEpoch(benchmark::State& state) {
   return epoch;
 }
 
-// In one iteration both, so that their ratio is of the same minute.
+// Both in one iteration, so that their ratio is measured within a minute.
 void BM_PipelinedAgainstInTurn(benchmark::State& state) {
   Epoch* const epoch = TheEpoch(state);
   if (epoch == nullptr) return;
@@ -233,7 +234,7 @@ void BM_PipelinedAgainstInTurn(benchmark::State& state) {
 
 BENCHMARK(BM_PipelinedAgainstInTurn)->Iterations(3)->UseRealTime();
 
-// A trainer that takes no time: what reading and assembling reach together.
+// A trainer that takes no time: the rate of reading and assembling together.
 void BM_ReadAndAssemble(benchmark::State& state) {
   Epoch* const epoch = TheEpoch(state);
   if (epoch == nullptr) return;

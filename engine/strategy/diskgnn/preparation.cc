@@ -54,23 +54,25 @@ absl::StatusOr<MemoryLevels> ChooseLevels(plan::AccessTrace& trace,
        .cpu = RowsWithin(options.cpu_cache_bytes, row_bytes, num_nodes)});
 }
 
-LayoutRoom RoomForLayout(const DiskgnnOptions& options, int64_t row_bytes,
-                         uint64_t free) {
-  LayoutRoom room = {.limits = {.disk_bytes = free,
-                                .other_bytes = plan::PlanStore::kRecordBytes}};
-  room.by_disk =
+LayoutBudget BudgetForLayout(const DiskgnnOptions& options, int64_t row_bytes,
+                             uint64_t free) {
+  LayoutBudget budget = {
+      .limits = {.disk_bytes = free,
+                 .other_bytes = plan::PlanStore::kRecordBytes}};
+  budget.by_disk =
       options.disk_limit_bytes == 0 || free < options.disk_limit_bytes;
-  if (!room.by_disk) room.limits.disk_bytes = options.disk_limit_bytes;
+  if (!budget.by_disk) budget.limits.disk_bytes = options.disk_limit_bytes;
   if (options.disk_cache_bytes.has_value()) {
-    room.limits.max_cache_rows = static_cast<int64_t>(
+    budget.limits.max_cache_rows = static_cast<int64_t>(
         *options.disk_cache_bytes / static_cast<uint64_t>(row_bytes));
   }
-  return room;
+  return budget;
 }
 
-absl::Status ExplainRefusal(const absl::Status& status, const LayoutRoom& room,
+absl::Status ExplainRefusal(const absl::Status& status,
+                            const LayoutBudget& budget,
                             const std::string& folder) {
-  if (!room.by_disk || !absl::IsResourceExhausted(status)) return status;
+  if (!budget.by_disk || !absl::IsResourceExhausted(status)) return status;
   return Annotate(status, absl::StrCat(folder,
                                        ": limited by what the disk and "
                                        "other plans leave"));
@@ -78,8 +80,8 @@ absl::Status ExplainRefusal(const absl::Status& status, const LayoutRoom& room,
 
 namespace {
 
-// Room is made for so much at a time.
-constexpr uint64_t kRoomBytes = uint64_t{1} << 20;
+// Bytes that the spool reserves at a time.
+constexpr uint64_t kReservedAtOnce = uint64_t{1} << 20;
 
 }  // namespace
 
@@ -90,8 +92,8 @@ absl::Status SampleOffline(const OfflineSampling& sampling,
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<SampleSpoolWriter> spool,
       SampleSpoolWriter::Create(sampling.files, sampling.path));
-  // Bytes that the spool may grow to, about.
-  uint64_t room = 0;
+  // The size up to which the spool has reserved bytes.
+  uint64_t reserved = 0;
   HEARTH_RETURN_IF_ERROR(SampleShards(
       {.clock = sampling.clock,
        .source = sampling.source,
@@ -101,9 +103,9 @@ absl::Status SampleOffline(const OfflineSampling& sampling,
       passes, picks,
       [&](const ShardPick& /*pick*/,
           const sample::MiniBatch& batch) -> absl::Status {
-        if (sampling.make_room && spool->size_bytes() >= room) {
-          HEARTH_RETURN_IF_ERROR(sampling.make_room(kRoomBytes));
-          room = spool->size_bytes() + kRoomBytes;
+        if (sampling.reserve && spool->size_bytes() >= reserved) {
+          HEARTH_RETURN_IF_ERROR(sampling.reserve(kReservedAtOnce));
+          reserved = spool->size_bytes() + kReservedAtOnce;
         }
         return spool->Append(batch);
       },
@@ -122,7 +124,7 @@ namespace {
 
 using plan::PlanLease;
 
-// Adds the time until its end.
+// Adds the time from its construction to its destruction to `seconds`.
 class Stopwatch {
  public:
   Stopwatch(const Clock& clock, double& seconds)
@@ -188,12 +190,12 @@ absl::StatusOr<Preparation::Opened> Preparation::Open() {
   const Stopwatch stopwatch(context_.clock, report_.seconds);
   HEARTH_ASSIGN_OR_RETURN(PlanLease lease,
                           context_.plans.Take(identity_.name, context_.stop));
-  HEARTH_ASSIGN_OR_RETURN(std::shared_ptr<PreparedPlan> plan, Find(lease));
+  HEARTH_ASSIGN_OR_RETURN(std::shared_ptr<OpenPlan> plan, Find(lease));
   if (plan == nullptr) {
     HEARTH_RETURN_IF_ERROR(Make(lease));
     HEARTH_ASSIGN_OR_RETURN(
-        plan, PreparedPlan::Open(context_.files, identity_, context_.placement,
-                                 context_.stop));
+        plan, OpenPlan::Open(context_.files, identity_, context_.placement,
+                             context_.stop));
   }
   HEARTH_RETURN_IF_ERROR(lease.Share());
   return Opened{std::move(lease), std::move(plan)};
@@ -216,11 +218,10 @@ absl::StatusOr<PlanLease> Preparation::MakeAhead() {
   return lease;
 }
 
-// The plan, if it is there and whole; null if it is to be made, where nothing
-// of it is left but samples.
-absl::StatusOr<std::shared_ptr<PreparedPlan>> Preparation::Find(
-    PlanLease& lease) {
-  absl::StatusOr<std::shared_ptr<PreparedPlan>> plan = PreparedPlan::Open(
+// The open plan if it exists and is whole; null if it must be made. Then at
+// most complete samples are left in its folder.
+absl::StatusOr<std::shared_ptr<OpenPlan>> Preparation::Find(PlanLease& lease) {
+  absl::StatusOr<std::shared_ptr<OpenPlan>> plan = OpenPlan::Open(
       context_.files, identity_, context_.placement, context_.stop);
   if (plan.ok()) {
     HEARTH_RETURN_IF_ERROR(Found(lease, (*plan)->layout()));
@@ -232,7 +233,7 @@ absl::StatusOr<std::shared_ptr<PreparedPlan>> Preparation::Find(
   return nullptr;
 }
 
-// Removes a plan that is of no use; passes on other errors.
+// Removes a plan that must be made again; passes on other errors.
 absl::Status Preparation::StartAnew(PlanLease& lease,
                                     const absl::Status& why) const {
   if (!IsUnusable(why)) return why;
@@ -241,9 +242,10 @@ absl::Status Preparation::StartAnew(PlanLease& lease,
   return lease.Clear();
 }
 
-// The plan is there.
+// Fills in the report for an existing plan.
 absl::Status Preparation::Found(PlanLease& lease, const PackedLayout& layout) {
-  // A kill may have come before what follows the index.
+  // A kill behind the writing of the index may have left samples, and no
+  // record.
   HEARTH_RETURN_IF_ERROR(SampleSpool::Remove(context_.files, SpoolPath()));
   const absl::StatusOr<plan::PlanRecords::About> about =
       lease.records().ReadAbout();
@@ -319,7 +321,7 @@ absl::Status Preparation::Sample(PlanLease& lease) const {
        .source = {.topology = *topology, .labels = context_.labels},
        .samplers = context_.samplers,
        .path = SpoolPath(),
-       .make_room = [&](uint64_t bytes) { return lease.MakeRoom(bytes); },
+       .reserve = [&](uint64_t bytes) { return lease.MakeRoom(bytes); },
        .progress = [this](
                        uint64_t done,
                        uint64_t total) { Progress("sampling", done, total); }},
@@ -329,26 +331,26 @@ absl::Status Preparation::Sample(PlanLease& lease) const {
 absl::StatusOr<LayoutChoice> Preparation::ChooseLayout(
     const PlanLease& lease, SampleSpool& spool,
     const MemoryLevels& levels) const {
-  HEARTH_ASSIGN_OR_RETURN(const plan::PlanRoom free, lease.Room());
-  const auto search = [&](const LayoutRoom& room) {
+  HEARTH_ASSIGN_OR_RETURN(const plan::PlanSpace free, lease.Space());
+  const auto search = [&](const LayoutBudget& budget) {
     return SearchLayout({.trace = &spool,
                          .levels = &levels,
                          .row_bytes = identity_.row_bytes,
                          .sample_bytes = spool.sizes()},
-                        room.limits, {}, context_.stop);
+                        budget.limits, {}, context_.stop);
   };
-  const LayoutRoom room =
-      RoomForLayout(context_.options, identity_.row_bytes, free.bytes);
-  auto choice = search(room);
+  const LayoutBudget budget =
+      BudgetForLayout(context_.options, identity_.row_bytes, free.bytes);
+  auto choice = search(budget);
   if (choice.ok()) return choice;
   const absl::Status refusal =
-      ExplainRefusal(choice.status(), room, identity_.folder);
-  if (!room.by_disk || !absl::IsResourceExhausted(refusal)) return refusal;
-  // Space that plans in use take, or that the disk lacks, may come back; limits
-  // that somebody set stay.
+      ExplainRefusal(choice.status(), budget, identity_.folder);
+  if (!budget.by_disk || !absl::IsResourceExhausted(refusal)) return refusal;
+  // Space that plans in use take, or that the disk lacks, may become free; a
+  // limit set by an option does not change.
   if (free.alone_bytes <= free.bytes) return refusal;
   choice = search(
-      RoomForLayout(context_.options, identity_.row_bytes, free.alone_bytes));
+      BudgetForLayout(context_.options, identity_.row_bytes, free.alone_bytes));
   if (absl::IsCancelled(choice.status())) return choice;
   if (!choice.ok()) return refusal;
   return free.more_needs_bytes.has_value()
@@ -403,7 +405,8 @@ absl::StatusOr<PackedLayout> Preparation::Pack(PlanLease& lease,
   });
 }
 
-// Without a limit, a plan may take many times what the features do.
+// Logs a warning for a plan without a limit that takes many times the features'
+// bytes.
 void Preparation::WarnOfSize(const PackedLayout& layout) const {
   constexpr double kMuch = 8;
   const double times = static_cast<double>(layout.total_bytes()) /
@@ -417,7 +420,7 @@ void Preparation::WarnOfSize(const PackedLayout& layout) const {
                       times));
 }
 
-// Facts for people.
+// The properties of the plan's record, for people.
 plan::PlanProperties Preparation::Describe(const PackedLayout& layout) const {
   int64_t packed = 0;
   for (const Chunk& chunk : layout.chunks) packed += chunk.counts.packed;

@@ -29,74 +29,77 @@
 #include "engine/strategy/sampling.h"
 #include "engine/strategy/strategy.h"
 
-/// The meaning of a job's options for the layout of its plan, shared by
-/// preparation and forecast.
+/// How a plan is made: what the options mean for its layout (LayoutBudget),
+/// offline sampling (SampleOffline), and finding or making it (Preparation).
+/// The forecast uses the first two.
 
 namespace hearth::strategy {
 
-/// The property of a plan that says how its layout was chosen.
+/// The property of a plan's record that says how its layout was chosen.
 inline constexpr char kLayoutProperty[] = "layout";
 
-/// `options` with a limit in bytes alone.
+/// `options` with disk_limit_ratio turned into disk_limit_bytes.
 DiskgnnOptions InBytes(DiskgnnOptions options, int64_t num_rows,
                        int64_t row_bytes);
 
-/// Rows that `budget_bytes` hold.
+/// Rows that fit into `budget_bytes`, at most `num_nodes`.
 int64_t RowsWithin(uint64_t budget_bytes, int64_t row_bytes, int64_t num_nodes);
 
-/// The most popular nodes of a trace, as many as there is memory for. Errors as
-/// plan::AccessCounts::Count.
+/// The most popular nodes of a trace, as many as fit into the caches in memory.
+/// Errors as plan::AccessCounts::Count.
 absl::StatusOr<MemoryLevels> ChooseLevels(plan::AccessTrace& trace,
                                           const DiskgnnOptions& options,
                                           int64_t row_bytes, int64_t num_nodes,
                                           const std::stop_token& stop);
 
-/// The limits of the layout.
-struct LayoutRoom {
+/// The disk space for a layout.
+struct LayoutBudget {
   LayoutLimits limits;
-  /// Whether the limit is what the disk and other plans leave, not an option.
+  /// Whether the disk and other plans set the limit, not an option.
   bool by_disk = false;
 };
 
-/// `free` is what may be written in the plan's folder (plan::PlanRoom).
-LayoutRoom RoomForLayout(const DiskgnnOptions& options, int64_t row_bytes,
-                         uint64_t free);
+/// The disk space for the layout of a plan. `free`: bytes that may be added to
+/// the plan's folder (plan::PlanSpace).
+LayoutBudget BudgetForLayout(const DiskgnnOptions& options, int64_t row_bytes,
+                             uint64_t free);
 
-/// `status` of a search in that room, for a plan in `folder`: tells where the
-/// limit comes from if it is too small.
-absl::Status ExplainRefusal(const absl::Status& status, const LayoutRoom& room,
+/// `status`, of a search within `budget` for a plan in `folder`;
+/// RESOURCE_EXHAUSTED by the disk's limit says so.
+absl::Status ExplainRefusal(const absl::Status& status,
+                            const LayoutBudget& budget,
                             const std::string& folder);
 
-/// Where offline samples go, and how they are made. All of it outlives the
+/// How batches are sampled offline, and where samples are written. Outlives the
 /// call.
 struct OfflineSampling {
   io::FileSystem& files;
   const Clock& clock;
   SampleSource source;
-  /// Threads.
+  /// Threads that sample.
   int samplers = 1;
-  /// The path of the spool; its folder is there.
+  /// The path of the spool, in an existing folder.
   std::string path;
-  /// Called before so many more bytes are written. May be empty.
-  std::function<absl::Status(uint64_t bytes)> make_room = nullptr;
-  /// Hears of shards done and in all. May be empty.
+  /// Called before `bytes` more bytes are written. May be empty.
+  std::function<absl::Status(uint64_t bytes)> reserve = nullptr;
+  /// Called with shards done and in all. May be empty.
   std::function<void(uint64_t done, uint64_t total)> progress = nullptr;
 };
 
-/// Samples all shards of all `passes`, pass after pass, before training
-/// (DiskGNN, section 3), by several threads, into a SampleSpool in their
-/// order. RESOURCE_EXHAUSTED if the disk is full; CANCELLED when `stop` is
-/// requested; errors of `make_room`; after an error nothing is left.
+/// Samples all shards of all `passes` before training (DiskGNN, section 3), by
+/// several threads, into a SampleSpool, in order. RESOURCE_EXHAUSTED if the
+/// disk is full; CANCELLED when `stop` is requested; errors of `reserve`. After
+/// an error no file is left.
 absl::Status SampleOffline(const OfflineSampling& sampling,
                            absl::Span<const Pass> passes, std::stop_token stop);
 
-/// The same of the shards `picks` alone, which SpreadOver made of `passes`.
+/// As above for the shards `picks` alone, made by SpreadOver from `passes`.
 absl::Status SampleOffline(const OfflineSampling& sampling,
                            absl::Span<const Pass> passes,
                            absl::Span<const ShardPick> picks,
                            std::stop_token stop);
 
-/// Everything that a plan is prepared with; it outlives the preparation.
+/// Everything that a plan is prepared with. Outlives the preparation.
 struct PreparationContext {
   const store::Dataset& dataset;
   const store::Labels& labels;
@@ -114,37 +117,38 @@ struct PreparationContext {
 /// Finds the plan for some passes, or makes it (DiskGNN, sections 3 to 5):
 /// samples, ranks rows by popularity, searches the layout, packs. Used once, by
 /// one thread. Errors as Strategy::Prepare; RESOURCE_EXHAUSTED, with the
-/// numbers, if memory or disk do not do. A damaged plan is removed and made
-/// anew; after a failure or a kill, samples that are whole stay for the next
+/// numbers, if memory or disk do not suffice. A damaged plan is removed and
+/// made again; after a failure or a kill, complete samples stay for the next
 /// attempt.
 class Preparation {
  public:
   Preparation(const PreparationContext& context, absl::Span<const Pass> passes);
 
-  /// The name of that plan.
+  /// The identity of the plan for the passes.
   const PlanIdentity& identity() const { return identity_; }
 
-  /// A plan, open, and the right to use it.
+  /// An open plan, and the lease that keeps it in the plan store.
   struct Opened {
     plan::PlanLease lease;
-    std::shared_ptr<PreparedPlan> plan;
+    std::shared_ptr<OpenPlan> plan;
   };
   absl::StatusOr<Opened> Open();
 
-  /// Without opening it, so that damage may show when it is opened.
+  /// Finds or makes the plan without opening it: damage in a found plan may
+  /// only show when it is opened.
   absl::StatusOr<plan::PlanLease> MakeAhead();
 
-  /// The report of what was done.
+  /// The report of Open or MakeAhead.
   PreparationReport report() const { return report_; }
 
  private:
   void Log(const std::string& line) const;
   void Progress(absl::string_view phase, uint64_t done, uint64_t total) const;
   void Durable() const;
-  // Does `work` as a phase of the report.
+  // Runs `work` and adds its time to the report as a phase.
   template <typename Work>
   auto Phase(const char* name, const Work& work);
-  absl::StatusOr<std::shared_ptr<PreparedPlan>> Find(plan::PlanLease& lease);
+  absl::StatusOr<std::shared_ptr<OpenPlan>> Find(plan::PlanLease& lease);
   absl::Status StartAnew(plan::PlanLease& lease, const absl::Status& why) const;
   absl::Status Found(plan::PlanLease& lease, const PackedLayout& layout);
   absl::Status Make(plan::PlanLease& lease);
@@ -160,7 +164,7 @@ class Preparation {
   std::string SpoolPath() const;
 
   const PreparationContext& context_;
-  // Each once, in the order of the plan's.
+  // The distinct passes, in the plan's order.
   std::vector<Pass> passes_;
   PlanIdentity identity_;
   PreparationReport report_;

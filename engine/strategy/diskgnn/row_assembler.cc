@@ -88,16 +88,16 @@ absl::StatusOr<std::unique_ptr<RowAssembler>> NewCpuRowAssembler(
                                            std::move(cpu));
 }
 
-// A batch:
+// Assembling a batch on a device:
 //
-//  1. A room for its rows, which the stream fills once copies of the rows of an
-//     earlier batch are done.
-//  2. Queued: copies of packed rows, of rows of the disk cache and of the
-//     table's lists; the scatter.
-//  3. For rows that stay an event is recorded; else their copy to the host is
-//     queued.
-//  4. Wait, for rows that stay only after an error: what was queued refers to
-//     the batch.
+//  1. Take a buffer for its rows, which the stream fills once copies of the
+//     buffer's former rows are done.
+//  2. Queue copies of packed rows, of rows of the disk cache and of the table's
+//     lists; then the scatter.
+//  3. Rows that stay: record an event. Other rows: queue their copy to the
+//     host.
+//  4. Wait, since the queued work reads memory of the batch; with rows that
+//     stay, only after an error.
 
 namespace {
 
@@ -111,7 +111,7 @@ class CudaRowAssembler final : public RowAssembler {
         format_(format),
         staging_(device),
         stream_(std::move(stream)),
-        rooms_(device) {}
+        buffers_(device) {}
 
   absl::Status Load(const LevelImages& images, const std::stop_token& stop);
 
@@ -120,19 +120,19 @@ class CudaRowAssembler final : public RowAssembler {
   absl::StatusOr<std::unique_ptr<const train::DeviceRows>> AssembleOnDevice(
       const LoadedRows& batch) override;
 
-  // Nothing is queued: who had rows waited.
+  // No work is queued: the end of all rows has waited for it.
   void Rest() override {
-    rooms_.Clear();
+    buffers_.Clear();
     staging_.Clear();
   }
 
  private:
-  using Room = std::unique_ptr<DeviceRooms::Lease>;
+  using Buffer = std::unique_ptr<DeviceBufferPool::Lease>;
 
   absl::Status LoadGpuCache(const LevelImages& images,
                             const std::stop_token& stop);
   uint64_t RowBytes(const LoadedRows& batch) const;
-  absl::StatusOr<Room> Queue(const LoadedRows& batch);
+  absl::StatusOr<Buffer> Queue(const LoadedRows& batch);
   absl::Status Scatter(const LoadedRows& batch, std::byte* out);
 
   const cuda::Device device_;
@@ -140,10 +140,10 @@ class CudaRowAssembler final : public RowAssembler {
   Memory gpu_rows_;
   Memory cpu_rows_;
   DeviceStaging staging_;
-  // Destroyed before all memory that its work refers to, which waits, and after
-  // the rooms, whose readers wait for its work.
+  // Destroyed (which waits for its work) before the memory that the work uses,
+  // and after the buffers, whose readers wait for the work.
   const std::unique_ptr<cuda::Stream> stream_;
-  DeviceRooms rooms_;
+  DeviceBufferPool buffers_;
 };
 
 absl::Status CudaRowAssembler::Load(const LevelImages& images,
@@ -180,10 +180,10 @@ absl::Status CudaRowAssembler::LoadGpuCache(const LevelImages& images,
 absl::Status CudaRowAssembler::Assemble(const LoadedRows& batch,
                                         ThreadTeam& /*team*/, float* out) {
   if (RowBytes(batch) == 0) return absl::OkStatus();
-  const absl::StatusOr<Room> room = Queue(batch);
-  absl::Status status = room.status();
+  const absl::StatusOr<Buffer> buffer = Queue(batch);
+  absl::Status status = buffer.status();
   if (status.ok()) {
-    status = stream_->Copy(out, (*room)->data(), RowBytes(batch));
+    status = stream_->Copy(out, (*buffer)->data(), RowBytes(batch));
   }
   status.Update(stream_->Wait());
   return status;
@@ -191,14 +191,14 @@ absl::Status CudaRowAssembler::Assemble(const LoadedRows& batch,
 
 absl::StatusOr<std::unique_ptr<const train::DeviceRows>>
 CudaRowAssembler::AssembleOnDevice(const LoadedRows& batch) {
-  absl::StatusOr<Room> room = Queue(batch);
-  absl::Status status = room.status();
-  if (status.ok()) status = (*room)->Fill(*stream_);
+  absl::StatusOr<Buffer> buffer = Queue(batch);
+  absl::Status status = buffer.status();
+  if (status.ok()) status = (*buffer)->Fill(*stream_);
   if (!status.ok()) {
     stream_->Wait().IgnoreError();
     return status;
   }
-  return *std::move(room);
+  return *std::move(buffer);
 }
 
 uint64_t CudaRowAssembler::RowBytes(const LoadedRows& batch) const {
@@ -206,20 +206,21 @@ uint64_t CudaRowAssembler::RowBytes(const LoadedRows& batch) const {
          sizeof(float);
 }
 
-absl::StatusOr<CudaRowAssembler::Room> CudaRowAssembler::Queue(
+absl::StatusOr<CudaRowAssembler::Buffer> CudaRowAssembler::Queue(
     const LoadedRows& batch) {
-  HEARTH_ASSIGN_OR_RETURN(Room room, rooms_.Take(RowBytes(batch), *stream_));
-  if (room->data() != nullptr) {
-    HEARTH_RETURN_IF_ERROR(Scatter(batch, room->data()));
+  HEARTH_ASSIGN_OR_RETURN(Buffer buffer,
+                          buffers_.Take(RowBytes(batch), *stream_));
+  if (buffer->data() != nullptr) {
+    HEARTH_RETURN_IF_ERROR(Scatter(batch, buffer->data()));
   }
-  return room;
+  return buffer;
 }
 
 absl::Status CudaRowAssembler::Scatter(const LoadedRows& batch,
                                        std::byte* out) {
   const AddressTable& table = batch.table;
   staging_.Begin();
-  // Those that lie in host memory first.
+  // Rows in host memory come first.
   const DeviceStaging::Part parts[] = {
       staging_.AddReached(cpu_rows_.data(), table.cpu.rows,
                           table.cpu.positions),

@@ -19,45 +19,48 @@
 #include "engine/strategy/diskgnn/packing/plan_reader.h"
 #include "engine/train/train_step.h"
 
+/// Assembles the rows of a batch out of the levels in memory and the rows that
+/// were read, on the CPU or on a GPU.
+
 namespace hearth::strategy {
 
-/// A batch as the loaders leave it.
+/// The rows that the loaders have read for a batch.
 struct LoadedRows {
-  /// Where all its rows are: each of its positions in one list.
+  /// Where all rows of the batch are: each position is in one list.
   const AddressTable& table;
-  /// As stored, in the order of table.disk and of table.packed.
+  /// Rows as stored, in the order of table.disk and of table.packed.
   absl::Span<const std::byte> disk;
   absl::Span<const std::byte> packed;
 };
 
-/// The feature assembler (DiskGNN, section 5.3): holds the rows of the levels
-/// in memory, GPU cache and CPU cache, and brings those of a batch together.
-/// Used by one thread at a time.
+/// The feature assembler (DiskGNN, section 5.3): holds the rows of the GPU
+/// cache and the CPU cache, and assembles the rows of batches. Used by one
+/// thread at a time.
 class RowAssembler {
  public:
   virtual ~RowAssembler() = default;
 
-  /// Widens all rows of a batch to where they belong in `out`, [rows of the
-  /// batch, dim] float32 in host memory; done when it returns. The team shares
-  /// the work of processors. INTERNAL or RESOURCE_EXHAUSTED, of a device.
+  /// Widens all rows of a batch to their positions in `out`, [rows of the
+  /// batch, dim] float32 in host memory; complete on return. `team` shares the
+  /// work of the CPU. INTERNAL or RESOURCE_EXHAUSTED, of a device.
   virtual absl::Status Assemble(const LoadedRows& batch, ThreadTeam& team,
                                 float* out) = 0;
 
-  /// The same, but the rows stay on the device where they were brought
-  /// together, for models that train there, and are yet to be there when it
-  /// returns: the batch stays until they are destroyed, which waits for that.
-  /// The assembler outlives them. Null from an assembler without a device.
+  /// As Assemble, but the rows stay on the assembler's device, for models that
+  /// train there. On return they may still be on their way: `batch` must
+  /// outlive the returned rows, whose end waits for them. The assembler
+  /// outlives the rows. Null from an assembler without a device.
   virtual absl::StatusOr<std::unique_ptr<const train::DeviceRows>>
   AssembleOnDevice(const LoadedRows& /*batch*/) {
     return nullptr;
   }
 
-  /// Gives back what it holds for batches. REQUIRES: no rows of
+  /// Releases memory for batches, not the levels. REQUIRES: no rows of
   /// AssembleOnDevice are left.
   virtual void Rest() = 0;
 };
 
-/// The parts of a plan that an assembler loads.
+/// The files of a plan that an assembler loads.
 struct LevelImages {
   io::FileSystem& files;
   /// The folder of the plan.
@@ -69,29 +72,29 @@ struct LevelImages {
   RowImage cpu() const;
 };
 
-/// Assembles on the CPU, with all levels in host memory; rows of a GPU cache,
-/// too, so that it is the twin of an assembler on a GPU. RESOURCE_EXHAUSTED
-/// without memory; otherwise errors as LoadRowImage.
+/// An assembler on the CPU with all levels in host memory, the GPU cache
+/// included: the reference for the one on a GPU. RESOURCE_EXHAUSTED without
+/// memory; otherwise errors as LoadRowImage.
 absl::StatusOr<std::unique_ptr<RowAssembler>> NewCpuRowAssembler(
     const LevelImages& images, const std::stop_token& stop);
 
-/// Pinned host memory through which rows go to the GPU cache: while the
-/// assembler is made, and beside the CPU cache.
+/// Bytes of pinned host memory through which rows go to the GPU cache while the
+/// assembler is made.
 inline constexpr uint64_t kGpuLoadBytes = 4 << 20;
 
-/// Assembles on a GPU (DiskGNN, sections 4, 5.3 and 6): the GPU cache lies in
-/// device memory and the CPU cache in pinned host memory, which the kernel
-/// reads in place; what was read for a batch, and the lists of its table, are
-/// copied to the device; one kernel widens the rows of all levels. That is done
-/// on a stream of the assembler's own. There AssembleOnDevice leaves the rows,
-/// in a room for each batch that has some (device_rooms.h); Assemble copies
-/// them to host memory on the same stream, and waits for that.
+/// An assembler on a GPU (DiskGNN, sections 4, 5.3 and 6): the GPU cache is in
+/// device memory, the CPU cache in pinned host memory, which the kernel reads
+/// in place; rows that were read for a batch, and the lists of its table, are
+/// copied to the device; one kernel widens the rows of all levels. All work is
+/// on a stream of the assembler. AssembleOnDevice leaves the rows in a buffer
+/// of a DeviceBufferPool; Assemble copies them to host memory on the same
+/// stream, and waits.
 ///
-/// On the device it holds, beside the GPU cache, the largest batch so far: its
-/// rows from disk as they are stored, and up to 12 bytes a row; and for as many
-/// batches as were assembled at once all rows as float32. RESOURCE_EXHAUSTED,
-/// with the size, if device or host have no memory; INTERNAL if the device
-/// fails; otherwise errors as LoadRowImage.
+/// Device memory, in addition to the GPU cache: for the largest batch so far
+/// its rows from disk as stored and up to 12 bytes a row; for as many batches
+/// as were assembled at once all rows as float32. RESOURCE_EXHAUSTED, with the
+/// size, if device or host have no memory; INTERNAL if the device fails;
+/// otherwise errors as LoadRowImage.
 absl::StatusOr<std::unique_ptr<RowAssembler>> NewCudaRowAssembler(
     const cuda::Device& device, const LevelImages& images,
     const std::stop_token& stop);

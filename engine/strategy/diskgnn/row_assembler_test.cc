@@ -35,8 +35,7 @@ namespace {
 using cuda::FakeCuda;
 using ::testing::HasSubstr;
 
-// Rows whose elements tell which row of which level they are: halves with small
-// numbers, all of them different.
+// Rows whose elements encode level and row: distinct halves with small numbers.
 std::vector<uint16_t> MakeRows(int64_t rows, int64_t dim, uint16_t first) {
   std::vector<uint16_t> halves(static_cast<size_t>(rows * dim));
   for (size_t i = 0; i < halves.size(); ++i) {
@@ -50,7 +49,7 @@ absl::Span<const std::byte> BytesOf(const std::vector<uint16_t>& halves) {
           halves.size() * sizeof(uint16_t)};
 }
 
-// A stream of a model's, which copies rows and then gives them to the host.
+// A model's stream, which copies rows and then gives them to the host.
 class Model {
  public:
   explicit Model(const FakeCuda& fake) {
@@ -68,7 +67,7 @@ class Model {
     return rows.QueueCopy(native_, reinterpret_cast<float*>(inputs_.data()));
   }
 
-  // Waits.
+  // Waits for the copy and returns the rows.
   absl::StatusOr<std::vector<float>> Take(size_t elements) {
     std::vector<float> out(elements);
     absl::Status status =
@@ -118,7 +117,7 @@ class AssemblerWorld {
         .table = table_, .disk = BytesOf(disk_), .packed = BytesOf(packed_)};
   }
 
-  // Assembles, and compares.
+  // Assembles a batch and compares its rows.
   absl::Status Assemble(RowAssembler& assembler) const {
     const size_t rows = 16;
     std::vector<float> out(rows * static_cast<size_t>(dim_), -1);
@@ -129,7 +128,8 @@ class AssemblerWorld {
     return status;
   }
 
-  // Assembles for `model`, and compares.
+  // Assembles a batch that stays on the device, and compares the rows that
+  // `model` copies.
   absl::Status AssembleFor(Model& model, RowAssembler& assembler) const {
     auto rows = assembler.AssembleOnDevice(batch());
     HEARTH_RETURN_IF_ERROR(rows.status());
@@ -213,7 +213,7 @@ class RowAssemblerTest : public ::testing::TestWithParam<Where> {
                : NewCpuRowAssembler(world.images(), stop);
   }
 
-  // Absent for the CPU.
+  // Absent for an assembler on the CPU.
   std::optional<FakeCuda> fake_;
 };
 
@@ -268,7 +268,7 @@ TEST_P(RowAssemblerTest, SomeLevelsOfABatchAreEmpty) {
   EXPECT_EQ(out[0], kernels::WidenFloat16(27));
   EXPECT_EQ(out[5], kernels::WidenFloat16(2));
   EXPECT_EQ(out[6], kernels::WidenFloat16(15'000));
-  // A larger batch needs more room.
+  // A larger batch needs a larger buffer.
   EXPECT_EQ(world.Assemble(**assembler), absl::OkStatus());
 }
 
@@ -340,7 +340,7 @@ class CudaRowAssemblerTest : public ::testing::Test {
     for (int batch = 0; batch < 2; ++batch) {
       HEARTH_RETURN_IF_ERROR(world_.AssembleFor(model, **assembler));
     }
-    // Those of the last one are awaited by the next.
+    // The copies of the last batch are awaited by the next batch.
     return world_.Assemble(**assembler);
   }
 
@@ -405,7 +405,7 @@ TEST_F(CudaRowAssemblerTest, BatchesFollowEachOtherWithoutAWait) {
     ASSERT_TRUE(left.ok()) << left.status();
     rows.push_back(*std::move(left));
   }
-  // The staging area is theirs in turn.
+  // Both batches use the one staging area in turn.
   EXPECT_EQ(fake_.scatters(), 0);
   for (size_t i = 0; i < rows.size(); ++i) {
     ASSERT_EQ(models[i].Queue(*rows[i]), absl::OkStatus());
@@ -427,7 +427,7 @@ TEST_F(CudaRowAssemblerTest, EveryCallMayFailWhereRowsStay) {
     const absl::Status status = MakeAndAssembleFor(own);
     failed = fake_.failed();
     fake_.FailCall(0);
-    // The last ones are made by the ends of streams.
+    // The last calls come from destructors of streams.
     if (failed && status.ok()) continue;
     EXPECT_EQ(absl::IsInternal(status), failed) << nth << ": " << status;
   }
@@ -453,7 +453,7 @@ TEST_F(CudaRowAssemblerTest, EveryCallMayFail) {
     fake_.FailCall(nth);
     const absl::Status status = MakeAndAssemble();
     failed = fake_.failed();
-    // The last one is made by the end of the stream.
+    // The last call comes from the destructor of the stream.
     if (failed && status.ok()) continue;
     EXPECT_EQ(absl::IsInternal(status), failed) << nth << ": " << status;
   }
@@ -472,8 +472,8 @@ TEST_F(CudaRowAssemblerTest, EveryWorkMayFail) {
 }
 
 TEST_F(CudaRowAssemblerTest, TooLittleMemoryIsNamedWithItsSize) {
-  // Errors of loading the GPU cache, the buffer, the CPU cache; of a batch's
-  // rows, and of what they are made of.
+  // Allocations of the GPU cache, of its load buffer and of the CPU cache; of a
+  // batch's rows, and of its staging area.
   std::vector<std::string> messages;
   for (int64_t nth = 1; nth < 25; ++nth) {
     fake_.FailCall(nth, HEARTH_CUDA_OUT_OF_MEMORY);

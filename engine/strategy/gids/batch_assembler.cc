@@ -20,7 +20,7 @@ namespace hearth::strategy {
 
 namespace {
 
-// Rows that are read at once, so that the memory for planning stays small.
+// Rows read by one call: bounds the memory for planning reads.
 constexpr size_t kRowsAtOnce = 64 << 10;
 constexpr size_t kDepth = 64;
 
@@ -163,7 +163,7 @@ class HostAssembler final : public BatchAssembler {
     const LocatedRows& rows = batch.rows;
     cache::ScatterRows(StoredRows(batch.buffer.rows()), rows.buffer_slots,
                        rows.buffer_positions, out);
-    // Before any of its own rows take a line.
+    // Before missing rows of this batch replace rows in lines.
     cache::ScatterRows(StoredRows(lines_.rows()), rows.lines,
                        rows.line_positions, out);
     cache::ScatterRows(StoredRows(batch.missing.data()), rows.missing_positions,
@@ -199,17 +199,17 @@ absl::StatusOr<std::unique_ptr<BatchAssembler>> NewHostAssembler(
   return std::make_unique<HostAssembler>(std::move(lines), format);
 }
 
-// A batch, all in one stream:
+// Assembling a batch on a device, all in one stream:
 //
-//  1. A room for its rows, which the stream fills once copies of the rows of an
-//     earlier batch are done.
-//  2. Copies of its missing rows and of the lists that say where rows are; an
-//     event that follows them.
-//  3. The scatter of rows of the constant buffer, of missing ones and of lines.
-//  4. Missing rows that the cache keeps go to their lines: after the scatter,
-//     which may need what is there.
-//  5. For rows that stay an event is recorded, and the batch may go once its
-//     copies are done; else the rows are copied to the host.
+//  1. Take a buffer for its rows, which the stream fills once copies of the
+//     buffer's former rows are done.
+//  2. Queue copies of its missing rows and of the lists that say where rows
+//     are; then an event.
+//  3. Queue the scatter of rows of the constant buffer, missing rows and lines.
+//  4. Queue copies of missing rows that the cache keeps to their lines: after
+//     the scatter, which may need the lines' former rows.
+//  5. Rows that stay: record an event; the batch may go once its copies are
+//     done. Other rows: copy them to the host.
 
 namespace {
 
@@ -225,13 +225,13 @@ class DeviceAssembler final : public BatchAssembler {
         copied_(std::move(copied)),
         staging_(device),
         stream_(std::move(stream)),
-        rooms_(device) {}
+        buffers_(device) {}
 
   absl::Status Assemble(const ReadBatch& batch, float* out) override {
-    const absl::StatusOr<Room> room = Queue(batch);
-    absl::Status status = room.status();
+    const absl::StatusOr<Buffer> buffer = Queue(batch);
+    absl::Status status = buffer.status();
     if (status.ok()) {
-      status = stream_->Copy(out, (*room)->data(), InputBytes(batch));
+      status = stream_->Copy(out, (*buffer)->data(), InputBytes(batch));
     }
     status.Update(stream_->Wait());
     return status;
@@ -239,38 +239,38 @@ class DeviceAssembler final : public BatchAssembler {
 
   absl::StatusOr<std::unique_ptr<const train::DeviceRows>> AssembleOnDevice(
       const ReadBatch& batch) override {
-    absl::StatusOr<Room> room = Queue(batch);
-    absl::Status status = room.status();
-    if (status.ok()) status = (*room)->Fill(*stream_);
+    absl::StatusOr<Buffer> buffer = Queue(batch);
+    absl::Status status = buffer.status();
+    if (status.ok()) status = (*buffer)->Fill(*stream_);
     if (status.ok()) status = copied_->Wait();
     if (!status.ok()) {
       stream_->Wait().IgnoreError();
       return status;
     }
-    return *std::move(room);
+    return *std::move(buffer);
   }
 
-  // Nothing is queued: who had rows waited.
+  // No work is queued: the end of all rows has waited for it.
   void Rest() override {
-    rooms_.Clear();
+    buffers_.Clear();
     staging_.Clear();
   }
 
  private:
-  using Room = std::unique_ptr<DeviceRooms::Lease>;
+  using Buffer = std::unique_ptr<DeviceBufferPool::Lease>;
 
   uint64_t InputBytes(const ReadBatch& batch) const {
     return static_cast<uint64_t>(batch.rows.num_rows() * format_.dim) *
            sizeof(float);
   }
 
-  absl::StatusOr<Room> Queue(const ReadBatch& batch) {
-    HEARTH_ASSIGN_OR_RETURN(Room room,
-                            rooms_.Take(InputBytes(batch), *stream_));
-    if (room->data() != nullptr) {
-      HEARTH_RETURN_IF_ERROR(QueueRows(batch, room->data()));
+  absl::StatusOr<Buffer> Queue(const ReadBatch& batch) {
+    HEARTH_ASSIGN_OR_RETURN(Buffer buffer,
+                            buffers_.Take(InputBytes(batch), *stream_));
+    if (buffer->data() != nullptr) {
+      HEARTH_RETURN_IF_ERROR(QueueRows(batch, buffer->data()));
     }
-    return room;
+    return buffer;
   }
 
   absl::Status QueueRows(const ReadBatch& batch, std::byte* out) {
@@ -290,7 +290,7 @@ class DeviceAssembler final : public BatchAssembler {
     scatter.element = CudaElement(format_.dtype);
     scatter.dim = format_.dim;
     scatter.out = reinterpret_cast<float*>(out);
-    // Those that lie in host memory first.
+    // Rows in host memory come first.
     scatter.parts[0] = staging_.At(buffered);
     scatter.parts[1] = staging_.At(missing);
     scatter.parts[2] = staging_.At(cached);
@@ -298,8 +298,8 @@ class DeviceAssembler final : public BatchAssembler {
     return KeepRows(rows, staging_.At(entering));
   }
 
-  // Queues copies of missing rows, as stored, to their lines: as rows of
-  // float32, which a scatter leaves as they are, if they have such a size.
+  // Queues copies of missing rows, as stored, to their lines. If their size
+  // allows, by a scatter of float32 rows, which leaves bytes as they are.
   absl::Status KeepRows(const LocatedRows& rows,
                         const HearthCudaScatterPart& entering) {
     if (rows.entering.empty()) return absl::OkStatus();
@@ -324,13 +324,13 @@ class DeviceAssembler final : public BatchAssembler {
 
   const store::RowFormat format_;
   Memory lines_;
-  // After the copies of the batch that was queued last.
+  // Recorded behind the copies of the batch that was queued last.
   const std::unique_ptr<cuda::Event> copied_;
   DeviceStaging staging_;
-  // Destroyed before all memory that its work refers to, which waits, and after
-  // the rooms, whose readers wait for its work.
+  // Destroyed (which waits for its work) before the memory that the work uses,
+  // and after the buffers, whose readers wait for the work.
   const std::unique_ptr<cuda::Stream> stream_;
-  DeviceRooms rooms_;
+  DeviceBufferPool buffers_;
 };
 
 }  // namespace

@@ -22,18 +22,21 @@
 #include "engine/store/topology.h"
 #include "engine/train/train_step.h"
 
+/// Where GIDS finds the rows of a batch (ConstantBuffer, Locator), and how they
+/// are assembled in host memory or on a GPU (BatchAssembler).
+
 namespace hearth::strategy {
 
-/// Rows that stay in memory as long as a strategy has them (GIDS, section 3.3),
-/// as stored, in the order of their nodes. Immutable once loaded; movable.
+/// The rows of hot nodes, in memory for good (GIDS, section 3.3), as stored, in
+/// the order of their nodes. Immutable once loaded; movable.
 class ConstantBuffer {
  public:
-  /// Without rows.
+  /// A buffer without rows.
   ConstantBuffer() = default;
 
-  /// Reads the rows of `nodes`, which ascend; a null `check` checks none. Adds
-  /// what that took to `tally`. Pins the rows for `gpu`, which then reads them
-  /// as they are; null: none does. RESOURCE_EXHAUSTED without memory;
+  /// Reads the rows of `nodes`, which ascend; a null `check` checks no row.
+  /// Adds the reads to `tally`. Pins the rows so that `gpu` can read them in
+  /// place; null: no GPU reads them. RESOURCE_EXHAUSTED without memory;
   /// CANCELLED when a stop is requested; errors of reading, and of
   /// cuda::Registration.
   static absl::StatusOr<ConstantBuffer> Load(
@@ -42,10 +45,11 @@ class ConstantBuffer {
       const Clock& clock, const cuda::Device* gpu, std::stop_token stop,
       io::ReadTally& tally);
 
-  /// Which nodes' rows are there; their place is that of the row.
+  /// The nodes with a row in the buffer; a node's place in the set is the place
+  /// of its row.
   const cache::RowSet& nodes() const { return nodes_; }
 
-  /// The row at place 0; null without rows.
+  /// The rows, from place 0 on; null without rows.
   const std::byte* rows() const {
     return rows_ != nullptr ? rows_->arena.rows() : nullptr;
   }
@@ -54,15 +58,15 @@ class ConstantBuffer {
   static uint64_t MemoryBytes(int64_t num_rows, int64_t row_bytes,
                               int64_t num_nodes);
 
-  /// Rows that fit, with the set, into `budget_bytes`; no more than there are
-  /// nodes.
+  /// Rows that fit into `budget_bytes`, together with the set; at most
+  /// `num_nodes`.
   static int64_t Capacity(uint64_t budget_bytes, int64_t row_bytes,
                           int64_t num_nodes);
 
  private:
   struct Rows {
     cache::SlotArena arena;
-    // Ends before the arena.
+    // Destroyed before the arena.
     cuda::Registration pinned = {};
   };
 
@@ -70,24 +74,24 @@ class ConstantBuffer {
   std::unique_ptr<Rows> rows_;
 };
 
-/// Where the rows of a batch are found. Positions are those among its input
-/// nodes; each is in one of the three parts.
+/// Where the rows of a batch are found. A position is an index of an input
+/// node; each position is in exactly one of the three parts.
 struct LocatedRows {
-  /// In the constant buffer: place and position.
+  /// Rows in the constant buffer: place and position.
   std::vector<int64_t> buffer_slots;
   std::vector<int32_t> buffer_positions;
-  /// In the window cache, once the batches before have gone through it: line
-  /// and position.
+  /// Rows in the window cache, once all earlier batches have gone through it:
+  /// line and position.
   std::vector<int64_t> lines;
   std::vector<int32_t> line_positions;
-  /// On disk: node and position.
+  /// Rows on disk: node and position.
   std::vector<store::NodeId> missing;
   std::vector<int32_t> missing_positions;
-  /// Missing rows that the window cache keeps: index among them, and line.
+  /// Missing rows that the window cache keeps: index in `missing`, and line.
   std::vector<int64_t> entering;
   std::vector<int32_t> entering_lines;
-  /// While the batch is in the window: the entries of its nodes outside the
-  /// constant buffer, and their positions.
+  /// While the batch is in the window: window cache entries of its nodes
+  /// outside the constant buffer, and their positions.
   std::vector<cache::WindowCache::Entry> entries;
   std::vector<int32_t> entry_positions;
 
@@ -97,97 +101,98 @@ struct LocatedRows {
                                 missing_positions.size());
   }
 
-  /// Missing rows that are read and not kept.
+  /// Missing rows that the window cache does not keep.
   int64_t bypassed() const {
     return static_cast<int64_t>(missing.size() - entering.size());
   }
 
-  /// Bytes for each row while the batch is in the window: it is in the constant
-  /// buffer or has an entry.
+  /// Bytes for each row while the batch is in the window: the row is in the
+  /// constant buffer or has an entry.
   static constexpr uint64_t kEnteredBytesPerRow =
       sizeof(int64_t) + sizeof(int32_t);
-  /// Bytes for each row once it is located: it is in one of the parts, and may
-  /// be entering the cache. Lists have no room for more.
+  /// Bytes for each row once the batch is located: the row is in one of the
+  /// parts and may also be entering the cache. Lists have no spare capacity.
   static constexpr uint64_t kBytesPerRow =
       2 * (sizeof(int64_t) + sizeof(int32_t));
 };
 
 /// Decides, batch by batch and from node ids alone, where GIDS finds rows and
-/// which ones it keeps. Bytes move later, in the same order, so that neither
-/// hits nor reads depend on how fast anything is. Single-owner.
+/// which rows the window cache keeps. Bytes move later, in the same order, so
+/// that neither hits nor reads depend on timing. Single-owner.
 class Locator {
  public:
-  /// All of it outlives the locator.
+  /// Both arguments outlive the locator.
   Locator(const cache::RowSet& buffered, cache::WindowCache& window)
       : buffered_(buffered), window_(window) {}
 
-  /// A batch with these input nodes enters the window; those that are in the
-  /// constant buffer bypass it. REQUIRES: batches enter in their order.
+  /// Enters a batch with these input nodes into the window; nodes in the
+  /// constant buffer bypass it. REQUIRES: batches enter in order.
   void Enter(absl::Span<const store::NodeId> nodes, LocatedRows& rows);
 
-  /// Locates the rows of the oldest batch that has entered, which then leaves
-  /// the window. Rows that make room are drawn from `random`.
+  /// Locates the rows of the oldest batch in the window, which then leaves it.
+  /// Rows to evict are drawn from `random`.
   void Locate(absl::Span<const store::NodeId> nodes, RandomStream random,
               LocatedRows& rows);
 
-  /// Bytes for each row of the largest batch, beside those of its LocatedRows.
+  /// Bytes for each row of the largest batch, without its LocatedRows.
   static constexpr uint64_t kBytesPerRow = 4 * sizeof(int64_t);
 
  private:
   const cache::RowSet& buffered_;
   cache::WindowCache& window_;
-  // Where the rows of a batch were found, kept so that its lists are made as
-  // long as they will be.
+  // Places of the current batch's rows: known before its lists are filled, so
+  // that these are allocated at their final lengths.
   std::vector<int64_t> slots_;
   std::vector<cache::WindowCache::Place> places_;
-  // Those outside the constant buffer.
+  // The current batch's nodes outside the constant buffer.
   std::vector<store::NodeId> outside_;
 };
 
-/// A batch that is read: where its rows are, and those that were missing.
+/// A batch whose missing rows were read.
 struct ReadBatch {
   const LocatedRows& rows;
   const ConstantBuffer& buffer;
-  /// Rows of rows.missing, as stored, in their order.
+  /// The rows of rows.missing, as stored, in the same order.
   absl::Span<const std::byte> missing;
 };
 
-/// Holds the lines of the window cache, brings the rows of a batch together and
-/// puts those that the cache keeps into their lines. Batches come in the order
-/// in which they were located. Used by one thread at a time.
+/// Holds the lines of the window cache, assembles the rows of batches, and puts
+/// the rows that the cache keeps into their lines. Batches come in the order in
+/// which they were located. Used by one thread at a time.
 class BatchAssembler {
  public:
   virtual ~BatchAssembler() = default;
 
-  /// Widens all rows of the batch to where they belong in `out`, [rows of the
-  /// batch, dim] float32 in host memory; done when it returns. INTERNAL or
+  /// Widens all rows of the batch to their positions in `out`, [rows of the
+  /// batch, dim] float32 in host memory; complete on return. INTERNAL or
   /// RESOURCE_EXHAUSTED, of a device.
   virtual absl::Status Assemble(const ReadBatch& batch, float* out) = 0;
 
-  /// The same, but the rows stay on the device that has the lines, for models
-  /// that train there, and are yet to be there when it returns; the batch is no
-  /// longer needed. The assembler and the constant buffer outlive them. Null
-  /// from an assembler without a device.
+  /// As Assemble, but the rows stay on the device that has the lines, for
+  /// models that train there. On return the batch is no longer needed, while
+  /// the rows may still be on their way. The assembler and the constant buffer
+  /// outlive the rows. Null from an assembler without a device.
   virtual absl::StatusOr<std::unique_ptr<const train::DeviceRows>>
   AssembleOnDevice(const ReadBatch& /*batch*/) {
     return nullptr;
   }
 
-  /// Gives back what it holds for batches, not the lines. REQUIRES: no rows of
+  /// Releases memory for batches, not the lines. REQUIRES: no rows of
   /// AssembleOnDevice are left.
   virtual void Rest() = 0;
 };
 
-/// With lines in host memory. RESOURCE_EXHAUSTED if the system has none.
+/// An assembler with lines in host memory. RESOURCE_EXHAUSTED if the system has
+/// no memory.
 absl::StatusOr<std::unique_ptr<BatchAssembler>> NewHostAssembler(
     int64_t num_lines, const store::RowFormat& format);
 
-/// With lines in the memory of `device`, which reads rows of constant buffers
-/// from host memory as they are (ConstantBuffer::Load pins them) and has copies
-/// of the missing rows. Beside the lines it holds there, for the largest batch
-/// so far, its missing rows and up to 16 bytes a row; and for as many batches
-/// as were assembled at once all rows as float32. RESOURCE_EXHAUSTED, with the
-/// size, if the device has no memory; INTERNAL if it fails.
+/// An assembler with lines in the memory of `device`, which reads rows of
+/// constant buffers in host memory in place (ConstantBuffer::Load pins them)
+/// and copies missing rows. Device memory, in addition to the lines: for the
+/// largest batch so far its missing rows and up to 16 bytes a row; for as many
+/// batches as were assembled at once all rows as float32. RESOURCE_EXHAUSTED,
+/// with the size, if the device has no memory; INTERNAL if it fails.
 absl::StatusOr<std::unique_ptr<BatchAssembler>> NewDeviceAssembler(
     const cuda::Device& device, int64_t num_lines,
     const store::RowFormat& format);

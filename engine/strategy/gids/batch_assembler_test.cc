@@ -35,8 +35,8 @@ class BatchAssemblerTest : public ::testing::TestWithParam<AssemblerCase> {
     assembler_ = *std::move(made);
   }
 
-  // Rows as stored, each of which has one value everywhere: a small number,
-  // whose upper half is a bfloat16.
+  // Rows as stored. All elements of a row have one value, a small number, whose
+  // upper half is a bfloat16.
   std::vector<std::byte> Rows(const std::vector<float>& values) const {
     std::vector<std::byte> rows;
     const size_t bytes = static_cast<size_t>(store::SizeOf(format_.dtype));
@@ -49,7 +49,7 @@ class BatchAssemblerTest : public ::testing::TestWithParam<AssemblerCase> {
     return rows;
   }
 
-  // The first column of the batch's rows, all of which must be the same.
+  // The first column of the batch's rows; expects that all columns are equal.
   std::vector<float> Assemble(const LocatedRows& rows,
                               const std::vector<float>& missing) {
     const std::vector<std::byte> stored = Rows(missing);

@@ -1,5 +1,5 @@
-// Savings of GIDS's two caches on a dataset, beside other ways to choose rows
-// (GIDS, section 4.4 and 4.5): a table of shares of the rows of an epoch.
+// Savings of GIDS's two caches on a dataset, compared with other ways to choose
+// rows (GIDS, sections 4.4 and 4.5): a table of shares of the rows of an epoch.
 //
 //   cache_benchmark DATASET_FOLDER
 

@@ -38,10 +38,9 @@ namespace hearth::strategy {
 
 namespace {
 
-// The part of the features, 1 in so many, that the constant buffer has (GIDS,
-// section 4.1).
+// The constant buffer has one in so many of all rows (GIDS, section 4.1).
 constexpr uint64_t kDefaultShare = 10;
-// Batches whose rows the window cache has lines for.
+// The window cache has lines for the rows of so many batches.
 constexpr int64_t kDefaultBatches = 4;
 
 }  // namespace
@@ -79,7 +78,7 @@ absl::StatusOr<MeasuredDisks> MeasureDisks(
       options.io_depth == 0 ? 0 : std::max(1, options.io_depth / disks.count);
   size_t depth = 1;
   for (io::BlockDevice* const file : files) {
-    // A disk may be without rows, of very few.
+    // With very few rows a disk may have none.
     if (file->size_bytes() == 0) continue;
     HEARTH_ASSIGN_OR_RETURN(
         const io::ReadProfile profile,
@@ -144,8 +143,8 @@ int64_t InWindow(const GidsOptions& options, const MemoryBasis& basis) {
   return std::min(options.window, basis.num_batches) * basis.shards + 1;
 }
 
-// Where rows are: of the locator, of batches in the window, and of those that
-// are located.
+// Memory that says where rows are: of the locator, of batches in the window,
+// and of located batches.
 uint64_t PinBytes(int64_t rows, int64_t in_window, int64_t located) {
   return static_cast<uint64_t>(rows) *
          (Locator::kBytesPerRow +
@@ -153,9 +152,9 @@ uint64_t PinBytes(int64_t rows, int64_t in_window, int64_t located) {
           static_cast<uint64_t>(located) * LocatedRows::kBytesPerRow);
 }
 
-// The device memory of NewDeviceAssembler beside the lines: widened rows of all
-// batches that may stay there, whether models on the GPU take them or others;
-// rows of one as they were read, and lists of where they go.
+// The device memory of NewDeviceAssembler without the lines: widened rows of
+// `assembled` shards (counted in host memory, too, since it depends on the pass
+// where they are); missing rows of one shard as stored, and its lists.
 uint64_t DeviceBatchBytes(int64_t rows, const store::RowFormat& format,
                           int assembled) {
   constexpr int64_t kListBytesPerRow = 16;
@@ -166,8 +165,8 @@ uint64_t DeviceBatchBytes(int64_t rows, const store::RowFormat& format,
          kAlignments;
 }
 
-// Memory of choosing hot nodes while a strategy keeps what it has; batches are
-// sampled only to count how often they need which.
+// Memory of choosing hot nodes while the strategy holds its kept shares;
+// batches are sampled only by HotNodes::kFrequency.
 uint64_t ChoosingBytes(const GidsOptions& options, const MemoryBasis& basis,
                        const MemoryEstimate& running) {
   uint64_t bytes = RankingBytes(basis.num_nodes()) + basis.indptr_bytes();
@@ -178,7 +177,7 @@ uint64_t ChoosingBytes(const GidsOptions& options, const MemoryBasis& basis,
       bytes += share.bytes;
     }
   }
-  // The processor samples those.
+  // The CPU samples them.
   if (basis.pipeline.sampling_gpu.has_value() &&
       options.hot == HotNodes::kFrequency) {
     bytes += static_cast<uint64_t>(basis.pipeline.samplers) *
@@ -211,7 +210,8 @@ absl::StatusOr<MemoryEstimate> EstimateGidsMemory(const GidsOptions& options,
                /*kept=*/true);
   estimate.Add("window", cache::WindowCache::MemoryBytes(lines, window_rows),
                /*kept=*/true);
-  // All batches from their reads to their assembly, or a larger one alone.
+  // All batches from their reads to their assembly, or a batch that is larger
+  // than the limit alone.
   estimate.Add("staging", std::max(StagingBytes(options, layout, basis.batches,
                                                 basis.shards),
                                    LargestStagedBytes(layout, basis.batches)));
@@ -221,8 +221,8 @@ absl::StatusOr<MemoryEstimate> EstimateGidsMemory(const GidsOptions& options,
   if (options.striped) {
     estimate.Add("striping", Stripes::MemoryBytes(basis.data_disks));
   }
-  // The inputs of one that is assembled, of those that wait, and of those that
-  // are with the trainer.
+  // Shards with input rows: one is assembled, those of one batch wait, those of
+  // another are with the trainer.
   const auto assembled =
       1 + (GidsPass::kWaiting + 1) * static_cast<int>(basis.shards);
   const int waiting = (GidsPass::kSampledWaiting + 2 * GidsPass::kWaiting) *
@@ -240,7 +240,7 @@ absl::StatusOr<MemoryEstimate> EstimateGidsMemory(const GidsOptions& options,
                  DeviceBatchBytes(rows, basis.row_format(), assembled),
                  /*kept=*/true, kRowsOnGpu);
   }
-  // Where rows are, of batches that are not in the staging memory.
+  // Where rows are, for batches outside of the staging memory.
   estimate.Add("pins", PinBytes(rows, in_window, waiting + assembled));
   const uint64_t choosing = ChoosingBytes(options, basis, estimate);
   const uint64_t running = estimate.TotalBytes();
@@ -253,7 +253,7 @@ std::vector<BudgetOf<GidsOptions>> GidsBudgets(const GidsOptions& options,
   using Chosen = Configuration<GidsOptions>;
   const io::RowLayout layout = LayoutOf(basis);
   std::vector<BudgetOf<GidsOptions>> budgets;
-  // The batches of the window are in memory.
+  // Cut first: the batches in the window are in memory.
   const auto window = static_cast<uint64_t>(options.window);
   budgets.push_back({.budget = {.option = "window",
                                 .unit = BudgetUnit::kBatches,
@@ -262,7 +262,7 @@ std::vector<BudgetOf<GidsOptions>> GidsBudgets(const GidsOptions& options,
                      .set = [](uint64_t batches, Chosen& chosen) {
                        chosen.strategy.window = static_cast<int64_t>(batches);
                      }});
-  // Samplers alone: it has no extractors.
+  // Samplers alone: gids has no extractors.
   budgets.push_back(ThreadBudgets<GidsOptions>(basis.pipeline).back());
   // Lines of a GPU take none of the host's memory.
   if (options.gpu_cache_bytes == 0) {
@@ -326,7 +326,7 @@ MemoryEstimate EstimateGidsForecastMemory(const GidsOptions& options,
 namespace {
 
 // Locates the rows of all batches of a pass, as GidsPass does, and plans their
-// reads, which nobody makes.
+// reads without making them.
 class Foretelling {
  public:
   Foretelling(const cache::RowSet& buffered, int64_t num_lines, size_t ahead,
@@ -388,8 +388,9 @@ class Foretelling {
   io::ReadPlan plan_;
 };
 
-// Measures the disks that rows are read from. Data disks without stripes, which
-// have nothing to read yet, are taken to be like the disk of the features.
+// Measures the disks that rows would be read from. Data disks without stripes
+// have nothing to read yet: they are assumed to be like the disk of the
+// features.
 absl::StatusOr<MeasuredDisks> MeasureDisksOf(
     const GidsOptions& options, const ForecastContext& context,
     const store::StoredFeatures& features, const StripeState& stripes) {
@@ -407,7 +408,7 @@ absl::StatusOr<MeasuredDisks> MeasureDisksOf(
                       context.clock, context.stop);
 }
 
-// Adds the plans of the stripes, which are written while the features are read
+// Adds the stripes to `forecast`. They are written while the features are read
 // once at `bytes_per_second`.
 void AddStripes(const StripeState& stripes, double bytes_per_second,
                 Forecast& forecast) {

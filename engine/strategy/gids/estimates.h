@@ -14,25 +14,30 @@
 #include "engine/strategy/gids/gids.h"
 #include "engine/strategy/pass.h"
 
+/// Figures of GIDS that are known before a pass: sizes of its parts, and the
+/// speed of its disks. estimates.cc also implements the memory, budgets and
+/// forecast of gids.h.
+
 namespace hearth::strategy {
 
-/// The sizes of the parts of GIDS, as the options and the batches have them.
+/// Sizes of the parts of GIDS, from the options and the sizes of batches. All
+/// row counts are of the whole graph.
 
 /// Rows of the constant buffer.
 int64_t BufferedRows(const GidsOptions& options, const io::RowLayout& layout);
 
-/// Lines of the window cache. `batches` is how large each of the `shards`
-/// shards of a batch is.
+/// Lines of the window cache. `batches` has the size of each of the `shards`
+/// shards of a batch.
 int64_t WindowLines(const GidsOptions& options, const io::RowLayout& layout,
                     const BatchBound& batches, int64_t shards);
 
-/// The disks that rows are read from. Each has as many of the rows as any
-/// other, so that the slowest one decides how long a batch takes: all are taken
-/// to be like it.
+/// Speed of the disks that rows are read from. Each disk has an equal part of
+/// the rows, so that the slowest one decides how long a batch takes: all disks
+/// are assumed to be like it.
 struct MeasuredDisks {
   io::ReadProfile slowest = {};
   int count = 1;
-  /// Reads in flight, of all disks.
+  /// Reads in flight, over all disks.
   int depth = 1;
 
   double peak_reads_per_second() const {
@@ -40,28 +45,28 @@ struct MeasuredDisks {
   }
 };
 
-/// Measures the disk of each of `files`, of which there is one at least, one
-/// after the other: for the reads that the options ask for, shared by the
-/// disks, or those that reach each one's peak. Errors as io::ProbeReads.
+/// Measures the disk of each of `files` (at least one), one after the other: at
+/// the depth that the options ask for, shared by the disks, or at the depth
+/// that reaches the disk's peak. Errors as io::ProbeReads.
 absl::StatusOr<MeasuredDisks> MeasureDisks(
     const GidsOptions& options, const io::RowLayout& layout,
     absl::Span<io::BlockDevice* const> files, io::ReadQueues& queues,
     const Clock& clock, const std::stop_token& stop);
 
-/// Reads in flight, at most, over `data_disks` disks where rows are striped.
+/// Reads in flight at most; where rows are striped, over `data_disks` disks.
 int MostDepth(const GidsOptions& options, int data_disks);
 
-/// Reads that are to be under way: as many as have to overlap on all disks, and
-/// at least the depth.
+/// Reads to keep under way: as many as must overlap on all disks to come near
+/// their peaks, and at least the depth.
 int64_t TargetReads(const MeasuredDisks& disks);
 
-/// Memory of the batches that are being read, or wait to be assembled, within
-/// which others join them: by default twice what the largest needs, or once
-/// where the caches have room for all rows, so that each is read only once.
+/// Memory of batches that are being read or wait for assembly; further batches
+/// join within it. Default: twice the largest batch's need, or once if the
+/// caches hold all rows, so that each row is read only once.
 uint64_t StagingBytes(const GidsOptions& options, const io::RowLayout& layout,
                       const BatchBound& batches, int64_t shards);
 
-/// Bytes that the largest batch counts with in that memory.
+/// Bytes with which the largest batch counts in StagingBytes.
 uint64_t LargestStagedBytes(const io::RowLayout& layout,
                             const BatchBound& batches);
 

@@ -18,7 +18,7 @@ namespace hearth::strategy {
 namespace {
 
 constexpr uint64_t kRowBytes = 4096;
-// A tenth of them is in the constant buffer by default.
+// A tenth of the rows is in the constant buffer by default.
 const io::RowLayout kRows = {
     .first_offset = 0, .row_bytes = kRowBytes, .num_rows = 100'000};
 
@@ -32,7 +32,7 @@ TEST(GidsSizesTest, ReadsOverlapOnAllDisks) {
                                 .depth = 8,
                                 .first_seconds = 0.01,
                                 .last_seconds = 0.01};
-  // 0.95 / 0.05 * 1,000 * 0.02 of each.
+  // 0.95 / 0.05 * 1,000 * 0.02 reads of each disk.
   EXPECT_EQ(TargetReads({.slowest = disk, .count = 1, .depth = 8}), 380);
   EXPECT_EQ(TargetReads({.slowest = disk, .count = 3, .depth = 24}), 1140);
   EXPECT_EQ(TargetReads({.slowest = disk, .count = 1, .depth = 500}), 500);
@@ -56,7 +56,7 @@ TEST(GidsSizesTest, DisksAreTakenToBeLikeTheSlowestThatHasRows) {
     return *MeasureDisks({.io_depth = io_depth, .striped = true}, kRows, files,
                          *queues, Clock::Real(), {});
   };
-  // The reads that were asked for are those of all disks.
+  // The depth that was asked for is shared by all disks.
   EXPECT_EQ(measure(6).depth, 6);
   EXPECT_EQ(measure(6).slowest.depth, 2u);
   EXPECT_EQ(measure(1).depth, 1);
@@ -84,7 +84,7 @@ TEST(GidsSizesTest, StagesTwoBatchesWhereTheCachesDoNot) {
   const BatchBound batches = BatchesOf(20'000);
   const uint64_t largest = LargestStagedBytes(kRows, batches);
   EXPECT_EQ(StagingBytes({}, kRows, batches, /*shards=*/1), 2 * largest);
-  // Those of two shards have twice the lines.
+  // Batches of two such shards have twice the lines.
   EXPECT_EQ(StagingBytes({}, kRows, batches, /*shards=*/2), largest);
 }
 

@@ -35,7 +35,7 @@ namespace hearth::strategy {
 
 namespace {
 
-// The window cache: its table, and what has the rows in its lines.
+// The window cache: its table, and the assembler that holds its lines.
 struct Window {
   Window(int64_t num_lines, std::unique_ptr<BatchAssembler> assembler)
       : table(num_lines), assembler(std::move(assembler)) {}
@@ -77,7 +77,7 @@ class GidsStrategy final : public Strategy {
     HEARTH_RETURN_IF_ERROR(MeasureDisk(listener, stop));
     const std::string key =
         HotNodesKey(options_, passes.front(), dataset_.manifest());
-    // The content of a file may have changed.
+    // The contents of a hot_file may have changed.
     if (buffered_for_ == key && options_.hot != HotNodes::kFile) {
       PreparationReport report = buffer_report_;
       report.reused = true;
@@ -131,7 +131,8 @@ class GidsStrategy final : public Strategy {
                   .samplers = pipeline_.samplers},
                  pass, report);
     const absl::Status status = run.Run(consumer, std::move(stop));
-    // Its batches may be in the window, and rows that did not arrive in lines.
+    // Batches of the failed pass may be in the window, and lines without the
+    // rows that the table says.
     if (!status.ok()) window_->table.Clear();
     return Noted(status);
   }
@@ -140,12 +141,12 @@ class GidsStrategy final : public Strategy {
     inputs_.Clear();
     if (window_.has_value()) window_->assembler->Rest();
     topology_.Rest();
-    // Nobody uses the stripes for a while: they may be removed.
+    // The stripes may be removed while the strategy rests.
     stripes_.reset();
   }
 
  private:
-  // Finds or makes the stripes, if rows are to be read from some.
+  // Finds or makes the stripes, if options_.striped.
   absl::Status OpenStripes(const PreparationListener& listener,
                            const std::stop_token& stop) {
     if (!options_.striped) return absl::OkStatus();
@@ -171,7 +172,7 @@ class GidsStrategy final : public Strategy {
     return absl::OkStatus();
   }
 
-  // The report of the constant buffer, and of the stripes.
+  // `report`, of the constant buffer, with the stripes added.
   PreparationReport WithStripes(PreparationReport report) const {
     if (!options_.striped) return report;
     const bool ranked = !report.plan.empty();
@@ -184,20 +185,20 @@ class GidsStrategy final : public Strategy {
     return report;
   }
 
-  // `status`, the outcome of reading rows: stripes that are damaged are not
-  // used again.
+  // Passes on `status`, the outcome of reading rows; closes stripes that it
+  // says are damaged.
   absl::Status Noted(absl::Status status) {
     if (stripes_ != nullptr && stripes_->NoteDamage(status)) stripes_.reset();
     return status;
   }
 
-  // The rows that are read: of the stripes, where there are some.
+  // The features that rows are read from: the stripes, if there are any.
   const store::StoredFeatures& stored_rows() const {
     return stripes_ == nullptr ? features_ : stripes_->features();
   }
 
-  // The peak of each disk and the depth that reaches it, or what the depth that
-  // is asked for gives, once.
+  // Measures, once, the peak of each disk and the depth that reaches it, or the
+  // rate at the depth that is asked for.
   absl::Status MeasureDisk(const PreparationListener& listener,
                            const std::stop_token& stop) {
     if (disks_.has_value()) return absl::OkStatus();
@@ -252,8 +253,8 @@ class GidsStrategy final : public Strategy {
                                           pass.batches, pass.shards)};
   }
 
-  // The cache stays, with its rows, from pass to pass, unless a pass with
-  // larger batches wants more lines.
+  // The window cache stays, with its rows, from pass to pass, unless a pass
+  // with larger batches needs more lines.
   absl::Status ResizeWindow(const Pass& pass) {
     const int64_t lines =
         WindowLines(options_, features_.layout, pass.batches, pass.shards);
@@ -276,7 +277,8 @@ class GidsStrategy final : public Strategy {
                           : NewDeviceAssembler(*gpu, lines, format);
   }
 
-  // Null: they are in host memory, as those of a twin are.
+  // The GPU with the lines of the window cache; null: they are in host memory,
+  // as those of an EmulatedGpu are.
   const cuda::Device* GpuOfLines() const {
     return options_.gpu_cache_bytes == 0
                ? nullptr
@@ -287,18 +289,19 @@ class GidsStrategy final : public Strategy {
   const PipelineOptions pipeline_;
   const store::Dataset& dataset_;
   const StrategyResources resources_;
-  // The plans of this strategy alone, where the daemon has no store.
+  // A store of this strategy alone, if StrategyResources has none.
   std::optional<plan::PlanStore> own_plans_;
   store::Labels labels_;
   SampledTopology topology_;
   store::StoredFeatures features_;
-  // The copy that rows are read from; null where they are read from features_,
+  // The stripes that rows are read from; null if rows are read from features_,
   // and while the strategy rests.
   std::unique_ptr<Stripes> stripes_;
   PreparationReport stripes_report_;
   store::VerificationRecord verified_stripes_;
   std::optional<MeasuredDisks> disks_;
-  // The rows of the constant buffer, what they were chosen for, and how.
+  // The constant buffer, the HotNodesKey that it was filled for, and the report
+  // of filling it.
   ConstantBuffer buffer_;
   std::string buffered_for_;
   PreparationReport buffer_report_;

@@ -18,14 +18,14 @@ namespace hearth::strategy {
 
 /// How the rows of the constant buffer are chosen (GIDS, section 3.3).
 enum class HotNodes {
-  /// By weighted reverse PageRank from the training nodes.
+  /// Weighted reverse PageRank from the training nodes.
   kReversePageRank,
-  /// By the number of nodes that have them as neighbors.
+  /// Number of nodes that have the node as an in-neighbor.
   kOutDegree,
-  /// By the batches of the first training epoch that need them.
+  /// Number of batches of the first training epoch that need the node.
   kFrequency,
   kRandom,
-  /// As a file lists them.
+  /// The order of GidsOptions::hot_file.
   kFile,
 };
 
@@ -46,31 +46,33 @@ constexpr absl::string_view Name(HotNodes hot) {
   return "";
 }
 
-/// GIDS (Park et al., 2024): reads of several batches overlap, hot rows are in
-/// memory for good, and a cache looks ahead.
+/// Options of strategy `gids`.
 struct GidsOptions {
-  /// Rows of the constant buffer; absent: a tenth of the features.
+  /// Bytes of the constant buffer; absent: a tenth of all rows.
   std::optional<uint64_t> cpu_cache_bytes = std::nullopt;
   HotNodes hot = HotNodes::kReversePageRank;
-  /// The .npy file of kFile: nodes, the hottest first.
+  /// With HotNodes::kFile: the .npy file of node ids, the hottest first.
   std::string hot_file = {};
-  /// Lines of the window cache; absent: the rows of four of the largest
-  /// batches, at most those outside the constant buffer.
+  /// Bytes of the window cache's lines; absent: the rows of four of the largest
+  /// batches, at most all rows outside the constant buffer.
   std::optional<uint64_t> window_cache_bytes = std::nullopt;
-  /// Its lines are so many bytes of a GPU's memory instead; 0: they are in the
-  /// host's.
+  /// Bytes of the window cache's lines in the GPU's memory; 0: the lines are in
+  /// host memory, window_cache_bytes of them.
   uint64_t gpu_cache_bytes = 0;
-  /// Batches behind the one being located whose rows stay (section 3.4).
+  /// Batches to look ahead: rows that the next `window` batches need stay in
+  /// the window cache (section 3.4).
   int64_t window = 8;
-  /// Batches whose rows are read at a time, at most (section 3.2).
+  /// Batches whose reads overlap, at most (section 3.2).
   int64_t merge_max = 32;
-  /// Memory of those; 0 = at least kLeastStaging and what the largest batch
-  /// needs, or twice that if the caches cannot hold all rows.
+  /// Memory of batches being read or waiting for assembly; 0 = the largest
+  /// batch's need, twice that if the caches cannot hold all rows, and at least
+  /// kLeastStaging.
   uint64_t staging_bytes = 0;
-  /// Reads in flight, of all disks; 0 = as many as a measurement finds best.
+  /// Reads in flight, over all disks together; 0 = as many as a measurement
+  /// finds best.
   int io_depth = 0;
-  /// Rows are read from a copy that is striped over all data disks
-  /// (StrategyResources::data_disks), instead of where the dataset has them.
+  /// Rows are read from a copy striped over all data disks
+  /// (StrategyResources::data_disks), instead of from the dataset's files.
   bool striped = false;
 
   static constexpr uint64_t kLeastStaging = uint64_t{64} << 20;
@@ -81,21 +83,20 @@ struct GidsOptions {
 /// GIDS: Park, Mailthody, Qureshi and Hwu, "Accelerating Sampling and
 /// Aggregation Operations in GNN Frameworks with GPU Initiated Direct Storage
 /// Accesses", PVLDB 17(6), 2024, with the CPU issuing the reads; see README.md.
-/// See NewStrategy for lifetimes and errors. Prepare stripes the features where
-/// that is asked for, chooses the rows of the constant buffer, reads them, and
-/// measures the disks. A pass is
-/// FAILED_PRECONDITION without it, and ends with the reads' error where rows
-/// cannot be read.
+/// See NewStrategy for lifetimes and errors. Prepare stripes the features if
+/// asked to, measures the disks, and chooses and reads the rows of the constant
+/// buffer. A pass is FAILED_PRECONDITION without Prepare, and ends with the
+/// reads' error where rows cannot be read.
 absl::StatusOr<std::unique_ptr<Strategy>> NewGidsStrategy(
     const GidsOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources);
 
-/// Memory that it holds at most.
+/// The memory that it holds at most.
 absl::StatusOr<MemoryEstimate> EstimateGidsMemory(const GidsOptions& options,
                                                   const MemoryBasis& basis);
 
-/// Samples the first training pass and locates its rows, so that rows and reads
-/// are those of the first epoch.
+/// Samples the first training pass and locates its rows: rows and reads are
+/// exactly those of the first epoch.
 absl::StatusOr<Forecast> ForecastGids(const GidsOptions& options,
                                       const ForecastContext& context,
                                       const ForecastRequest& request);
@@ -103,7 +104,8 @@ absl::StatusOr<Forecast> ForecastGids(const GidsOptions& options,
 MemoryEstimate EstimateGidsForecastMemory(const GidsOptions& options,
                                           const MemoryBasis& basis);
 
-/// Budgets that may be cut so that a job fits into memory, in this order.
+/// Budgets that may be cut so that a job fits into memory, in the order of
+/// cutting.
 std::vector<BudgetOf<GidsOptions>> GidsBudgets(const GidsOptions& options,
                                                const MemoryBasis& basis);
 

@@ -30,15 +30,17 @@
 
 namespace hearth::strategy {
 
-/// 700 bytes: across sectors, so that batches take several reads.
+/// Columns of a row of 700 bytes: rows cross sectors, so that batches take
+/// several reads.
 inline constexpr int64_t kRowBytes = 175 * 4;
 inline constexpr int64_t kNodes = 600;
 
-/// Runs gids on a planted graph of 600 nodes, through reads that can fail.
+/// Base of tests of gids on a planted graph of 600 nodes, with reads that can
+/// be made to fail.
 class GidsTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    // Several suites share it.
+    // Several suites share the dataset.
     if (dataset_ != nullptr) return;
     const auto path = hearth::testing::ImportPlantedGraph(
         {.num_nodes = kNodes, .feature_dim = kRowBytes / 4},
@@ -130,7 +132,7 @@ class GidsTest : public ::testing::Test {
     return Run(**memory, pass).batches;
   }
 
-  // A cache without anything else.
+  // Options with caches of these sizes alone.
   static GidsOptions CacheOf(int64_t rows, int64_t window) {
     return {.cpu_cache_bytes = 0,
             .window_cache_bytes = static_cast<uint64_t>(rows * kRowBytes),
@@ -138,7 +140,7 @@ class GidsTest : public ::testing::Test {
             .io_depth = 8};
   }
 
-  // A file of node ids, as numpy writes it.
+  // Writes a file of node ids, as numpy does.
   std::string HotFile(const std::vector<int64_t>& nodes) {
     const std::string path = folder_ + "_hot.npy";
     std::string header =

@@ -1,5 +1,5 @@
-// GIDS with its window cache in the memory of a GPU: on the CPU (the twin), and
-// by the functions of the plug-in over a fake of it.
+// GIDS with its window cache in the memory of a GPU: emulated on the CPU, and
+// on a fake GPU.
 
 #include <algorithm>
 #include <cstddef>
@@ -55,7 +55,7 @@ class GidsGpuTest : public GidsTest,
     gpu_ = fake_->device();
   }
 
-  // Null for the twin.
+  // Null for an EmulatedGpu.
   std::unique_ptr<FakeCuda> fake_;
 };
 
@@ -137,7 +137,7 @@ TEST_F(GidsOnFakeTest, RowsStayThereForModelsThere) {
     EXPECT_TRUE(outcome.status.ok()) << outcome.status;
     EXPECT_GT(outcome.cached(), 0);
     EXPECT_EQ(outcome.batches, Expected(pass));
-    // The next pass may have models elsewhere.
+    // Passes for models elsewhere have their rows in host memory.
     EXPECT_EQ(Run(*strategy, pass).batches, outcome.batches);
   }
 }

@@ -17,25 +17,25 @@
 // The stages of a pass:
 //
 //  sample    Several threads.
-//  locate    One thread, in order. A batch that comes enters the window; once
-//            as many as the window has are behind it, its rows are located, and
-//            it leaves the window. At the end of the pass the window shrinks.
-//  read      One thread, in order: the accumulator (section 3.2). Batches join
-//            those that are being read while fewer reads are under way than the
-//            disk wants; the oldest goes on when its own rows are there.
-//  assemble  One thread, in order: widens the rows from the constant buffer,
-//            the lines of the window cache and the memory that was read into;
-//            puts rows that the cache keeps into their lines. A GPU does it if
-//            it has the lines.
+//  locate    One thread, in order. An arriving batch enters the window; once
+//            the window is full behind it, its rows are located, and it leaves
+//            the window. At the end of the pass the window shrinks.
+//  read      One thread, in order: the accumulator (section 3.2). A batch joins
+//            the batches being read while fewer reads are under way than the
+//            disk needs; the oldest one goes on when its own rows have arrived.
+//  assemble  One thread, in order: widens rows from the constant buffer, from
+//            lines of the window cache and from staging memory; then puts rows
+//            that the cache keeps into their lines. A GPU does it if it has the
+//            lines.
 //  train     The caller's thread.
 //
-// So the window cache's table is that of the batches ahead while its lines are
-// those of the batch that is assembled; rows are taken from a line, and put
-// into it, in the order of the batches.
+// So the window cache's table is ahead of its lines: the table is up to date
+// for the batch being located, the lines for the batch being assembled. Rows
+// are taken from a line, and put into it, in the order of the batches.
 
 namespace hearth::strategy {
 
-/// A batch, where its rows are, and those that were read.
+/// A batch with the places of its rows, and the rows that were read.
 class GidsBatch final : public SampledBatch {
  public:
   using SampledBatch::SampledBatch;
@@ -47,8 +47,8 @@ class GidsBatch final : public SampledBatch {
   std::unique_ptr<const train::DeviceRows> device_rows;
   uint64_t staged_bytes = 0;
   io::ReadTally tally;
-  // Batches being read when it joined them, itself included, and whether a
-  // limit has kept it from joining earlier.
+  // Batches being read when this one joined, itself included; whether a limit
+  // kept it from joining earlier.
   int64_t merged = 0;
   bool held_by_merge_max = false;
   bool held_by_staging = false;
@@ -189,17 +189,18 @@ absl::Status GidsPass::LocateAll(pipeline::StagePorts& ports) {
 
 absl::Status GidsPass::ReadAll(pipeline::StagePorts& ports) {
   const store::StoredFeatures& features = context_.features;
-  // Batches that are being read, and the next one, which has no room yet.
+  // Batches that are being read, and the next one, which waits for staging
+  // memory.
   Batches reading;
   std::unique_ptr<GidsBatch> next;
-  // Is destroyed before the batches that its reads write to.
+  // Destroyed before the batches that its reads write to.
   HEARTH_ASSIGN_OR_RETURN(
       io::QueuedStream queued,
       io::QueuedStream::Open(context_.read_queues, context_.limits.depth,
                              *features.device, features.layout, context_.clock,
                              context_.row_check));
   io::RowStream& stream = queued.reader();
-  // How many of the oldest batches in `reading` have all their rows.
+  // Number of oldest batches in `reading` that have all their rows.
   size_t num_done = 0;
   const auto put_oldest = [&] {
     std::unique_ptr<GidsBatch> oldest = std::move(reading.front());
@@ -212,12 +213,12 @@ absl::Status GidsPass::ReadAll(pipeline::StagePorts& ports) {
     while (num_done > 0 && ports.CanPut()) {
       if (!put_oldest()) return absl::OkStatus();
     }
-    // Batches join as long as the disk wants more reads.
+    // Batches join as long as the disk needs more reads.
     bool ended = false;
     while (stream.num_lists() == 0 ||
            stream.outstanding() < context_.limits.target_reads) {
       if (next == nullptr) {
-        // Waits where nothing else is to be done.
+        // Waits for a batch only if none is being read.
         next = ToBatch(reading.empty() ? ports.Take() : ports.TryTake());
         if (next == nullptr) {
           ended = reading.empty();
@@ -266,14 +267,14 @@ bool GidsPass::HasRoomFor(const GidsBatch& batch) {
 void GidsPass::WaitForRoom(const GidsBatch& batch) {
   absl::MutexLock lock(&mutex_);
   while (!HasRoomForLocked(batch) && !abandon_.stop_requested()) {
-    room_.Wait(&mutex_);
+    space_freed_.Wait(&mutex_);
   }
 }
 
 void GidsPass::Abandon() {
   absl::MutexLock lock(&mutex_);
   abandon_.request_stop();
-  room_.SignalAll();
+  space_freed_.SignalAll();
 }
 
 absl::Status GidsPass::Admit(GidsBatch& batch, io::RowStream& stream) {
@@ -298,11 +299,11 @@ absl::Status GidsPass::Assemble(GidsBatch& batch) {
   batch.missing = {};
   absl::MutexLock lock(&mutex_);
   staged_bytes_ -= batch.staged_bytes;
-  room_.Signal();
+  space_freed_.Signal();
   return absl::OkStatus();
 }
 
-// Brings its rows together, on the GPU if all models take them there.
+// Assembles the rows of `batch`, on the GPU if all models take them there.
 absl::Status GidsPass::BringTogether(GidsBatch& batch) {
   const int64_t dim = context_.features.dim;
   const ReadBatch read = {

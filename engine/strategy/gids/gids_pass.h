@@ -27,19 +27,19 @@ namespace hearth::strategy {
 
 class GidsBatch;
 
-/// The limits within which batches are read together.
+/// The limits within which reads of several batches overlap.
 struct MergeLimits {
-  /// Reads that are to be under way.
+  /// Reads to keep under way.
   int64_t target_reads = 1;
   /// Reads in flight.
   int depth = 1;
   int64_t merge_max = 1;
   /// Memory of all batches between their reads and their assembly. A batch that
-  /// takes more is alone.
+  /// takes more is read alone.
   uint64_t staging_bytes = 0;
 };
 
-/// Everything that a pass works with; it outlives the pass.
+/// Everything that a pass works with. Outlives the pass.
 struct GidsContext {
   SampleSource source;
   const store::StoredFeatures& features;
@@ -48,34 +48,34 @@ struct GidsContext {
   io::ReadQueues& read_queues;
   const Clock& clock;
   const ConstantBuffer& buffer;
-  /// The window cache's table, without rows if the pass before failed; its
-  /// lines are the assembler's.
+  /// The window cache's table, empty if the last pass failed; the assembler
+  /// holds the lines.
   cache::WindowCache& window;
   BatchAssembler& assembler;
-  /// Input rows.
+  /// Buffers of input rows.
   BufferPool& inputs;
   MergeLimits limits;
-  /// Batches behind the one that is located.
+  /// Batches that the window holds behind the one that is located.
   int64_t window_batches = 0;
   int samplers = 1;
 };
 
-/// The numbers by which batch `number` draws the rows that make room.
+/// The random numbers by which shard `number` draws rows to evict.
 RandomStream EvictionStream(const Pass& pass, int64_t number);
 
-/// Bytes of the staging memory that a batch counts with, beside its sample:
+/// Bytes with which a batch counts in the staging memory, without its sample:
 /// where its rows are, its missing rows, and the plan of their reads.
 uint64_t StagedBytes(int64_t num_rows, int64_t num_missing, int64_t row_bytes);
 
-/// One pass of GIDS. Used once, by one thread.
+/// Runs one pass of GIDS. Used once, by one thread.
 class GidsPass {
  public:
-  /// Batches that may wait for the stage behind, where they are large.
+  /// Batches that may wait before a stage once they are located.
   static constexpr int kWaiting = 1;
   /// Sampled batches that may wait for the window.
   static constexpr int kSampledWaiting = 2;
 
-  /// `report` is kept as Strategy::Run has it.
+  /// Keeps `report` up to date as Strategy::Run says.
   GidsPass(const GidsContext& context, const Pass& pass, PassReport& report);
   GidsPass(const GidsPass&) = delete;
   GidsPass& operator=(const GidsPass&) = delete;
@@ -88,9 +88,10 @@ class GidsPass {
   pipeline::Stage AssembleStage();
   absl::Status LocateAll(pipeline::StagePorts& ports);
   absl::Status ReadAll(pipeline::StagePorts& ports);
-  // Whether `batch` fits beside the staged ones; alone, any does.
+  // Whether `batch` fits into the staging memory together with the staged
+  // batches; alone, any does.
   bool HasRoomFor(const GidsBatch& batch) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns once it does, or once the pass is abandoned.
+  // Returns once `batch` fits, or once the pass is abandoned.
   void WaitForRoom(const GidsBatch& batch) ABSL_LOCKS_EXCLUDED(mutex_);
   bool HasRoomForLocked(const GidsBatch& batch) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -108,9 +109,9 @@ class GidsPass {
   Locator locator_;
   std::stop_source abandon_;
   absl::Mutex mutex_;
-  // A batch was assembled, or the pass abandoned.
-  absl::CondVar room_;
-  // Staging memory of the batches that were admitted and not yet assembled.
+  // Signalled when a batch was assembled, or the pass abandoned.
+  absl::CondVar space_freed_;
+  // Staging memory of batches that were admitted and not yet assembled.
   uint64_t staged_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -1,6 +1,6 @@
-// GIDS beyond the suite that all strategies share: what its parts save, that
-// nothing of it depends on how wide or fast anything is, the scores that jobs
-// share, and reads that fail or meet a stop.
+// GIDS beyond the suite that all strategies share: savings of its parts,
+// independence of threads and timing, scores that jobs share, failing reads,
+// and stops.
 
 #include <cerrno>
 #include <fstream>
@@ -162,7 +162,7 @@ TEST_F(GidsTest, ScoresAreSharedByJobsOfTheSameTrainingNodes) {
   const PreparationReport made = *Prepare(*first);
   EXPECT_FALSE(made.reused);
   EXPECT_THAT(made.plan, HasSubstr("gids-"));
-  // Another size of the buffer ranks nothing anew.
+  // Another size of the buffer needs no new ranking.
   auto second = *New({.cpu_cache_bytes = 50 * kRowBytes});
   const PreparationReport found = *Prepare(*second);
   EXPECT_TRUE(found.reused);
@@ -231,7 +231,7 @@ TEST_F(GidsTest, AnyReadThatFailsEndsThePassAndTheNextIsWhole) {
   const std::vector<std::string> expected = Expected(MakePass(0));
   for (const int64_t bad : {0, 1, 7, 40, 150}) {
     SCOPED_TRACE(bad);
-    // For good: a read is tried again.
+    // Reads fail for good, since a failed read is tried again.
     hooked_.SetHook(
         [bad](int64_t attempt) { return attempt >= bad ? -EIO : 0; });
     const Outcome failed = Run(*strategy, MakePass(0));
@@ -269,7 +269,7 @@ TEST_F(GidsTest, AReaderThatWaitsForRoomEndsWithThePass) {
     const absl::Status status = strategy->Run(
         Measured(*dataset_, MakePass(0)),
         [&](absl::Span<const train::BatchView>) -> absl::Status {
-          // The queues fill meanwhile, and the next batch finds no room.
+          // Meanwhile the queues fill, and the next batch has to wait.
           absl::SleepFor(absl::Milliseconds(100));
           if (fails) return absl::AbortedError("enough");
           stop.request_stop();

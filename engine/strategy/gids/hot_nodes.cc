@@ -31,6 +31,11 @@ using store::NodeId;
 
 constexpr store::NodeColumnsKind kKind = {.name = "list of node scores"};
 
+absl::Status CheckStop(const std::stop_token& stop) {
+  if (!stop.stop_requested()) return absl::OkStatus();
+  return absl::CancelledError("ranking nodes: stopped on request");
+}
+
 }  // namespace
 
 std::vector<NodeId> HottestNodes(const NodeScores& scores, int64_t count) {
@@ -68,8 +73,8 @@ absl::StatusOr<NodeScores> ReadNodeScores(io::FileSystem& files,
 
 namespace {
 
-// Nodes between two looks at the stop token.
-constexpr NodeId kNodesPerLook = 1 << 16;
+// Nodes between two checks for a stop.
+constexpr NodeId kNodesPerCheck = 1 << 16;
 
 // next(u) += share / deg_in(v) for each in-neighbor u of v, a destination of
 // the relation.
@@ -100,8 +105,9 @@ double Drawn(const store::Relation& relation, NodeId v,
   return static_cast<double>(drawn);
 }
 
-// The same for all nodes of one type, to which `relations` lead: each splits
-// `damping` of its score over these as sampling splits its neighbors.
+// Spreads the scores of all nodes of one type, to which `relations` lead: each
+// node splits `damping` of its score over the relations as sampling splits its
+// neighbors.
 absl::Status SpreadAll(absl::Span<const store::Relation* const> relations,
                        const ReversePageRankOptions& options,
                        const std::vector<double>& scores,
@@ -109,9 +115,7 @@ absl::Status SpreadAll(absl::Span<const store::Relation* const> relations,
   const int64_t num_nodes = relations.front()->topology.num_nodes();
   const NodeId first = relations.front()->first_destination;
   for (NodeId v = 0; v < num_nodes; ++v) {
-    if (v % kNodesPerLook == 0 && stop.stop_requested()) {
-      return absl::CancelledError("ranking nodes: stopped on request");
-    }
+    if (v % kNodesPerCheck == 0) HEARTH_RETURN_IF_ERROR(CheckStop(stop));
     const double score = scores[static_cast<size_t>(first + v)];
     if (score == 0) continue;
     if (relations.size() == 1) {
@@ -155,7 +159,7 @@ absl::StatusOr<std::vector<double>> ReversePageRank(
     for (const auto& [first, relations] : by_destination) {
       HEARTH_RETURN_IF_ERROR(SpreadAll(relations, options, scores, next, stop));
     }
-    // Names the file, where a page of it could not be read.
+    // The topology's error names the file that could not be read.
     HEARTH_RETURN_IF_ERROR(topology.status());
     std::swap(scores, next);
     if (options.progress) {
@@ -168,19 +172,15 @@ absl::StatusOr<std::vector<double>> ReversePageRank(
 
 namespace {
 
-// The version of how scores are made; their file has one of its own.
+// The version of how scores are made; the file's format has a version of its
+// own.
 constexpr char kFormat[] = "hearth gids 1";
 constexpr char kFile[] = "scores";
-// The key of the epoch whose batches are counted, and whose seeds are the
-// training nodes.
+// The key of the epoch whose batches are counted, and whose seeds are taken as
+// the training nodes.
 constexpr uint64_t kRankedEpoch = 0;
 // Indices of a hot_file that are read at a time.
 constexpr int64_t kIndicesAtOnce = 1 << 16;
-
-absl::Status Stopped(const std::stop_token& stop) {
-  if (!stop.stop_requested()) return absl::OkStatus();
-  return absl::CancelledError("ranking nodes: stopped on request");
-}
 
 std::vector<NodeId> AllNodes(int64_t num_nodes) {
   std::vector<NodeId> nodes(static_cast<size_t>(num_nodes));
@@ -200,7 +200,7 @@ class Ranking {
 
   int64_t num_nodes() const { return num_nodes_; }
 
-  // Scores that the plan store keeps.
+  // The scores from the plan store, or new ones.
   absl::StatusOr<NodeScores> KeptScores(PreparationReport& report) {
     const double start = context_.clock.SteadySeconds();
     report.plan = PlanName();
@@ -237,7 +237,7 @@ class Ranking {
                           num_nodes_);
   }
 
-  // Leaves no file.
+  // Finds the scores, or makes them without writing a file.
   absl::StatusOr<NodeScores> Find(PreparationReport& report) {
     absl::StatusOr<NodeScores> scores =
         Read(io::JoinPath(context_.plans.options().folder, report.plan));
@@ -309,7 +309,7 @@ class Ranking {
           [&](const auto& indices) -> absl::Status {
             for (size_t i = 0; i < indices.size(); ++i) {
               if (i % (1 << 20) == 0) {
-                HEARTH_RETURN_IF_ERROR(Stopped(context_.stop));
+                HEARTH_RETURN_IF_ERROR(CheckStop(context_.stop));
               }
               of_sources[indices[i]] += 1;
             }
@@ -360,7 +360,7 @@ class Ranking {
   std::unique_ptr<store::LoadedTopology> topology_;
 };
 
-// The first `count` different nodes of an .npy file, in ascending order.
+// The first `count` distinct nodes of an .npy file, in ascending order.
 template <typename Index>
 absl::StatusOr<std::vector<NodeId>> ReadNodes(io::ReadableFile& file,
                                               const store::ArrayHeader& header,
@@ -372,7 +372,7 @@ absl::StatusOr<std::vector<NodeId>> ReadNodes(io::ReadableFile& file,
   for (int64_t at = 0;
        at < header.NumElements() && static_cast<int64_t>(nodes.size()) < count;
        at += kIndicesAtOnce) {
-    HEARTH_RETURN_IF_ERROR(Stopped(stop));
+    HEARTH_RETURN_IF_ERROR(CheckStop(stop));
     piece.resize(static_cast<size_t>(
         std::min(kIndicesAtOnce, header.NumElements() - at)));
     const uint64_t offset =
@@ -437,7 +437,7 @@ std::string HotNodesKey(const GidsOptions& options, const Pass& training,
     add(training.batch_size);
     add(training.shards);
   } else {
-    // Scores follow the fan-outs where nodes have neighbors of several types.
+    // With several edge types, scores depend on the fan-outs.
     if (manifest.edge_types.size() > 1) {
       add(DescribeSampler(training.sampler).second);
     }
@@ -481,7 +481,8 @@ absl::StatusOr<HotNodesChoice> ChooseHotNodes(const RankingContext& context,
 }
 
 uint64_t RankingBytes(int64_t num_nodes) {
-  // Two arrays of a walk and the scores of it, or scores and a list of nodes.
+  // While ranking, two arrays and the scores; while choosing, the scores and a
+  // list of nodes.
   return static_cast<uint64_t>(num_nodes) *
          (2 * sizeof(double) + sizeof(float) + sizeof(NodeId));
 }

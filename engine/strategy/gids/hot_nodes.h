@@ -20,38 +20,41 @@
 #include "engine/strategy/gids/gids.h"
 #include "engine/strategy/strategy.h"
 
+/// The nodes of the constant buffer: scores (ReversePageRank and others), the
+/// file in which a plan store keeps them, and the choice (ChooseHotNodes).
+
 namespace hearth::strategy {
 
-/// [num_nodes] how hot each node is; more is hotter.
+/// [num_nodes] score of each node; a higher one is hotter.
 using NodeScores = std::vector<float>;
 
-/// The `count` hottest nodes, of equally hot ones those of smaller number, in
-/// ascending order. Takes 8 bytes a node.
+/// The `count` hottest nodes in ascending order; equally hot nodes rank by
+/// number, the smaller first. Takes 8 bytes a node.
 std::vector<store::NodeId> HottestNodes(const NodeScores& scores,
                                         int64_t count);
 
-/// Bytes of the file of a graph of `num_nodes`.
+/// Bytes of the score file of a graph of `num_nodes`.
 uint64_t NodeScoresFileBytes(int64_t num_nodes);
 
 /// Replaces the file `path` by the scores, durably.
 absl::Status WriteNodeScores(io::FileSystem& files, const std::string& path,
                              const NodeScores& scores);
 
-/// Reads what WriteNodeScores wrote for a graph of `num_nodes`. NOT_FOUND if it
-/// is not there; DATA_LOSS, naming the file, if it is damaged or of another
-/// size; FAILED_PRECONDITION if another version of Hearth wrote it.
+/// Reads a file that WriteNodeScores wrote for a graph of `num_nodes`.
+/// NOT_FOUND without a file; DATA_LOSS, naming the file, if it is damaged or of
+/// another size; FAILED_PRECONDITION if another version of Hearth wrote it.
 absl::StatusOr<NodeScores> ReadNodeScores(io::FileSystem& files,
                                           const std::string& path,
                                           int64_t num_nodes);
 
-/// The constants of the authors' code.
+/// Defaults are the constants of the authors' code.
 struct ReversePageRankOptions {
   double damping = 0.85;
   int iterations = 20;
-  /// How many neighbors of each edge type are drawn; of no account where one
-  /// edge type leads to a node type.
+  /// Fan-outs of each edge type; without effect on node types that a single
+  /// edge type leads to.
   sample::NeighborSamplerOptions sampler = {};
-  /// Hears of iterations done and in all. May be empty.
+  /// Called with iterations done and in all. May be empty.
   std::function<void(uint64_t done, uint64_t total)> progress = nullptr;
 };
 
@@ -73,15 +76,15 @@ absl::StatusOr<std::vector<double>> ReversePageRank(
     absl::Span<const store::NodeId> training,
     const ReversePageRankOptions& options, std::stop_token stop);
 
-/// Everything that nodes are ranked with; it outlives the call.
+/// Everything that nodes are ranked with. Outlives the call.
 struct RankingContext {
   const store::Dataset& dataset;
   const store::Labels& labels;
   io::FileSystem& files;
   const Clock& clock;
-  /// Keeps the scores that take a scan of the graph, or sampling.
+  /// The store of plans with scores that take a scan of the graph, or sampling.
   plan::PlanStore& plans;
-  /// Whether scores that are not there are kept, once made.
+  /// Whether new scores are written to the plan store.
   bool keeps = true;
   int samplers = 1;
   const PreparationListener& listener;
@@ -90,30 +93,31 @@ struct RankingContext {
 
 /// The nodes of the constant buffer.
 struct HotNodesChoice {
-  /// In ascending order.
+  /// Ascending.
   std::vector<store::NodeId> nodes;
-  /// The plan of the scores; none where nothing had to be ranked.
+  /// The plan with the scores; without a plan if nothing had to be ranked.
   PreparationReport report;
 };
 
-/// Text that differs where other nodes would be chosen, but for what a hot_file
-/// holds: by the training nodes, or all that decides about the first training
-/// epoch's batches. `training` is any training pass.
+/// A text that two jobs share only if the same nodes are chosen (the contents
+/// of a hot_file aside). Depending on options.hot, it covers the training
+/// nodes, or everything that decides the first training epoch's batches.
+/// `training` is any training pass.
 std::string HotNodesKey(const GidsOptions& options, const Pass& training,
                         const store::Manifest& manifest);
 
-/// Chooses `count` of the nodes for a job that has the training pass
-/// `training`. All nodes, and none, need no ranking. A plan that cannot be used
-/// is made anew, which the listener hears. INVALID_ARGUMENT, naming file and
-/// place, for a hot_file that is no list of nodes (one that lists fewer gives
-/// fewer); errors of the topology, of sampling and of the plan store;
-/// CANCELLED when a stop is requested.
+/// Chooses `count` nodes for a job with the training pass `training`. All
+/// nodes, or none, need no ranking. A plan that cannot be used is made again,
+/// which the listener's log says. INVALID_ARGUMENT, naming file and place, for
+/// a hot_file that is no list of nodes (one that lists fewer gives fewer);
+/// errors of the topology, of sampling and of the plan store; CANCELLED when a
+/// stop is requested.
 absl::StatusOr<HotNodesChoice> ChooseHotNodes(const RankingContext& context,
                                               const GidsOptions& options,
                                               int64_t count,
                                               const Pass& training);
 
-/// Memory of ChooseHotNodes, at most, for a graph of so many nodes, beside
+/// Memory of ChooseHotNodes at most, for a graph of `num_nodes`, without
 /// sampled batches.
 uint64_t RankingBytes(int64_t num_nodes);
 

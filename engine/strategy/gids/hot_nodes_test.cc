@@ -46,7 +46,7 @@ TEST(NodeScoresTest, FilesGiveBackWhatWasWritten) {
 
 class ListedTopology final : public store::SingleTopology {
  public:
-  // in_neighbors[v] are those of node v.
+  // in_neighbors[v]: the in-neighbors of node v.
   explicit ListedTopology(
       const std::vector<std::vector<int32_t>>& in_neighbors) {
     indptr_.push_back(0);
@@ -112,13 +112,13 @@ TEST(ReversePageRankTest, FlowsFromNodesToTheirInNeighbors) {
   EXPECT_DOUBLE_EQ(scores[2], 0.15 / 2);
   EXPECT_DOUBLE_EQ(scores[3], 0) << "no training node, and nobody's neighbor";
   EXPECT_DOUBLE_EQ(scores[0], 0.85 * 0.15);
-  // From the hub there is no way on.
+  // The hub has no in-neighbors.
   const std::vector<double> from_hub = Rank(star, {0});
   EXPECT_DOUBLE_EQ(from_hub[0], 0.15);
   EXPECT_DOUBLE_EQ(from_hub[1], 0);
 }
 
-// The definition, on a matrix.
+// Reverse PageRank by its definition, with a matrix.
 TEST(ReversePageRankTest, IsTheSumOfItsDefinition) {
   const std::vector<std::vector<int32_t>> lists = {
       {1, 2, 2}, {0}, {3, 4}, {}, {4, 0, 1}};

@@ -49,7 +49,7 @@ class Benchmark {
   ~Benchmark() { std::filesystem::remove_all(folder_); }
 
   absl::Status Run() {
-    // Each of their threads waits for its own read.
+    // A queue of threads: each blocks for its own slow read.
     HEARTH_ASSIGN_OR_RETURN(
         queues_, io::ReadQueues::Create({.kind = io::ReadQueueKind::kThreads}));
     HEARTH_ASSIGN_OR_RETURN(const store::Split split, slow_.LoadSplit(0));

@@ -18,13 +18,14 @@
 
 // Opening, step by step:
 //   1. lease the plans of all disks, always in the order of the disks, so that
-//      jobs that want the same do not wait for each other in a circle;
-//   2. clear those that are unfinished, damaged or of other sizes;
-//   3. see that each disk without stripes has room for them;
-//   4. write them, each disk by a thread of its own, and sync them;
-//   5. publish their plans: a kill before leaves plans that step 2 clears, and
-//      those of other disks stay;
-//   6. where rows are not checked as they are read, verify all files;
+//      jobs with the same stripes do not wait for each other in a circle;
+//   2. clear plans that are unfinished, damaged or of other sizes;
+//   3. check that each disk without stripes has space for them;
+//   4. write the missing stripes, each disk by a thread of its own, and sync
+//      them;
+//   5. publish their plans: a kill before this leaves plans that step 2 of the
+//      next job clears, while plans of other disks stay;
+//   6. verify all files, unless rows are checked as they are read;
 //   7. share the leases, and open the files.
 
 namespace hearth::strategy {
@@ -38,14 +39,14 @@ uint64_t PlanBytes(const FeatureStripes& stripes, int disk) {
   return stripes.FileBytes(disk) + PlanStore::kRecordBytes;
 }
 
-// The bytes that a disk lacks, for people.
+// A text for people about the space that a disk lacks.
 std::string Lacking(const PlanStore& disk, uint64_t needed, uint64_t free) {
   return absl::StrCat(disk.options().folder, ": stripes need ", needed,
                       " bytes (", FormatByteSize(needed), "), ", free,
                       " are free (", FormatByteSize(free), ")");
 }
 
-// Opens the stripes of a job.
+// One call of Stripes::Open.
 class Striping {
  public:
   Striping(const StripingContext& context, PreparationReport& report)
@@ -94,7 +95,7 @@ class Striping {
     return absl::OkStatus();
   }
 
-  // Whether the plan of a disk can be used: NOT_FOUND or DATA_LOSS if not.
+  // Whether the plan of `disk` can be used: NOT_FOUND or DATA_LOSS if not.
   absl::Status CheckPlan(int disk) const {
     const plan::PlanRecords records = leases_[disk].records();
     HEARTH_RETURN_IF_ERROR(records.ReadAbout().status());
@@ -123,9 +124,10 @@ class Striping {
     std::vector<std::string> lacking;
     for (const int disk : missing_) {
       const uint64_t needed = PlanBytes(stripes_, disk);
-      HEARTH_ASSIGN_OR_RETURN(const plan::PlanRoom room, leases_[disk].Room());
-      if (room.bytes < needed) {
-        lacking.push_back(Lacking(*context_.disks[disk], needed, room.bytes));
+      HEARTH_ASSIGN_OR_RETURN(const plan::PlanSpace space,
+                              leases_[disk].Space());
+      if (space.bytes < needed) {
+        lacking.push_back(Lacking(*context_.disks[disk], needed, space.bytes));
       }
       HEARTH_RETURN_IF_ERROR(leases_[disk].MakeRoom(needed));
     }
@@ -166,8 +168,8 @@ class Striping {
     return absl::OkStatus();
   }
 
-  // Unfinished stripes are of no use. The error that led here is the one to
-  // tell.
+  // Removes unfinished stripes. Its own errors are ignored: the error that led
+  // here is reported.
   void GiveBackSpace() {
     for (const int disk : missing_) leases_[disk].Clear().IgnoreError();
   }
@@ -186,7 +188,7 @@ class Striping {
           const absl::Status status =
               stripes_.Verify(context_.files, disk, leases_[disk].folder(),
                               *context_.verified, progress, stop);
-          // The next job makes them anew.
+          // Marks the stripes: the next job makes them again.
           if (absl::IsDataLoss(status)) {
             leases_[disk].records().WriteDamage(status.message()).IgnoreError();
           }
@@ -198,9 +200,9 @@ class Striping {
       int disk, const FeatureStripes::Progress& progress,
       const std::stop_token& stop)>;
 
-  // Does the work of each of `disks` on a thread of its own; this one has the
-  // first, and tells the listener how far all are. The first error ends the
-  // others' work: their own errors then tell nothing.
+  // Runs `work` for each of `disks` on a thread of its own; the caller's thread
+  // does the first disk and reports the progress of all. The first error ends
+  // the work of the other disks, whose errors are then ignored.
   absl::Status OnDisks(absl::string_view phase, const std::vector<int>& disks,
                        uint64_t total_bytes, Work work) const {
     std::stop_source stop;
@@ -273,9 +275,10 @@ absl::StatusOr<StripeState> FindStripes(const store::Manifest& manifest,
     }
     state.exists = false;
     state.missing_bytes += bytes;
-    HEARTH_ASSIGN_OR_RETURN(const plan::PlanRoom room, disks[disk]->Room(name));
-    if (room.bytes < bytes) {
-      lacking.push_back(Lacking(*disks[disk], bytes, room.bytes));
+    HEARTH_ASSIGN_OR_RETURN(const plan::PlanSpace space,
+                            disks[disk]->Space(name));
+    if (space.bytes < bytes) {
+      lacking.push_back(Lacking(*disks[disk], bytes, space.bytes));
     }
   }
   state.lacking = absl::StrJoin(lacking, "; ");
@@ -296,7 +299,7 @@ bool Stripes::NoteDamage(const absl::Status& status) const {
   for (const PlanLease& lease : leases_) {
     // Errors of reading begin with the file.
     if (!absl::StrContains(status.message(), lease.folder())) continue;
-    // If this fails, the next pass meets the damage, and says so again.
+    // If this fails, the next pass finds the damage again.
     lease.records().WriteDamage(status.message()).IgnoreError();
     return true;
   }

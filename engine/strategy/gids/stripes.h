@@ -22,58 +22,60 @@
 
 namespace hearth::strategy {
 
-/// Everything that features are striped with; it outlives the call.
+/// Everything that features are striped with. Outlives the call.
 struct StripingContext {
   const store::Dataset& dataset;
-  /// Those of the dataset.
+  /// The features of `dataset`.
   const store::StoredFeatures& features;
   io::FileSystem& files;
   const Clock& clock;
-  /// The store of each disk, in the order of stripes.
+  /// The plan store of each data disk, in the order of stripes.
   absl::Span<plan::PlanStore* const> disks;
-  /// Stripes that were verified before. Null where rows are checked one by one,
-  /// so that stripes are not verified whole.
+  /// Record of stripes that were verified before. Null if rows are checked one
+  /// by one, so that stripes are not verified whole.
   store::VerificationRecord* verified = nullptr;
   const PreparationListener& listener;
   std::stop_token stop;
 };
 
-/// The name of the plan of a disk.
+/// The name of the plan with the stripes of disk `disk`.
 std::string StripePlanName(const store::Manifest& manifest,
                            const store::FeatureStripes& stripes, int disk);
 
-/// How much of what striping needs is there.
+/// Which stripes exist, and the disk space that the others need.
 struct StripeState {
-  /// The plans' folders, there or not, and the name of the first one.
+  /// Folders of the plans, existing or not; name of the first disk's plan.
   std::vector<std::string> folders;
   std::string plan;
-  /// Whether all disks have theirs, as far as sizes tell.
+  /// Whether all disks have their stripes, as far as file sizes tell.
   bool exists = false;
-  /// Bytes that the plans of all disks take.
+  /// Bytes of the plans of all disks.
   uint64_t disk_bytes = 0;
-  /// Bytes of the plans that are still to be written.
+  /// Bytes of the plans that are yet to be written.
   uint64_t missing_bytes = 0;
-  /// For people: what each disk lacks; empty if all have room.
+  /// For people: the disks without enough space, and their bytes; empty if all
+  /// have enough.
   std::string lacking;
 };
 
-/// Looks for the stripes of a dataset on its disks; makes and keeps nothing.
+/// Looks for the stripes of a dataset on the data disks; makes nothing, leases
+/// nothing.
 absl::StatusOr<StripeState> FindStripes(
     const store::Manifest& manifest, io::FileSystem& files,
     absl::Span<plan::PlanStore* const> disks);
 
-/// The features of a dataset in stripes over disks, open for reading rows. The
-/// disks' plans are in use while it lives. Single-owner.
+/// The features of a dataset in stripes over data disks, open for reading rows.
+/// Holds leases of the disks' plans. Single-owner.
 class Stripes {
  public:
-  /// Finds the stripes, or makes those of disks that have none, or damaged
-  /// ones, by a thread for each disk. The report names the first disk's plan
-  /// and has the bytes of all.
+  /// Finds the stripes; writes them on disks where they are missing or damaged,
+  /// by a thread for each disk. The report names the first disk's plan and has
+  /// the bytes of all plans.
   ///
   /// RESOURCE_EXHAUSTED of cause kDiskSpace, before anything is written, naming
-  /// each folder without room, what is needed and what is free; DATA_LOSS for
-  /// damaged features; CANCELLED; errors of files and of the plan stores. What
-  /// is unfinished then is never used.
+  /// each folder without enough space, the bytes needed and the bytes free;
+  /// DATA_LOSS for damaged features; CANCELLED; errors of files and of the plan
+  /// stores. Unfinished stripes are never used.
   static absl::StatusOr<std::unique_ptr<Stripes>> Open(
       const StripingContext& context, PreparationReport& report);
 
@@ -84,12 +86,11 @@ class Stripes {
     return striped_.largest_of_disk;
   }
 
-  /// Notes in the plan of the disk that `status`, an error of reading, is about
-  /// that it is damaged, so that its stripes are made anew. Whether it is about
-  /// one.
+  /// If `status` is an error of reading stripes, marks the plan of that disk as
+  /// damaged, so that its stripes are made again. Returns whether it is.
   bool NoteDamage(const absl::Status& status) const;
 
-  /// Memory of Open, at most.
+  /// Memory of Open at most.
   static uint64_t MemoryBytes(int disks) {
     return static_cast<uint64_t>(disks) *
            store::FeatureStripes::kMemoryBytesPerDisk;
@@ -99,7 +100,7 @@ class Stripes {
   Stripes(std::vector<plan::PlanLease> leases, store::StripedFeatures striped)
       : leases_(std::move(leases)), striped_(std::move(striped)) {}
 
-  // Those of the disks, in their order.
+  // Leases of the plans, in the order of the disks.
   const std::vector<plan::PlanLease> leases_;
   const store::StripedFeatures striped_;
 };

@@ -41,7 +41,8 @@ using ::testing::HasSubstr;
 
 constexpr uint64_t kMostBytes = 16 << 20;
 
-// Each look at it is a while later, so that measurements of disks are short.
+// A clock that advances whenever it is read, so that measurements of disks are
+// short.
 class HastyClock final : public Clock {
  public:
   absl::Time Now() const override { return Clock::Real().Now(); }
@@ -77,7 +78,7 @@ class StripesTest : public ::testing::TestWithParam<int> {
   int num_disks() const { return GetParam(); }
   int last_disk() const { return GetParam() - 1; }
 
-  // All rows are read, unless told otherwise.
+  // All rows are read, unless a test says otherwise.
   static GidsOptions Options() {
     return {.cpu_cache_bytes = 0,
             .window_cache_bytes = 0,
@@ -158,7 +159,7 @@ class StripesTest : public ::testing::TestWithParam<int> {
         "features-0");
   }
 
-  // How often a call has reached the stripes of a disk.
+  // Number of calls that have reached the stripes of a disk.
   int64_t Calls(Operation operation, int disk) {
     int64_t calls = 0;
     for (const io::FaultyFileSystem::Call& call : files_.calls()) {
@@ -228,7 +229,8 @@ TEST_P(StripesTest, FillTheConstantBufferToo) {
   const auto strategy = *New(*dataset_, {.io_depth = 4, .striped = true}, true);
   const auto report = Prepare(*strategy);
   ASSERT_TRUE(report.ok()) << report.status();
-  // The plan is that of the scores; its bytes are those of both.
+  // The report names the plan of the scores and has the bytes of scores and
+  // stripes.
   EXPECT_THAT(report->plan, HasSubstr("gids-"));
   EXPECT_GT(report->disk_bytes, 3000u * 96);
   ExpectRightBatches(*strategy);
@@ -241,7 +243,8 @@ TEST_P(StripesTest, AreInUseUntilTheStrategyRests) {
   EXPECT_TRUE(absl::IsFailedPrecondition(disks_[0]->Remove(name)));
   strategy->Rest();
   EXPECT_EQ(disks_[0]->Remove(name), absl::OkStatus());
-  // A pass after the rest finds the others and makes what is gone.
+  // A pass after Rest finds the stripes that are left and makes the removed
+  // ones.
   ExpectRightBatches(*strategy);
   EXPECT_EQ(Calls(Operation::kCreate, 0), 2);
   for (int disk = 1; disk < num_disks(); ++disk) {
@@ -260,7 +263,7 @@ TEST_P(StripesTest, AFaultAtAnyCallLeavesNothingThatIsUsed) {
       if (effect == io::Effect::kTearWrite && operation != Operation::kWrite) {
         continue;
       }
-      // Not every one where calls repeat themselves, disk by disk.
+      // Calls repeat themselves, disk by disk: some are skipped.
       for (int64_t nth = 1;; nth += num_disks()) {
         SCOPED_TRACE(absl::StrCat(static_cast<int>(operation), " ", nth));
         files_.Inject({.nth = nth,
@@ -309,7 +312,7 @@ TEST_P(StripesTest, DisksWithoutRoomAreNamedBeforeAnythingIsWritten) {
   ExpectRightBatches(*next);
 }
 
-// Two folders on one disk, say: both see what is free.
+// As with two folders on one disk: both see the same free space.
 TEST_P(StripesTest, ADiskThatFillsUpMeanwhileIsAnErrorAndTheNextJobStartsAnew) {
   for (const Operation operation : {Operation::kAllocate, Operation::kWrite}) {
     files_.Inject({.for_good = true,
@@ -368,7 +371,7 @@ TEST_P(StripesTest, WithoutChecksumsOfRowsAllIsVerifiedOnce) {
   const auto first = New(/*checks_rows=*/false);
   ASSERT_EQ(Prepare(*first).status(), absl::OkStatus());
   ExpectRightBatches(*first);
-  // It was verified, and is still the same.
+  // Verified before and unchanged.
   const int64_t reads = Calls(Operation::kOpenForRead, 0);
   first->Rest();
   ASSERT_EQ(Prepare(*first).status(), absl::OkStatus());
@@ -428,7 +431,7 @@ TEST_P(StripesTest, OtherFeaturesHaveOtherStripes) {
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_FALSE(report->reused);
   EXPECT_EQ(disks_[0]->List()->size(), 2u);
-  // Those of one dataset go with it.
+  // Removing the plans of one dataset leaves those of the other.
   const std::string fingerprint = dataset_->manifest().fingerprint;
   ASSERT_EQ(disks_[0]->RemoveOf(fingerprint), absl::OkStatus());
   EXPECT_EQ(disks_[0]->List()->size(), 1u);

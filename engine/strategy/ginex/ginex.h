@@ -15,15 +15,17 @@
 
 namespace hearth::strategy {
 
-/// Ginex (Park et al., 2022): an optimal cache for each superbatch.
+/// Options of strategy `ginex`.
 struct GinexOptions {
-  /// Rows kept; while a superbatch is sampled, neighbor lists instead.
+  /// Bytes of the feature cache; while a superbatch is sampled, of the neighbor
+  /// cache.
   uint64_t cpu_cache_bytes = 0;
-  /// Neighbor lists kept; 0 = cpu_cache_bytes.
+  /// Bytes of the neighbor cache; 0 = cpu_cache_bytes.
   uint64_t neighbor_cache_bytes = 0;
-  /// Which lists: by cross counts where there is a partition alone.
+  /// How the neighbor cache ranks lists; kCross only with a partition.
   NeighborRank neighbor_rank = NeighborRank::kRatio;
-  /// Batches in a superbatch; 0 = by profile (section 3.5).
+  /// Batches in a superbatch; 0 = as many as disk and memory hold, by a profile
+  /// of the first batches (section 3.5).
   int64_t superbatch = 0;
   /// Reads that each reading thread keeps in flight.
   int io_depth = 64;
@@ -40,22 +42,22 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewGinexStrategy(
     const GinexOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources);
 
-/// Memory that it holds at most; never an error.
+/// The memory that it holds at most; never an error.
 absl::StatusOr<MemoryEstimate> EstimateGinexMemory(const GinexOptions& options,
                                                    const MemoryBasis& basis);
 
-/// See superbatch/superbatch_strategy.h.
+/// See ForecastSuperbatch and its memory (superbatch/superbatch_strategy.h).
 absl::StatusOr<Forecast> ForecastGinex(const GinexOptions& options,
                                        const ForecastContext& context,
                                        const ForecastRequest& request);
 MemoryEstimate EstimateGinexForecastMemory(const GinexOptions& options,
                                            const MemoryBasis& basis);
 
-/// See superbatch/superbatch_options.h.
+/// See SuperbatchBudgets (superbatch/superbatch_options.h).
 std::vector<BudgetOf<GinexOptions>> GinexBudgets(const GinexOptions& options,
                                                  const MemoryBasis& basis);
 
-/// See kinds.h.
+/// See DescribeResidentLists and FindResidentLists (kinds.h).
 std::string DescribeGinexLists(const GinexOptions& options);
 absl::StatusOr<std::unique_ptr<ResidentLists>> FindGinexLists(
     const GinexOptions& options, const ResidentListsRequest& request);

@@ -83,7 +83,7 @@ int64_t BeladyMisses(const std::vector<std::vector<NodeId>>& batches,
   return misses;
 }
 
-// The same for each superbatch from an empty cache.
+// The misses if each superbatch starts with an empty cache.
 int64_t OptimalReads(const std::vector<std::vector<NodeId>>& batches,
                      size_t superbatch, size_t capacity) {
   int64_t misses = 0;
@@ -149,7 +149,7 @@ TEST_F(GinexTest, AutoTakesTheWholeEpochWhereThereIsRoom) {
   EXPECT_EQ(*by_profile.report.bytes_read, *told.report.bytes_read);
 }
 
-// Room for the eight batches that are profiled and few more at a time.
+// Disk space for the eight batches that are profiled, and few more.
 TEST_F(GinexTest, AutoTakesWhatFitsOnTheDisk) {
   const GinexOptions options = {.cpu_cache_bytes = CacheOf(60)};
   const Outcome roomy = Run(*Make(options), MakePass(0));
@@ -289,7 +289,7 @@ TEST_F(GinexTest, EveryCallOfTheFileSystemMayFail) {
       const Outcome outcome = Run(*strategy, MakePass(0));
       const bool hit = faulty_.hits() > 0;
       faulty_.Clear();
-      // Nobody is told if the empty folder cannot be removed.
+      // A failure to remove the empty folder is not reported.
       if (hit && !outcome.status.ok()) {
         EXPECT_TRUE(absl::IsUnavailable(outcome.status)) << outcome.status;
         ASSERT_LE(outcome.batches.size(), expected.size());
@@ -312,7 +312,8 @@ TEST_F(GinexTest, DamageToItsFilesIsNeverTrainedOn) {
   for (int64_t nth = 1;; nth += 1 + nth / 8) {
     const auto strategy =
         Make(GinexOptions{.cpu_cache_bytes = CacheOf(50), .superbatch = 5});
-    // Prepared first: the indices that the cache is built from are not its own.
+    // Prepared first: building the cache reads the dataset's indices, not files
+    // of its own.
     Pass none = MakePass(0, 11);
     ASSERT_TRUE(Run(*strategy, none).status.ok());
     faulty_.Inject({.nth = nth,

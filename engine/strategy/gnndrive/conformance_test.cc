@@ -1,8 +1,5 @@
 #include "gtest/gtest.h"
-#include "tests/conformance/conformance_case.h"
-#include "tests/conformance/shard_conformance.h"
-#include "tests/conformance/strategy_conformance.h"
-#include "tests/conformance/typed_conformance.h"
+#include "tests/conformance/suites.h"
 
 namespace hearth::strategy {
 namespace {
@@ -26,7 +23,7 @@ INSTANTIATE_TEST_SUITE_P(
                       ConformanceCase{kSmall, {4, 3, 0}}),
     ConformanceCaseName);
 
-// Room for one shard of the largest batch, so that there is one extractor.
+// Staging for one shard of the largest batch, so that there is one extractor.
 constexpr GnndriveOptions kSmallShards = {.staging_bytes = 600 * 20 * 4,
                                           .sample_queue = 1,
                                           .train_queue = 1,
@@ -38,7 +35,7 @@ INSTANTIATE_TEST_SUITE_P(
                       ConformanceCase{kSmallShards, {4, 3}}),
     ConformanceCaseName);
 
-// Room for little more than one batch of papers, authors and venues.
+// Staging for little more than one batch of papers, authors and venues.
 constexpr GnndriveOptions kSmallTyped = {.staging_bytes = 900 * 48 * 4,
                                          .sample_queue = 1,
                                          .train_queue = 1,

@@ -13,12 +13,12 @@ namespace hearth::strategy {
 
 namespace {
 
-// More slots than rows serve nobody.
+// No more slots than rows, or than a table can have.
 int64_t MostSlots(const SlotBudget& budget) {
   return std::min(budget.num_rows, cache::SlotTable::kMaxSlots);
 }
 
-// Rows that fit, as far as there are any.
+// Slots that fit into `bytes`, no more than MostSlots.
 int64_t SlotsIn(uint64_t bytes, const SlotBudget& budget) {
   return static_cast<int64_t>(
       std::min<uint64_t>(bytes / static_cast<uint64_t>(budget.row_bytes),
@@ -122,8 +122,8 @@ absl::Status Extractor::ExtractInParts(const Shared& shared,
   return absl::OkStatus();
 }
 
-// Loads the rows that were claimed before it waits for slots: others may wait
-// for them.
+// Loads the rows that it has claimed before it waits for a slot: other batches
+// may be waiting for these rows.
 absl::Status Extractor::ClaimAll(const Shared& shared, Nodes nodes,
                                  cache::FeatureBuffer::Pins& pins,
                                  io::ReadTally& tally) {

@@ -19,23 +19,23 @@
 
 // A pass:
 //
-//  1. The feature buffer is made anew if it does not suffice for the largest
-//     batch that was measured (Mb). Otherwise it stays as it is, with all rows
-//     in it, from pass to pass.
+//  1. The feature buffer is replaced if it is too small for the largest batch
+//     that was measured (Mb). Otherwise it stays from pass to pass, with all
+//     its rows.
 //  2. Samplers fill the extracting queue.
-//  3. Extractors take batches from it and bring their rows into the feature
-//     buffer (extractor.h), claiming them in turns. A batch in the training
-//     queue is an alias list: its rows stay in the buffer.
-//  4. A team assembles one batch at a time: waits for rows that others were
-//     loading when it claimed them, copies its rows from their slots into the
-//     matrix that the trainer takes, and gives the references back at once. It
-//     is the paper's releaser. So slots are held by batches from extraction to
-//     assembly and never wait for the trainer's step, which is what makes the
-//     reserve of Ne x Mb suffice for Ne extractors that are all busy.
-//  5. The trainer takes it, on the caller's thread.
+//  3. Extractors take batches from that queue and bring their rows into the
+//     feature buffer (extractor.h), claiming them in turns. A batch in the
+//     training queue is an alias list: its rows stay in the buffer.
+//  4. A team of threads assembles one batch at a time: waits for rows that
+//     other batches were loading when this one claimed them, copies the rows
+//     from their slots into the matrix that the trainer takes, and releases the
+//     slots at once. It is the paper's releaser. So batches hold slots from
+//     extraction to assembly and never during the trainer's step; this is why a
+//     reserve of Ne x Mb suffices for Ne busy extractors.
+//  5. The trainer takes the assembled batch, on the caller's thread.
 //
-// An error anywhere, or a stop, requests the stop token of the pass, which ends
-// every wait for slots, rows, turns and reads.
+// An error anywhere, or a stop, requests a stop of the pass, which ends every
+// wait for slots, rows, turns and reads.
 
 namespace hearth::strategy {
 
@@ -112,7 +112,7 @@ class GnndriveStrategy final : public Strategy {
   }
 
  private:
-  // State that the extractors and the assembling team of one pass work with.
+  // State of a pass for its extractors and its assembling threads.
   struct Extraction {
     Extraction(cache::ClaimTurns::Order order, int64_t first_batch)
         : turns(order, first_batch) {}
@@ -137,7 +137,7 @@ class GnndriveStrategy final : public Strategy {
   }
 
   absl::Status ResizeBuffer(const SlotPlan& plan) {
-    // With a staging that is given, larger batches mean fewer extractors.
+    // With staging_bytes given, larger batches mean fewer extractors.
     extractors_ = std::min(extractors_, plan.extractors);
     if (buffer_ != nullptr && plan.needed_slots <= buffer_->num_slots()) {
       return absl::OkStatus();
@@ -184,7 +184,7 @@ class GnndriveStrategy final : public Strategy {
     if (batch.num_rows() <= buffer_->num_slots()) {
       return extractor.Extract(shared, batch);
     }
-    // Larger than any that was measured: assembled here, part by part.
+    // Larger than any measured batch: assembled here, part by part.
     HEARTH_ASSIGN_OR_RETURN(float* const inputs,
                             batch.TakeInputs(features_.dim, buffers_));
     return extractor.ExtractInParts(
@@ -258,7 +258,7 @@ class GnndriveStrategy final : public Strategy {
   store::Labels labels_;
   SampledTopology topology_;
   store::StoredFeatures features_;
-  // As many as asked for, or as the smallest plan so far serves.
+  // The number asked for, or the least that a SlotPlan so far had.
   int extractors_;
   std::unique_ptr<cache::FeatureBuffer> buffer_;
   BufferPool buffers_;
@@ -309,12 +309,13 @@ absl::StatusOr<MemoryEstimate> EstimateGnndriveMemory(
                /*kept=*/true);
   estimate.Add("cache", static_cast<uint64_t>(plan.cache_slots) * row_bytes,
                /*kept=*/true);
-  // Its nodes that are missing, where they stand, those that have arrived, and
-  // their reads.
+  // Of each batch being read: missing nodes, their positions, arrived rows, and
+  // the plan of the reads.
   const uint64_t reading = rows * (3 * sizeof(int64_t) + io::kPlanBytesPerRow) +
                            Extractor::StagingBytes(row_bytes);
   estimate.Add("reads", static_cast<uint64_t>(plan.extractors) * reading);
-  // From the extractor to the trainer, who has a whole batch.
+  // Shards with input rows: one is assembled, those of one batch wait, those of
+  // another are with the trainer.
   const int assembled = 1 + (kAssembledWaiting + 1) * basis.shards;
   const int extracted = plan.extractors + options.train_queue * basis.shards;
   AddBatches(
@@ -324,7 +325,8 @@ absl::StatusOr<MemoryEstimate> EstimateGnndriveMemory(
                   options.sample_queue * basis.shards + extracted + assembled,
        .assembled = assembled},
       estimate);
-  // Its slots, of each extracted batch, and those that others are loading.
+  // Slots of each extracted batch, and of its rows that other batches are
+  // loading.
   estimate.Add("pins", static_cast<uint64_t>(extracted + 1) * rows * 2 *
                            sizeof(int64_t));
   return estimate;

@@ -12,19 +12,20 @@
 
 namespace hearth::strategy {
 
-/// GNNDrive (Jiang et al., 2024): asynchronous extraction into row slots.
+/// Options of strategy `gnndrive`.
 struct GnndriveOptions {
-  /// Rows kept beyond the reserved ones: the standby list (section 4.2).
+  /// Bytes of rows kept beyond the reserved ones: the standby list (section
+  /// 4.2).
   uint64_t cpu_cache_bytes = 0;
-  /// Rows reserved for the batches in flight; 0 = those of the largest batch,
-  /// found by a dry run of sampling, for each extractor. With less, fewer
-  /// extractors run.
+  /// Bytes of rows reserved for batches in flight; 0 = one batch of the largest
+  /// measured size for each extractor. With less, fewer extractors run.
   uint64_t staging_bytes = 0;
-  /// Batches are delivered as they become ready.
+  /// Batches are delivered as they become ready, instead of in order.
   bool reorder = false;
   /// Reads go through the page cache (section 4.4).
   bool buffered_reads = false;
-  /// Batches that may wait for extraction, and for the trainer.
+  /// Batches that may wait for extraction (sample_queue) and for assembly
+  /// (train_queue).
   int sample_queue = 6;
   int train_queue = 4;
   /// Reads that each extractor keeps in flight.
@@ -42,12 +43,13 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewGnndriveStrategy(
     const GnndriveOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources);
 
-/// Memory that it holds at most. RESOURCE_EXHAUSTED if the options leave no
-/// room for a batch (see PlanSlots).
+/// The memory that it holds at most. RESOURCE_EXHAUSTED if the options do not
+/// hold a batch (see PlanSlots).
 absl::StatusOr<MemoryEstimate> EstimateGnndriveMemory(
     const GnndriveOptions& options, const MemoryBasis& basis);
 
-/// Budgets that may be cut so that a job fits into memory, in this order.
+/// Budgets that may be cut so that a job fits into memory, in the order of
+/// cutting.
 std::vector<BudgetOf<GnndriveOptions>> GnndriveBudgets(
     const GnndriveOptions& options, const MemoryBasis& basis);
 

@@ -183,7 +183,7 @@ TEST_F(GnndriveTest, StagingForLessThanABatchIsRefusedWithTheNumbers) {
   EXPECT_EQ(outcome.report.batches, 0);
 }
 
-// The sizes of epoch key 0 are told for all epochs.
+// Pass::batches always has the sizes of epoch key 0.
 TEST_F(GnndriveTest, ABatchLargerThanAllSlotsIsBroughtTogetherInParts) {
   const int64_t slots = Expected(MakePass(0)).largest;
   for (const bool reorder : {false, true}) {
@@ -200,7 +200,8 @@ TEST_F(GnndriveTest, ABatchLargerThanAllSlotsIsBroughtTogetherInParts) {
       ASSERT_TRUE(outcome.status.ok()) << outcome.status;
       EXPECT_EQ(Hits(outcome.report) + *outcome.report.rows_read,
                 expected.report.rows_needed);
-      // One extractor takes them in order of sampling, which may be another.
+      // One extractor takes batches in the order in which sampling ends, which
+      // may differ.
       EXPECT_THAT(outcome.batches,
                   ::testing::UnorderedElementsAreArray(expected.batches));
       if (!reorder) {
@@ -217,7 +218,7 @@ TEST_F(GnndriveTest, RowsThatAllFitAreReadOnce) {
   const Outcome first = Run(*strategy, MakePass(0));
   EXPECT_LE(*first.report.rows_read, kNodes);
   EXPECT_GT(Hits(first.report), 0);
-  // Kept between passes, those of another order of seeds, too.
+  // Rows are kept between passes, also for passes with another order of seeds.
   const Outcome again = Run(*strategy, MakePass(0));
   EXPECT_EQ(*again.report.rows_read, 0);
   EXPECT_EQ(*again.report.bytes_read, 0);
@@ -405,7 +406,7 @@ TEST_F(GnndriveTest, AReadThatFailsOnceIsMadeAgain) {
   }
 }
 
-// A batch that waits for rows that another one reads learns that they fail.
+// A batch that waits for rows of another batch's read gets that read's error.
 TEST_F(GnndriveTest, AFailedReadReachesThoseWhoWaitForItsRows) {
   const auto strategy =
       Make(GnndriveOptions{}, {.samplers = 2, .extractors = 4});

@@ -1,8 +1,5 @@
 #include "gtest/gtest.h"
-#include "tests/conformance/conformance_case.h"
-#include "tests/conformance/shard_conformance.h"
-#include "tests/conformance/strategy_conformance.h"
-#include "tests/conformance/typed_conformance.h"
+#include "tests/conformance/suites.h"
 
 namespace hearth::strategy {
 namespace {
@@ -12,7 +9,7 @@ constexpr OutreOptions kSmall = {.cpu_cache_bytes = 600 * 8 + 4000,
                                  .neighbor_cache_bytes = 100'000,
                                  .superbatch = 3,
                                  .io_depth = 2};
-// No room for macro batches.
+// Too little memory for macro batches.
 constexpr OutreOptions kStatic = {.cpu_cache_bytes = 20000, .superbatch = 2};
 // Everything stays; the epoch is shorter than a superbatch.
 constexpr OutreOptions kLarge = {.cpu_cache_bytes = 1 << 20, .superbatch = 100};
@@ -24,7 +21,8 @@ INSTANTIATE_TEST_SUITE_P(
                       ConformanceCase{kSmall, {4, 3}, /*by_parts=*/true},
                       ConformanceCase{kStatic, {2, 1}, /*by_parts=*/true},
                       ConformanceCase{kLarge, {2, 4}, /*by_parts=*/true},
-                      // As for validation: no macro batches.
+                      // Seeds without parts, as in validation: no macro
+                      // batches.
                       ConformanceCase{kSmall, {2, 2}}),
     ConformanceCaseName);
 

@@ -116,27 +116,29 @@ MacroBatchRange PassMacroBatches::Of(int64_t batch) const {
   return {.first = holding(first_seed), .end = holding(last_seed) + 1};
 }
 
-// The protocol, for each batch in order:
+// The protocol of a feed, for each batch in order:
 //
-//  1. The feed lets go of the macro batches that the batch does not need; those
-//     that batches before it are sampled from stay until these let go, too.
-//  2. Of those that it needs, the ones that are not held are read. Each takes
-//     its bytes from the room first and waits until it can, which it can once
-//     all batches before it are sampled, as then nothing but the batch's own
-//     macro batches is held. One that does not fit beside these is left out.
-//  3. Bytes go back to the room when the last holder lets go.
+//  1. The feed releases the macro batches that the batch does not need. Earlier
+//     batches that are still being sampled from them keep them alive.
+//  2. The feed reads those macro batches of the batch that it does not hold.
+//     Each first takes its bytes from the budget, and waits until it can: at
+//     the latest when all earlier batches are sampled, as then only the batch's
+//     own macro batches are held. A macro batch that does not fit together with
+//     these is left out.
+//  3. Bytes return to the budget when the last holder releases a macro batch.
 //
-// So what is held never exceeds the room, whoever is slow; batches in front
-// wait for none behind them; and what is left out depends on no thread.
+// So held lists never exceed the budget; no batch waits for a later one; and
+// which macro batches are left out does not depend on the timing of threads.
 
 namespace {
 
-/// Bytes that lists may take. Thread-safe.
-class Room {
+/// Bytes that lists may take, from which holders take and to which they return.
+/// Thread-safe.
+class ByteBudget {
  public:
-  explicit Room(uint64_t bytes) : free_bytes_(bytes) {}
+  explicit ByteBudget(uint64_t bytes) : free_bytes_(bytes) {}
 
-  /// Waits until there are so many; false after Interrupt.
+  /// Waits until `bytes` are free and takes them; false after Interrupt.
   bool Take(uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     while (!interrupted_ && free_bytes_ < bytes) changed_.Wait(&mutex_);
@@ -159,7 +161,8 @@ class Room {
 
  private:
   absl::Mutex mutex_;
-  // Signalled at every change: ThreadSanitizer cannot follow absl::Condition.
+  // Signalled at every change. Not an absl::Condition, which ThreadSanitizer
+  // cannot follow.
   absl::CondVar changed_;
   uint64_t free_bytes_ ABSL_GUARDED_BY(mutex_);
   bool interrupted_ ABSL_GUARDED_BY(mutex_) = false;
@@ -167,16 +170,16 @@ class Room {
 
 class DynamicListFeed final : public ListFeed {
  public:
-  DynamicListFeed(const plan::Partition& partition, uint64_t room_bytes,
+  DynamicListFeed(const plan::Partition& partition, uint64_t budget_bytes,
                   const Clock& clock, const Pass& pass)
       : partition_(partition),
-        room_bytes_(room_bytes),
+        budget_bytes_(budget_bytes),
         clock_(clock),
         macro_batches_(pass),
-        room_(std::make_shared<Room>(room_bytes)) {}
+        budget_(std::make_shared<ByteBudget>(budget_bytes)) {}
 
   absl::StatusOr<sample::BatchLists> Take(int64_t batch) override {
-    if (room_bytes_ == 0) return sample::BatchLists();
+    if (budget_bytes_ == 0) return sample::BatchLists();
     const MacroBatchRange range = macro_batches_.Of(batch);
     held_.erase(held_.begin(), held_.lower_bound(range.first));
     for (int64_t number = range.first; number < range.end; ++number) {
@@ -188,7 +191,7 @@ class DynamicListFeed final : public ListFeed {
     return lists;
   }
 
-  void Interrupt() override { room_->Interrupt(); }
+  void Interrupt() override { budget_->Interrupt(); }
 
   const io::ReadTally& tally() const override { return tally_; }
 
@@ -198,24 +201,25 @@ class DynamicListFeed final : public ListFeed {
     uint64_t bytes = 0;
   };
 
-  // Reads a macro batch, unless it is to be left out.
+  // Reads macro batch `number`, unless it is to be left out.
   absl::Status Hold(int64_t number) {
     const std::vector<uint16_t>& parts = macro_batches_.all()[number].parts;
     const uint64_t bytes = MacroBatchLists::MemoryBytes(partition_, parts);
     uint64_t own_bytes = bytes;
     for (const auto& [other, held] : held_) own_bytes += held.bytes;
-    if (own_bytes > room_bytes_) return absl::OkStatus();
-    if (!room_->Take(bytes)) {
+    if (own_bytes > budget_bytes_) return absl::OkStatus();
+    if (!budget_->Take(bytes)) {
       return absl::CancelledError("reading neighbor lists of parts: stopped");
     }
     absl::StatusOr<std::unique_ptr<const MacroBatchLists>> read = Read(parts);
     if (!read.ok()) {
-      room_->Give(bytes);
+      budget_->Give(bytes);
       return read.status();
     }
-    const auto let_go = [room = room_, bytes](const MacroBatchLists* lists) {
+    const auto let_go = [budget = budget_,
+                         bytes](const MacroBatchLists* lists) {
       delete lists;
-      room->Give(bytes);
+      budget->Give(bytes);
     };
     held_[number] = {.lists = std::shared_ptr<const MacroBatchLists>(
                          read->release(), let_go),
@@ -238,20 +242,21 @@ class DynamicListFeed final : public ListFeed {
   }
 
   const plan::Partition& partition_;
-  const uint64_t room_bytes_;
+  const uint64_t budget_bytes_;
   const Clock& clock_;
   const PassMacroBatches macro_batches_;
-  // Outlived by lists.
-  const std::shared_ptr<Room> room_;
-  // Those of the last batch, by number.
+  // Shared with the lists, which may outlive the feed.
+  const std::shared_ptr<ByteBudget> budget_;
+  // The macro batches of the last batch, by number.
   std::map<int64_t, Held> held_;
   io::ReadTally tally_;
 };
 
-/// Bytes of the macro batches of any batch of `pass` and the next one, at most.
+/// The most bytes that the macro batches of any batch of `pass` and the next
+/// macro batch take.
 uint64_t MostBytes(const plan::Partition& partition, const Pass& pass) {
   const PassMacroBatches macro_batches(pass);
-  // Bytes of the first macro batches together.
+  // bytes[i]: of the first i macro batches together.
   std::vector<uint64_t> bytes = {0};
   for (const sample::MacroBatch& macro_batch : macro_batches.all()) {
     bytes.push_back(bytes.back() +
@@ -304,14 +309,14 @@ uint64_t DynamicNeighborCache::Reserve(absl::Span<const Pass> passes,
                                        const PreparationListener& listener) {
   const auto budget =
       DynamicNeighborBudget::Of(*partition_, passes, budget_bytes);
-  room_bytes_ = budget.reserved_bytes;
+  budget_bytes_ = budget.reserved_bytes;
   const std::string text = budget.Describe(budget_bytes);
   if (listener.log && !text.empty()) listener.log(text);
-  return room_bytes_;
+  return budget_bytes_;
 }
 
 std::unique_ptr<ListFeed> DynamicNeighborCache::NewFeed(const Pass& pass) {
-  return std::make_unique<DynamicListFeed>(*partition_, room_bytes_, clock_,
+  return std::make_unique<DynamicListFeed>(*partition_, budget_bytes_, clock_,
                                            pass);
 }
 

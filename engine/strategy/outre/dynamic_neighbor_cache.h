@@ -19,19 +19,22 @@
 #include "engine/strategy/strategy.h"
 #include "engine/strategy/superbatch/neighbor_lists.h"
 
+/// The dynamic neighbor cache of OUTRE: which macro batches a batch has seeds
+/// of (PassMacroBatches), their neighbor lists in memory (MacroBatchLists), and
+/// when they are read and released (DynamicNeighborCache).
+
 namespace hearth::strategy {
 
-/// The neighbor lists of all nodes of some parts, found by a hash table with
-/// open addressing and linear probing. Immutable; thread-safe.
+/// The neighbor lists of all nodes of some parts, in a hash table with open
+/// addressing and linear probing. Immutable; thread-safe.
 class MacroBatchLists final : public sample::NeighborLists {
  public:
-  /// Reads `parts`, distinct ones of `partition`, one after the other. Errors
+  /// Reads `parts`, distinct parts of `partition`, one after the other. Errors
   /// as Partition::ReadPart.
   static absl::StatusOr<std::unique_ptr<const MacroBatchLists>> Read(
       const plan::Partition& partition, absl::Span<const uint16_t> parts);
 
-  /// Memory of the lists of `parts`: the same as memory_bytes() of what Read
-  /// gives.
+  /// Memory of the lists of `parts`: memory_bytes() after Read.
   static uint64_t MemoryBytes(const plan::Partition& partition,
                               absl::Span<const uint16_t> parts);
 
@@ -48,7 +51,7 @@ class MacroBatchLists final : public sample::NeighborLists {
 
   struct Slot {
     store::NodeId node = kNone;
-    // The first neighbor.
+    // The address of the first neighbor.
     const void* list = nullptr;
   };
 
@@ -63,11 +66,11 @@ class MacroBatchLists final : public sample::NeighborLists {
     return (static_cast<uint64_t>(node) * 0x9E3779B97F4A7C15) >> shift_;
   }
 
-  // A power of two, at least a quarter of them unused.
+  // Their number is a power of two; at least a quarter of them are unused.
   std::vector<Slot> slots_;
   // 64 - log2(slots_.size()).
   int shift_;
-  // Neighbors have 8 bytes, not 4.
+  // Whether ids of neighbors have 8 bytes, not 4.
   bool wide_ = false;
   std::vector<plan::PartLists> parts_;
 };
@@ -80,63 +83,64 @@ struct MacroBatchRange {
   bool operator==(const MacroBatchRange&) const = default;
 };
 
-/// The macro batches of a pass, and which of them each batch has seeds of: a
-/// batch may straddle several.
+/// The macro batches of a pass, and the range of them that each batch has seeds
+/// of: a batch may straddle several.
 class PassMacroBatches {
  public:
   explicit PassMacroBatches(const Pass& pass);
 
-  /// All of them, in order; none if parts do not order the seeds.
+  /// All macro batches, in order; empty if no partition orders the seeds.
   const std::vector<sample::MacroBatch>& all() const { return all_; }
 
   int64_t num_batches() const;
 
-  /// Those that batch `batch` has seeds of. REQUIRES: it has seeds.
+  /// The macro batches that batch `batch` has seeds of. REQUIRES: it has seeds.
   MacroBatchRange Of(int64_t batch) const;
 
  private:
   const int64_t batch_size_;
   const std::vector<sample::MacroBatch> all_;
-  // Where the seeds of each end among those of the epoch.
+  // End of each macro batch's seeds among the seeds of the epoch.
   std::vector<int64_t> ends_;
 };
 
 /// The batch-specific dynamic neighbor cache (OUTRE, section 4.2): while a
 /// batch is sampled, the lists of all nodes in the parts of its macro batches
-/// are in memory. Each macro batch is read once by each feed, part after part,
-/// as soon as there is room for it, which there is for the one that follows
-/// those of any batch: so it is read ahead. Batches share what they hold of it,
-/// and which lists a batch holds depends on the pass and the room alone.
+/// are in memory. Each feed reads each macro batch once, part after part, as
+/// soon as the reserved bytes allow; they always allow the macro batch behind
+/// any batch's own, so that it is read ahead. Batches share lists, and which
+/// lists a batch has depends on the pass and the reserved bytes alone.
 class DynamicNeighborCache final : public ListSource {
  public:
-  /// `clock` outlives it.
+  /// `clock` outlives the cache.
   DynamicNeighborCache(std::shared_ptr<const plan::Partition> partition,
                        const Clock& clock);
 
   std::string level() const override { return "dynamic_neighbor_cache"; }
 
-  /// The bytes of the macro batches of a batch and the next one, where they are
-  /// the most; nothing is cached, which the listener hears, if that is above
-  /// half the budget.
+  /// The most bytes that the macro batches of any batch and the next macro
+  /// batch take; 0, so that nothing is cached, if that is above half the
+  /// budget. The listener's log tells which.
   uint64_t Reserve(absl::Span<const Pass> passes, uint64_t budget_bytes,
                    const PreparationListener& listener) override;
 
-  /// Macro batches that do not fit into what was reserved beside the batch's
-  /// others are left out: those of passes that Reserve was not told of.
+  /// Leaves out macro batches that do not fit into the reserved bytes together
+  /// with the batch's others, as may be in passes that Reserve was not told of.
   std::unique_ptr<ListFeed> NewFeed(const Pass& pass) override;
 
  private:
   const std::shared_ptr<const plan::Partition> partition_;
   const Clock& clock_;
-  // Bytes of lists held, at most.
-  uint64_t room_bytes_ = 0;
+  // Bytes of lists held at a time, at most; set by Reserve.
+  uint64_t budget_bytes_ = 0;
 };
 
-/// The bytes that DynamicNeighborCache::Reserve gives.
+/// How DynamicNeighborCache::Reserve chooses its bytes.
 struct DynamicNeighborBudget {
-  /// Bytes of the macro batches of any batch and the next one, at most.
+  /// The most bytes that the macro batches of any batch and the next macro
+  /// batch take.
   uint64_t needed_bytes = 0;
-  /// The same, or 0 where that is above half the budget.
+  /// `needed_bytes`, or 0 if that is above half the budget.
   uint64_t reserved_bytes = 0;
 
   static DynamicNeighborBudget Of(const plan::Partition& partition,

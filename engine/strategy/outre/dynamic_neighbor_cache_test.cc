@@ -35,8 +35,8 @@ using store::NodeId;
 
 constexpr int64_t kNodes = 500;
 
-// Isolated nodes, and up to seven neighbors of others; nodes in parts at
-// random, of which the last has one.
+// Some nodes are isolated, others have up to seven neighbors; nodes are in
+// parts at random, the last part has one node.
 class MacroBatchListsTest : public ::testing::TestWithParam<bool> {
  protected:
   MacroBatchListsTest() {
@@ -175,7 +175,7 @@ constexpr int kParts = 20;
 constexpr uint64_t kPlenty = uint64_t{1} << 30;
 
 // 400 nodes in 20 parts, all of them seeds, in macro batches of three parts and
-// batches of 37 seeds: most of these straddle two.
+// batches of 37 seeds: most batches straddle two macro batches.
 class DynamicNeighborCacheTest : public ::testing::Test {
  protected:
   DynamicNeighborCacheTest() {
@@ -183,8 +183,7 @@ class DynamicNeighborCacheTest : public ::testing::Test {
     for (NodeId node = 0; node < kCacheNodes; ++node) {
       seeds_.push_back(node);
       for (uint64_t left = random.Below(9); left > 0; --left) {
-        indices_.push_back(
-            static_cast<int32_t>(random.Below(kCacheNodes)));
+        indices_.push_back(static_cast<int32_t>(random.Below(kCacheNodes)));
       }
       indptr_.push_back(static_cast<int64_t>(indices_.size()));
       part_of_.push_back(static_cast<uint16_t>(random.Below(kParts)));
@@ -205,7 +204,7 @@ class DynamicNeighborCacheTest : public ::testing::Test {
     return pass;
   }
 
-  // A cache with as much room as the pass needs.
+  // A cache that has reserved all bytes that the pass needs.
   DynamicNeighborCache RoomyCache(const Pass& pass) const {
     DynamicNeighborCache cache(partition_, Clock::Real());
     EXPECT_GT(cache.Reserve({pass}, kPlenty, {}), 0u);
@@ -224,7 +223,7 @@ class DynamicNeighborCacheTest : public ::testing::Test {
     return parts;
   }
 
-  // The parts whose lists are among `lists`, each whole.
+  // The parts whose lists are in `lists`; expects all lists of each part.
   std::set<uint16_t> PartsIn(const sample::BatchLists& lists) const {
     std::set<uint16_t> inside;
     std::set<uint16_t> outside;
@@ -238,7 +237,7 @@ class DynamicNeighborCacheTest : public ::testing::Test {
     return inside;
   }
 
-  // Bytes of macro batches `first` .. `end - 1`, as far as there are so many.
+  // Bytes of macro batches `first` .. `end - 1`, up to the last one.
   uint64_t Bytes(const PassMacroBatches& macro_batches, int64_t first,
                  int64_t end) const {
     uint64_t bytes = 0;
@@ -296,9 +295,8 @@ TEST_F(DynamicNeighborCacheTest, EachMacroBatchIsReadOnceAndShared) {
   EXPECT_EQ(feed->tally().bytes_read, bytes);
 }
 
-// Batches keep what they were given until there is no room for more; another
-// thread gives it back then, late enough that a reader who does not wait for it
-// would be seen.
+// Batches keep their lists until there is no memory for more. Then another
+// thread releases them, so late that a feed which does not wait would be seen.
 TEST_F(DynamicNeighborCacheTest, NoMoreIsHeldThanWasReserved) {
   const Pass pass = MakePass();
   DynamicNeighborCache cache(partition_, Clock::Real());
@@ -352,8 +350,8 @@ TEST_F(DynamicNeighborCacheTest, TheNextMacroBatchIsReadWhileABatchIsSampled) {
   DynamicNeighborCache cache = RoomyCache(pass);
   const auto feed = cache.NewFeed(pass);
   const PassMacroBatches macro_batches(pass);
-  // Nobody gives anything back until a batch of the macro batch after the next
-  // one is asked for.
+  // No lists are released until a batch of the macro batch after the next is
+  // taken.
   std::vector<sample::BatchLists> held;
   for (int64_t batch = 0; macro_batches.Of(batch).end <= 2; ++batch) {
     auto lists = feed->Take(batch);
@@ -372,7 +370,7 @@ TEST_F(DynamicNeighborCacheTest, AnInterruptEndsTheWaitForRoom) {
   std::thread interrupt;
   absl::Status status;
   for (int64_t batch = 0; batch < macro_batches.num_batches(); ++batch) {
-    // Nothing is ever given back, so that it waits in the end.
+    // Lists are never released, so that Take waits in the end.
     if (batch == 2) interrupt = std::thread([&] { feed->Interrupt(); });
     auto lists = feed->Take(batch);
     status = lists.status();
@@ -386,7 +384,7 @@ TEST_F(DynamicNeighborCacheTest, AnInterruptEndsTheWaitForRoom) {
 TEST_F(DynamicNeighborCacheTest, WhatDoesNotFitIsLeftOut) {
   const Pass known = MakePass(0, 5);
   DynamicNeighborCache cache = RoomyCache(known);
-  // A pass with larger batches, of which Reserve was not told.
+  // Reserve was not told of this pass with larger batches.
   const Pass pass = MakePass(0, 300);
   const auto feed = cache.NewFeed(pass);
   const PassMacroBatches macro_batches(pass);

@@ -42,8 +42,8 @@ absl::Status CheckPartition(const plan::Partition* partition) {
       "strategy outre needs the parts of order partition");
 }
 
-// The lists of the static neighbor cache, and those of the parts that a batch's
-// seeds come from.
+// The lists of the static neighbor cache, and the lists of all parts in a
+// batch's macro batches.
 class OutreLists final : public ResidentLists {
  public:
   static absl::StatusOr<std::unique_ptr<OutreLists>> Find(
@@ -75,7 +75,7 @@ class OutreLists final : public ResidentLists {
   }
 
  private:
-  // A part without seeds is in no macro batch.
+  // Marks a part without seeds, which is in no macro batch.
   static constexpr int64_t kNone = -1;
 
   OutreLists(NeighborCacheLists fixed, std::vector<uint16_t> parts,
@@ -95,7 +95,7 @@ class OutreLists final : public ResidentLists {
   // [num_nodes] the part of each node; empty without a dynamic cache.
   const std::vector<uint16_t> parts_;
   const PassMacroBatches macro_batches_;
-  // [parts]
+  // [parts] the macro batch of each part, or kNone.
   std::vector<int64_t> macro_batch_of_;
 };
 

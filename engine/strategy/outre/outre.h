@@ -14,15 +14,16 @@
 
 namespace hearth::strategy {
 
-/// OUTRE (Sheng et al., 2024): batches of a partition's parts, whose neighbor
-/// lists are read together, and an optimal cache for each superbatch.
+/// Options of strategy `outre`.
 struct OutreOptions {
-  /// Rows kept; while a superbatch is sampled, neighbor lists instead.
+  /// Bytes of the feature cache; while a superbatch is sampled, of the neighbor
+  /// caches.
   uint64_t cpu_cache_bytes = 0;
-  /// Neighbor lists kept, those of macro batches included; 0 =
+  /// Bytes of the static and the dynamic neighbor cache together; 0 =
   /// cpu_cache_bytes.
   uint64_t neighbor_cache_bytes = 0;
-  /// Batches in a superbatch; 0 = an epoch, or what disk and memory let.
+  /// Batches in a superbatch; 0 = as many as disk and memory hold, at most an
+  /// epoch.
   int64_t superbatch = 0;
   /// Reads that each reading thread keeps in flight.
   int io_depth = 64;
@@ -30,9 +31,10 @@ struct OutreOptions {
   bool operator==(const OutreOptions&) const = default;
 };
 
-/// OUTRE (Sheng et al., PVLDB 2024): samples a superbatch ahead of its
-/// execution, so that the feature cache can be the optimal one; finds neighbors
-/// in a static and a dynamic neighbor cache. See README.md.
+/// OUTRE (Sheng et al., PVLDB 2024): batches of a partition's parts, whose
+/// neighbor lists are read together into a dynamic neighbor cache beside a
+/// static one; samples a superbatch ahead of its execution, so that the feature
+/// cache can be the optimal one. See README.md.
 ///
 /// INVALID_ARGUMENT for a negative superbatch, a bad depth, or `resources`
 /// without a partition; otherwise see NewStrategy for lifetimes and errors.
@@ -40,12 +42,12 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewOutreStrategy(
     const OutreOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources);
 
-/// Memory that it holds at most; never an error.
+/// The memory that it holds at most; never an error.
 absl::StatusOr<MemoryEstimate> EstimateOutreMemory(const OutreOptions& options,
                                                    const MemoryBasis& basis);
 
-/// As ForecastSuperbatch, and how it shares out the memory for neighbor lists.
-/// INVALID_ARGUMENT as NewOutreStrategy; otherwise see MakeForecast.
+/// As ForecastSuperbatch, with a note on how the memory for neighbor lists is
+/// shared. INVALID_ARGUMENT as NewOutreStrategy; otherwise see MakeForecast.
 absl::StatusOr<Forecast> ForecastOutre(const OutreOptions& options,
                                        const ForecastContext& context,
                                        const ForecastRequest& request);
@@ -53,11 +55,11 @@ absl::StatusOr<Forecast> ForecastOutre(const OutreOptions& options,
 MemoryEstimate EstimateOutreForecastMemory(const OutreOptions& options,
                                            const MemoryBasis& basis);
 
-/// See superbatch/superbatch_options.h.
+/// See SuperbatchBudgets (superbatch/superbatch_options.h).
 std::vector<BudgetOf<OutreOptions>> OutreBudgets(const OutreOptions& options,
                                                  const MemoryBasis& basis);
 
-/// See kinds.h.
+/// See DescribeResidentLists and FindResidentLists (kinds.h).
 std::string DescribeOutreLists(const OutreOptions& options);
 absl::StatusOr<std::unique_ptr<ResidentLists>> FindOutreLists(
     const OutreOptions& options, const ResidentListsRequest& request);

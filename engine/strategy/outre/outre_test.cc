@@ -57,8 +57,8 @@ class OutreTest : public SuperbatchTest {
   std::unique_ptr<sample::SeedOrder> order_;
 };
 
-// Room for two macro batches of about 6.5 KB, and for four of five lists
-// besides.
+// Memory for two macro batches of about 6.5 KB, and for four of five other
+// lists.
 const OutreOptions kOptions = {.cpu_cache_bytes = CacheOf(50),
                                .neighbor_cache_bytes = 27'000,
                                .superbatch = 5};

@@ -10,7 +10,8 @@
 #include "engine/base/status.h"
 
 // Every access goes to a random place in arrays that are far larger than the
-// processor's caches, so each loop asks for what a later turn will touch.
+// processor's caches, so each loop prefetches what a later iteration will
+// touch.
 
 namespace hearth::strategy {
 
@@ -86,11 +87,12 @@ void AccessTable::Place(uint32_t batch, absl::Span<const NodeId> nodes) {
 
 void AccessTable::EndPlacing() {
   iters_.back() = kNever;
-  // Each node's end is where the next one began: shift back.
+  // Each entry of ptr_ now is the end of the node's list, where the next node's
+  // list begins: shift by one node.
   if (ptr_.empty()) return;
   std::copy_backward(ptr_.begin(), ptr_.end() - 1, ptr_.end());
   ptr_.front() = 0;
-  // A node that is never needed points at the next one's first entry.
+  // A node that is never needed points at the first entry of the next node.
   for (const int64_t first : ptr_) iters_[first] |= kFirst;
 }
 
@@ -105,7 +107,7 @@ void AccessTable::Advance(absl::Span<const NodeId> nodes,
     }
     int64_t& at = ptr_[nodes[i]];
     ++at;
-    // Behind its last entry stands the first one of another node.
+    // Behind a node's last entry stands another node's first entry.
     if ((iters_[at] & kFirst) != 0) {
       at = static_cast<int64_t>(iters_.size()) - 1;
     }
@@ -113,23 +115,24 @@ void AccessTable::Advance(absl::Span<const NodeId> nodes,
   }
 }
 
-// The paper takes the smallest of all candidates anew for each batch, which
-// suits a GPU. Here the rows inside are kept in one bucket for each batch in
-// which they are needed next, so that a batch costs no more than its own rows:
+// The paper selects among all candidates for each batch, which suits a GPU.
+// Here the rows inside are kept in buckets by the batch that needs them next,
+// so that a batch costs no more than its own rows:
 //
-//  1. The rows of bucket i are those that batch i finds inside. All of them
-//     move to the buckets of their next batch.
-//  2. The rows that it does not find, and that are needed again, change places
-//     one by one, soonest first, with the row inside that is needed last, as
-//     long as they are needed before it. A row that has just entered is needed
-//     no later than those after it, so it never leaves again.
+//  1. Bucket i has the rows that batch i finds inside. All of them move to the
+//     buckets of their next batch.
+//  2. The rows that batch i does not find inside, and that are needed again,
+//     replace rows inside, one by one: the soonest needed of the former
+//     replaces the last needed of the latter, as long as it is needed earlier.
+//     A row that has just entered is needed no later than the rows that enter
+//     after it, so it never leaves in the same step.
 //
 // Before step 2 the cache is full, or holds every row of the trace: it starts
-// with the rows needed first, and whatever enters takes another's place.
+// with the rows needed first, and each entering row replaces another.
 
 namespace {
 
-/// The rows that are inside, and when each is needed next.
+/// The rows inside the cache, and the batch that needs each next.
 class ResidentRows {
  public:
   ResidentRows(int64_t num_nodes, int64_t num_batches)
@@ -143,7 +146,7 @@ class ResidentRows {
     Place(node, next);
   }
 
-  /// Moves a row inside, whose bucket was emptied, to that of `next`.
+  /// Puts a row that is inside and in no bucket into the bucket of `next`.
   void Place(NodeId node, uint32_t next) {
     const size_t at = std::min<size_t>(next, buckets_.size() - 1);
     Bucket& bucket = buckets_[at];
@@ -154,17 +157,17 @@ class ResidentRows {
     last_ = std::max(last_, at);
   }
 
-  /// Forgets when the rows needed in `batch` are needed.
+  /// Takes the rows needed in `batch` out of their bucket.
   void Empty(uint32_t batch) { buckets_[batch] = {}; }
 
-  /// Whether a row needed in `next` is needed before one of those inside.
+  /// Whether a row needed in `next` is needed earlier than some row inside.
   bool ShouldEnter(uint32_t next) {
     while (last_ > 0 && buckets_[last_].nodes.empty()) --last_;
     return !buckets_[last_].nodes.empty() && next < last_;
   }
 
-  /// Takes out the row needed last: of several, the one of largest number.
-  /// REQUIRES: ShouldEnter gave true.
+  /// Removes the row that is needed last; of several, the one of largest
+  /// number. REQUIRES: ShouldEnter returned true.
   NodeId RemoveLast() {
     Bucket& bucket = buckets_[last_];
     std::vector<NodeId>& nodes = bucket.nodes;
@@ -183,14 +186,15 @@ class ResidentRows {
  private:
   struct Bucket {
     std::vector<NodeId> nodes;
-    // A heap, the largest on top, from the first removal on.
+    // Whether `nodes` is a heap with the largest on top: so from the first
+    // removal on.
     bool is_heap = false;
   };
 
   std::vector<bool> resident_;
-  // By the batch in which they are needed; the last one is "never".
+  // Rows by the batch that needs them next; the last bucket is "never".
   std::vector<Bucket> buckets_;
-  // Buckets behind it are empty.
+  // Buckets behind this one are empty.
   size_t last_ = 0;
 };
 
@@ -235,7 +239,7 @@ class Planner {
     uint32_t next;
     int32_t position;
     NodeId node;
-    // The first to enter is on top of a heap.
+    // Puts the row that enters first on top of a heap.
     bool operator<(const Candidate& other) const {
       return next != other.next ? next > other.next : node > other.node;
     }
@@ -253,18 +257,18 @@ class Planner {
     return absl::OkStatus();
   }
 
-  // Extends the initial rows by those that `batch` is the first to need. Until
-  // the cache is full, the rows inside are all that were needed so far.
+  // Adds the rows that `batch` is the first to need to the initial rows. Until
+  // the cache is full, the rows inside are all rows needed so far.
   void Fill(uint32_t batch, Nodes nodes) {
-    auto room = static_cast<size_t>(shape_.capacity) - initial_.size();
-    if (room == 0) return;
+    auto free_rows = static_cast<size_t>(shape_.capacity) - initial_.size();
+    if (free_rows == 0) return;
     const size_t before = initial_.size();
     for (const NodeId node : nodes) {
       if (!rows_.Contains(node)) initial_.push_back(node);
     }
     const auto fresh = initial_.begin() + static_cast<ptrdiff_t>(before);
-    if (initial_.size() - before > room) {
-      const auto end = fresh + static_cast<ptrdiff_t>(room);
+    if (initial_.size() - before > free_rows) {
+      const auto end = fresh + static_cast<ptrdiff_t>(free_rows);
       std::nth_element(fresh, end, initial_.end());
       initial_.erase(end, initial_.end());
     }
@@ -273,7 +277,7 @@ class Planner {
     }
   }
 
-  // Sets changeset_ to what `batch` does to the cache.
+  // Sets changeset_ to the changes after `batch`.
   void Simulate(uint32_t batch, Nodes nodes) {
     next_.resize(nodes.size());
     table_.Advance(nodes, absl::MakeSpan(next_));
@@ -293,7 +297,7 @@ class Planner {
     Exchange();
   }
 
-  // Step 2.
+  // Step 2 of the comment above.
   void Exchange() {
     changeset_.in_ids.clear();
     changeset_.out_ids.clear();
@@ -348,7 +352,7 @@ absl::StatusOr<ChangesetTotals> PlanChangesets(plan::AccessTrace& trace,
 uint64_t ChangesetMemoryBytes(const CacheShape& shape, int64_t num_accesses,
                               int64_t largest_batch, int64_t num_batches) {
   const auto nodes = static_cast<uint64_t>(shape.num_nodes);
-  // A row of a cache that is not full was counted as an access.
+  // Each row of a cache that is not full was accessed.
   const auto rows =
       static_cast<uint64_t>(std::min(shape.capacity, num_accesses));
   return AccessTable::MemoryBytes(shape.num_nodes, num_accesses) + nodes / 8 +
@@ -356,8 +360,8 @@ uint64_t ChangesetMemoryBytes(const CacheShape& shape, int64_t num_accesses,
          32 * (static_cast<uint64_t>(num_batches) + 1);
 }
 
-// A record: Header, in_ids, out_ids, in_positions. The initial rows are the
-// in_ids of record 0; record b + 1 is that of batch b.
+// A record of the file: Header, in_ids, out_ids, in_positions. The initial rows
+// are the in_ids of record 0; record b + 1 is the changeset of batch b.
 
 namespace {
 
@@ -366,7 +370,7 @@ struct Header {
   uint64_t num_in;
   uint64_t num_out;
   uint64_t num_positions;
-  // The CRC32C of everything else, the fields above first.
+  // The CRC32C of the fields above and of the record behind the header.
   uint32_t crc;
   uint32_t zero;
 
@@ -430,7 +434,7 @@ ChangesetFileWriter::Create(io::FileSystem& files, std::string path) {
 }
 
 ChangesetFileWriter::~ChangesetFileWriter() {
-  // An error has been told already; the folder goes with the pass anyway.
+  // The error that led here was reported; the folder is removed with the pass.
   if (!finished_) files_.RemoveTree(path_).IgnoreError();
 }
 
@@ -491,7 +495,7 @@ absl::StatusOr<Changeset> ChangesetFileReader::Read(size_t record) const {
   const uint64_t offset = offsets_[record];
   std::vector<std::byte> bytes(offsets_[record + 1] - offset);
   Changeset changeset;
-  // Damage on the way is gone at the second reading; damage on disk is not.
+  // A second read heals damage in transit; damage on disk stays.
   for (int attempt = 0; attempt < 2; ++attempt) {
     HEARTH_RETURN_IF_ERROR(file_->Read(offset, absl::MakeSpan(bytes)));
     if (Decode(bytes, record, changeset)) return changeset;

@@ -15,36 +15,42 @@
 #include "engine/plan/access_trace.h"
 #include "engine/store/topology.h"
 
+/// The optimal feature cache of a superbatch: when each node is needed next
+/// (AccessTable), how the cache changes after each batch (PlanChangesets), and
+/// the file of these changes.
+
 namespace hearth::strategy {
 
 /// In which batch each node is needed next: the arrays iters and ptr of Ginex
-/// (section 3.4, figure 12). iters lists the batches of node 0, then those of
-/// node 1, and so on, each list ascending, its first entry marked by the most
-/// significant bit; one dummy entry, as large as can be, ends it. ptr[v] is
-/// where node v stands in it.
+/// (section 3.4, figure 12). iters lists the batches that need node 0, then the
+/// batches that need node 1, and so on; each node's list ascends, and its first
+/// entry is marked by the most significant bit; a last dummy entry is
+/// UINT32_MAX. ptr[v] is node v's current index in iters.
 ///
-/// Built in two passes over the batches, by Count and then Place; a third one
-/// asks First and Advance. Memory: 8 bytes a node and 4 an access.
+/// Built in two passes over the batches, by Count and then Place; a third pass
+/// calls First and Advance. Memory: 8 bytes a node and 4 bytes an access.
 /// Single-owner.
 class AccessTable {
  public:
-  /// The batch of a node that is not needed again: above all others.
+  /// The next batch of a node that is not needed again: above all batch
+  /// numbers.
   static constexpr uint32_t kNever = UINT32_MAX;
   /// Batches are numbered below this.
   static constexpr int64_t kMaxBatches = int64_t{1} << 31;
 
-  /// RESOURCE_EXHAUSTED if the memory for so many nodes is not to be had.
+  /// RESOURCE_EXHAUSTED if there is no memory for `num_nodes` nodes.
   static absl::StatusOr<AccessTable> Make(int64_t num_nodes);
 
-  /// First pass: one more access of each node. INVALID_ARGUMENT, naming it,
-  /// for a node that is not below num_nodes.
+  /// First pass: counts one access of each node. INVALID_ARGUMENT, naming the
+  /// node, for one that is not below num_nodes.
   absl::Status Count(absl::Span<const store::NodeId> nodes);
 
-  /// Between the passes: RESOURCE_EXHAUSTED if there is no memory for as many
-  /// accesses as were counted.
+  /// Between the passes. RESOURCE_EXHAUSTED if there is no memory for the
+  /// counted accesses.
   absl::Status BeginPlacing();
 
-  /// Second pass, in order of the batches. REQUIRES: the nodes counted.
+  /// Second pass, in order of the batches. REQUIRES: the same nodes as were
+  /// counted.
   void Place(uint32_t batch, absl::Span<const store::NodeId> nodes);
 
   /// Ends the second pass.
@@ -52,17 +58,18 @@ class AccessTable {
 
   int64_t num_accesses() const { return num_accesses_; }
 
-  /// The first batch of a node not yet advanced. REQUIRES: it has one.
+  /// The first batch that needs `node`. REQUIRES: a batch needs it, and it was
+  /// not advanced.
   uint32_t First(store::NodeId node) const {
     return iters_[ptr_[node]] & ~kFirst;
   }
 
-  /// next[i] = the batch in which nodes[i], needed in the present one, is
-  /// needed next; kNever if it is not.
+  /// Third pass, for the nodes of one batch: next[i] = the batch after it that
+  /// needs nodes[i]; kNever if none does.
   void Advance(absl::Span<const store::NodeId> nodes,
                absl::Span<uint32_t> next);
 
-  /// Bytes of a table of this many nodes and accesses.
+  /// Bytes of a table.
   static uint64_t MemoryBytes(int64_t num_nodes, int64_t num_accesses);
 
  private:
@@ -80,34 +87,34 @@ class AccessTable {
   int64_t num_accesses_ = 0;
 };
 
-/// How a cache of rows changes once a batch has been brought together (Ginex,
-/// section 3.3): row in_ids[j] takes the place of row out_ids[j]. All three
-/// have the same length.
+/// How a cache of rows changes once a batch has been assembled (Ginex, section
+/// 3.3): row in_ids[j] takes the place of row out_ids[j]. All three lists have
+/// the same length.
 struct Changeset {
   std::vector<store::NodeId> in_ids;
   std::vector<store::NodeId> out_ids;
-  /// Where in_ids[j] stands in the batch.
+  /// The position of in_ids[j] among the batch's input nodes.
   std::vector<int32_t> in_positions;
 };
 
-/// Takes a plan as it is made.
+/// Receives a plan while it is made.
 class ChangesetSink {
  public:
   virtual ~ChangesetSink() = default;
 
-  /// Once, first: the rows that the cache holds before the first batch, those
-  /// needed first foremost.
+  /// Called once, first, with the rows that the cache holds before the first
+  /// batch, in the order in which batches need them.
   virtual absl::Status Initialize(absl::Span<const store::NodeId> ids) = 0;
 
-  /// For every batch, in order.
+  /// Called for every batch, in order.
   virtual absl::Status Update(int64_t batch, const Changeset& changeset) = 0;
 };
 
-/// The rows that a cache will be asked for.
+/// The size of a cache and of the graph whose rows it holds.
 struct CacheShape {
   /// Nodes are numbered below this.
   int64_t num_nodes = 0;
-  /// Rows it holds.
+  /// Rows that the cache holds.
   int64_t capacity = 0;
 };
 
@@ -115,23 +122,24 @@ struct CacheShape {
 struct ChangesetTotals {
   /// Over all batches.
   int64_t needed = 0;
-  /// Read to initialize the cache.
+  /// Rows read to initialize the cache.
   int64_t filled = 0;
-  /// Read in the course of the batches. No cache of that size, starting empty,
-  /// can do with fewer than filled + missed.
+  /// Rows read for the batches. No cache of that size, starting empty, reads
+  /// fewer than filled + missed.
   int64_t missed = 0;
 };
 
-/// The provably optimal cache of `trace` (Ginex, section 3.4): before the first
-/// batch it holds the rows that are needed first; after each batch, of the rows
-/// it holds and those of the batch, the ones needed again soonest (Belady, with
-/// rows that bypass the cache). Of rows needed at the same time those inside
-/// stay, then those of smaller number; a row not needed again never enters.
+/// Plans the provably optimal cache of `trace` (Ginex, section 3.4): before the
+/// first batch it holds the rows that are needed first; after each batch it
+/// keeps, out of its rows and the batch's rows, the ones needed again soonest
+/// (Belady, with rows that bypass the cache). Among rows needed at the same
+/// time, rows already inside come first, then smaller numbers; a row not needed
+/// again never enters.
 ///
 /// Three passes over the trace. Time: one visit of each access in each pass,
 /// and log(rows) for each row that enters or leaves. Memory: see
-/// ChangesetMemoryBytes. One thread, the caller's: it is meant to run beside
-/// the sampling of the batches after these (section 3.1).
+/// ChangesetMemoryBytes. Runs on the caller's thread, while the next superbatch
+/// is sampled by others (section 3.1).
 ///
 /// Errors of the trace and the sink are returned; INVALID_ARGUMENT for nodes
 /// out of range and too many batches; RESOURCE_EXHAUSTED without memory;
@@ -141,16 +149,17 @@ absl::StatusOr<ChangesetTotals> PlanChangesets(plan::AccessTrace& trace,
                                                ChangesetSink& sink,
                                                std::stop_token stop);
 
-/// Memory that PlanChangesets takes at most: 8 bytes and a bit a node, 4 bytes
-/// an access, 24 a row of the cache, 88 a row of the largest batch, 32 a batch.
+/// Memory that PlanChangesets takes at most: for each node 8 bytes and 1 bit,
+/// for each access 4 bytes, for each row of the cache 24 bytes, for each row of
+/// the largest batch 88 bytes, for each batch 32 bytes.
 uint64_t ChangesetMemoryBytes(const CacheShape& shape, int64_t num_accesses,
                               int64_t largest_batch, int64_t num_batches);
 
-/// The plan of a cache in a file (the runtime files init and update of Ginex,
-/// section 3.1): written as it is made, read batch by batch. One record for the
-/// initial rows and one for each batch, each with a CRC32C; where they are is
-/// kept in memory, 8 bytes a batch. A scratch format: in the machine's byte
-/// order, of this version of Hearth alone, not synced.
+/// The file of a plan (the runtime files init and update of Ginex, section
+/// 3.1): written while the plan is made, read batch by batch. One record for
+/// the initial rows and one for each batch, each with a CRC32C; the offsets of
+/// the records are kept in memory, 8 bytes a batch. A scratch format: in the
+/// machine's byte order, for this version of Hearth alone, not synced.
 
 /// Writes the file. Single-owner.
 class ChangesetFileWriter final : public ChangesetSink {
@@ -162,11 +171,12 @@ class ChangesetFileWriter final : public ChangesetSink {
   /// Removes the file if it was not finished.
   ~ChangesetFileWriter() override;
 
-  /// Both append a record: RESOURCE_EXHAUSTED if the disk is full.
+  /// Append a record. RESOURCE_EXHAUSTED if the disk is full.
   absl::Status Initialize(absl::Span<const store::NodeId> ids) override;
   absl::Status Update(int64_t batch, const Changeset& changeset) override;
 
-  /// Ends the file: where its records begin, and where the last one ends.
+  /// Ends the file. Returns the offsets where its records begin, and the end of
+  /// the last one.
   absl::StatusOr<std::vector<uint64_t>> Finish();
 
  private:
@@ -185,7 +195,7 @@ class ChangesetFileWriter final : public ChangesetSink {
 /// Reads the file. Thread-safe.
 class ChangesetFileReader {
  public:
-  /// `offsets` is what Finish gave. DATA_LOSS if the file has another size.
+  /// `offsets`: as returned by Finish. DATA_LOSS if the file has another size.
   static absl::StatusOr<std::unique_ptr<ChangesetFileReader>> Open(
       io::FileSystem& files, const std::string& path,
       std::vector<uint64_t> offsets);
@@ -194,7 +204,8 @@ class ChangesetFileReader {
   /// naming the file and the offset.
   absl::StatusOr<std::vector<store::NodeId>> ReadInitial() const;
 
-  /// The changeset of batch `batch`, likewise. REQUIRES: it was written.
+  /// The changeset of batch `batch`. Errors as ReadInitial. REQUIRES: it was
+  /// written.
   absl::StatusOr<Changeset> ReadUpdate(int64_t batch) const;
 
  private:

@@ -130,8 +130,8 @@ Plan MakePlan(const Batches& batches, const CacheShape& shape) {
   return plan;
 }
 
-// Belady's choice of one batch, in the plainest code: of what is inside and
-// what the batch brought, sorted by next use, residents first, then number.
+// Belady's choice after one batch, written plainly: rows inside and rows of the
+// batch, sorted by next use, rows inside first, then by number.
 std::set<NodeId> Keep(const Batches& batches, size_t batch,
                       const std::set<NodeId>& inside, size_t capacity) {
   using Rank = std::tuple<size_t, bool, NodeId>;
@@ -155,7 +155,7 @@ std::set<NodeId> Keep(const Batches& batches, size_t batch,
   return kept;
 }
 
-// Misses of that cache when it starts empty and nothing is prefetched.
+// Misses of Belady's cache if it starts empty and nothing is prefetched.
 int64_t BeladyMisses(const Batches& batches, size_t capacity) {
   std::set<NodeId> inside;
   int64_t misses = 0;
@@ -166,8 +166,8 @@ int64_t BeladyMisses(const Batches& batches, size_t capacity) {
   return misses;
 }
 
-// The fewest reads that any sequence of caches can do with: all contents are
-// tried. Sets of nodes are bits.
+// The fewest reads of any sequence of cache contents: tries all. Sets of nodes
+// are bits.
 int64_t FewestReads(const Batches& batches, int num_nodes, int capacity) {
   std::map<uint32_t, int64_t> reads = {{0, 0}};
   for (const std::vector<NodeId>& batch : batches) {
@@ -191,7 +191,7 @@ int64_t FewestReads(const Batches& batches, int num_nodes, int capacity) {
   return fewest;
 }
 
-// Carries a plan out, checking that it can be; the reads it takes.
+// Executes a plan, expects that it is possible, and returns its reads.
 int64_t Execute(const Batches& batches, const Plan& plan, size_t capacity) {
   std::set<NodeId> inside(plan.initial.begin(), plan.initial.end());
   EXPECT_EQ(inside.size(), plan.initial.size()) << "twice inside";
@@ -428,7 +428,7 @@ TEST_F(ChangesetFileTest, EveryRecordComesBack) {
   const auto reader = ChangesetFileReader::Open(posix_, path_, *offsets);
   ASSERT_TRUE(reader.ok()) << reader.status();
   EXPECT_EQ(*(*reader)->ReadInitial(), initial_);
-  // In any order.
+  // Batches can be read in any order.
   for (const size_t i : {2, 0, 1}) {
     const auto update = (*reader)->ReadUpdate(static_cast<int64_t>(i));
     ASSERT_TRUE(update.ok()) << update.status();

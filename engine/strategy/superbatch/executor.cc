@@ -16,9 +16,9 @@
 
 // The main loop's stages:
 //
-//  load      The sample and the changeset of a batch come from their files.
+//  load      Reads the sample and the changeset of a batch from their files.
 //  locate    In order, by one thread: looks the nodes up in the table, and
-//            changes the table.
+//            updates the table.
 //  read      Several threads, each with reads of its own in flight: reads the
 //            rows that are not inside, straight into the input rows (and those
 //            that enter the cache into a buffer, as they are stored). The next
@@ -29,9 +29,10 @@
 //            slots; then moves the entering rows into the slots of those that
 //            leave.
 //
-// So the table is that of the next batches while the slots are still those of
-// this one, and the disk is read without a pause: rows are taken from a slot,
-// and put into it, in the order of the batches.
+// So the table is ahead of the slots: it is up to date for the batch being
+// located, the slots for the batch being assembled. Rows are taken from a slot,
+// and put into it, in the order of the batches, and the disk is read without a
+// pause.
 
 namespace hearth::strategy {
 
@@ -42,18 +43,18 @@ class ExecutedBatch final : public SampledBatch {
 
   Changeset changeset;
   float* inputs = nullptr;
-  // The slots of the rows found, and where the rows belong.
+  // Slots of the rows found, and their positions in the batch.
   std::vector<int64_t> hit_slots;
   std::vector<int32_t> hit_positions;
-  // The nodes whose rows are to be read, where these belong, and for each the
-  // index in in_ids if it enters the cache, else -1.
+  // Nodes whose rows are to be read, their positions, and for each the index in
+  // in_ids if it enters the cache, else -1.
   std::vector<int64_t> misses;
   std::vector<int32_t> miss_positions;
   std::vector<int32_t> miss_entering;
-  // Rows found for the first time since the cache was filled with them: they
-  // count as read.
+  // Rows found that are needed for the first time since the cache was filled
+  // with them: they count as read, not as hits.
   int64_t first_uses = 0;
-  // The rows that enter the cache, as stored, and the slots they go to.
+  // Rows that enter the cache, as stored, and their slots.
   BufferPool::Lease entering;
   std::vector<int64_t> entering_slots;
   io::ReadTally tally;
@@ -127,8 +128,8 @@ absl::StatusOr<io::QueuedReader> Executor::OpenFiller(
 absl::Status Executor::Fill(std::stop_token stop, PassReport& report) {
   HEARTH_ASSIGN_OR_RETURN(std::vector<store::NodeId> nodes,
                           plan_->ReadInitial());
-  // Neighbors on the disk are read together, part by part, so that the memory
-  // for planning the reads stays small.
+  // In the order of the disk, so that neighboring rows are read together; part
+  // by part, so that the memory for planning reads stays small.
   std::sort(nodes.begin(), nodes.end());
   rows_.Fill(nodes);
   HEARTH_ASSIGN_OR_RETURN(
@@ -222,8 +223,8 @@ absl::Status Executor::Load(ExecutedBatch& batch) const {
   return absl::OkStatus();
 }
 
-// Splits the batch's rows into those inside and those to be read, and makes the
-// table that of the next batch.
+// Splits the batch's rows into rows inside the cache and rows to read, and
+// updates the table for the next batch.
 void Executor::Locate(ExecutedBatch& batch) {
   constexpr size_t kAhead = 16;
   const std::vector<store::NodeId>& nodes = batch.sample().input_nodes;
@@ -263,7 +264,7 @@ void Executor::LocateEntering(ExecutedBatch& batch) {
 absl::Status Executor::ReadAll(pipeline::StagePorts& ports) {
   const store::StoredFeatures& features = context_.data.features;
   Batches reading;
-  // Is destroyed before the batches that its reads write to.
+  // Destroyed before the batches that its reads write to.
   HEARTH_ASSIGN_OR_RETURN(
       io::QueuedStream queued,
       io::QueuedStream::Open(context_.read_queues, context_.io_depth,
@@ -301,7 +302,7 @@ absl::Status Executor::ReadAll(pipeline::StagePorts& ports) {
   }
 }
 
-// Plans the reads of a batch's missing rows, and tells where these go.
+// Plans the reads of a batch's missing rows, with their destinations.
 absl::Status Executor::Begin(ExecutedBatch& batch, io::RowStream& stream) {
   const store::RowFormat& format = rows_.format();
   const auto row_bytes = static_cast<size_t>(format.row_bytes());
@@ -339,7 +340,7 @@ void Executor::Assemble(ExecutedBatch& batch) {
                       entering + static_cast<size_t>(i) * row_bytes, row_bytes);
         }
       });
-  // Another batch may use the memory.
+  // The rows are in the cache: another batch may use the memory.
   batch.entering = {};
   batch.update_seconds = context_.clock.SteadySeconds() - start;
 }
@@ -368,7 +369,7 @@ RowReadCounter::RowReadCounter(const store::StoredFeatures& features,
 
 absl::Status RowReadCounter::Fill(std::vector<store::NodeId> nodes) {
   std::fill(inside_.begin(), inside_.end(), false);
-  // As Executor reads them.
+  // Reads are planned as Executor plans them.
   std::sort(nodes.begin(), nodes.end());
   const absl::Span<const store::NodeId> all = nodes;
   for (size_t first = 0; first < nodes.size();

@@ -23,12 +23,14 @@
 #include "engine/strategy/superbatch/changeset.h"
 #include "engine/strategy/superbatch/runtime_files.h"
 
+/// The execution of a planned superbatch (Executor), and the count of its reads
+/// without execution (RowReadCounter).
+
 namespace hearth::strategy {
 
 class ExecutedBatch;
 
-/// Everything that the main loop of a pass works with; it outlives the
-/// executor.
+/// Everything that the main loop of a pass works with. Outlives the executor.
 struct ExecutorContext {
   const SuperbatchData& data;
   io::ReadQueues& read_queues;
@@ -37,20 +39,21 @@ struct ExecutorContext {
   /// All seeds of the pass.
   absl::Span<const store::NodeId> seeds;
   RuntimeFiles& files;
-  /// Input rows, and rows on their way into the cache.
+  /// Buffers of input rows, and of rows on their way into the cache.
   BufferPool& inputs;
   BufferPool& admitted;
   /// Rows that the cache holds.
   int64_t capacity = 0;
   /// Threads that load samples, as many that read rows, and as many that
-  /// assemble a batch; reads that each reading one keeps in flight.
+  /// assemble a batch; reads that each reading thread keeps in flight.
   int extractors = 1;
   int io_depth = 64;
 };
 
 /// Executes one superbatch (Ginex, section 3.1): fills the feature cache, then
-/// brings its batches together in the main loop. Holds the cache: made when the
-/// memory for it is free. Belongs to the thread that runs the pass.
+/// assembles the batches in the main loop. Holds the cache, and is therefore
+/// made once the neighbor cache has released its memory. Belongs to the thread
+/// that runs the pass.
 class Executor {
  public:
   /// Batches loaded ahead of the one that is located.
@@ -83,22 +86,21 @@ class Executor {
   static constexpr uint64_t kLoadedBytesPerRow = 40;
   static constexpr uint64_t kReadBytesPerRow = 72;
 
-  /// Rows that are read at once when the cache is filled; how long a read is
-  /// then at most, and how many are in flight. The rows lie close together, so
-  /// that the file is read nearly from end to end.
+  /// Filling the cache: rows planned at a time, bytes of a read at most, reads
+  /// in flight. The rows lie close together, so that the file is read nearly
+  /// from end to end.
   static constexpr int64_t kFilledAtOnce = 64 << 10;
   static constexpr uint64_t kFillReadBytes = 256 << 10;
   static constexpr int kFillDepth = 16;
 
-  /// The reader of the rows that the cache is filled with. `features` and
-  /// `check` outlive it; null: rows are not checked. Errors as
-  /// io::QueuedReader::Open.
+  /// A reader for filling the cache. `features` and `check` outlive it; a null
+  /// `check` checks no row. Errors as io::QueuedReader::Open.
   static absl::StatusOr<io::QueuedReader> OpenFiller(
       io::ReadQueues& queues, const Clock& clock, int io_depth,
       const store::StoredFeatures& features, const io::RowCheck* check);
 
-  /// Reads the rows that the plan (whose records begin at `offsets`) starts
-  /// with; adds what that took to `report`.
+  /// Makes an executor with the cache filled with the plan's initial rows; the
+  /// plan's records begin at `offsets`. Adds the reads of filling to `report`.
   static absl::StatusOr<std::unique_ptr<Executor>> Make(
       const ExecutorContext& context, const Superbatch& superbatch,
       std::vector<uint64_t> offsets, std::stop_token stop, PassReport& report);
@@ -106,9 +108,9 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  /// Delivers the superbatch. `report` is as Deliver leaves it, with what was
-  /// read and hit for the batches delivered; its phases hold "cache_update"
-  /// alone and its hits "cpu_cache" alone.
+  /// Delivers the superbatch. Sets `report` as Deliver does, with reads and
+  /// hits of the delivered batches; its only phase is "cache_update", its only
+  /// level of hits "cpu_cache".
   absl::Status Run(const Strategy::Consumer& consumer, std::stop_token stop,
                    PassReport& report);
 
@@ -131,44 +133,45 @@ class Executor {
   const ExecutorContext context_;
   const Superbatch superbatch_;
   std::unique_ptr<ChangesetFileReader> plan_;
-  // Its table belongs to the locating stage, its rows to the assembling one.
+  // The locating stage owns its table, the assembling stage its rows.
   cache::DirectCache rows_;
   const std::unique_ptr<ThreadTeam> assemblers_;
   std::stop_source abandon_;
-  // By slot: whether the row was read to fill the cache and not needed yet.
+  // By slot: whether the row was read to fill the cache and was not needed yet.
   std::vector<bool> unused_;
-  // For each position of the batch being located the index in in_ids of the row
-  // that enters the cache, or -1.
+  // For each position of the batch being located: the index in in_ids if its
+  // row enters the cache, else -1.
   std::vector<int32_t> entering_;
 };
 
-/// The reads of an execution by purpose.
+/// The reads of an execution, by purpose.
 struct RowReads {
   io::ReadTally filling;
   io::ReadTally executing;
 };
 
-/// Counts the reads by which an Executor would get the rows of a superbatch,
-/// and makes none. Single-owner.
+/// Counts the reads that Executors would make for the rows of superbatches,
+/// without making them. Single-owner.
 class RowReadCounter {
  public:
-  /// For readers with `depth` reads in flight. `features` outlives it. Errors
-  /// as io::QueuedReader::Open.
+  /// A counter for readers with `depth` reads in flight. `features` outlives
+  /// it. Errors as io::QueuedReader::Open.
   static absl::StatusOr<RowReadCounter> Make(
       io::ReadQueues& queues, const Clock& clock, int depth,
       const store::StoredFeatures& features);
 
-  /// The cache is filled anew with these rows, in any order.
+  /// Counts filling the cache, whose former rows are gone, with `nodes` in any
+  /// order.
   absl::Status Fill(std::vector<store::NodeId> nodes);
 
-  /// A batch needs `nodes`, after which the cache changes.
+  /// Counts a batch that needs `nodes`, and applies its changeset.
   absl::Status Add(absl::Span<const store::NodeId> nodes,
                    const Changeset& changeset);
 
-  /// Rows that all batches so far need.
+  /// Rows needed by all batches so far.
   int64_t rows_needed() const { return rows_needed_; }
 
-  /// The reads to fill the cache, and those for the batches; nobody waits.
+  /// Reads counted so far; they have no waiting times.
   const RowReads& reads() const { return reads_; }
 
  private:
@@ -181,7 +184,7 @@ class RowReadCounter {
   const store::StoredFeatures& features_;
   const io::ReadCost filling_;
   const io::ReadCost executing_;
-  // [num_nodes] whether the cache has the row.
+  // [num_nodes] whether the cache holds the row.
   std::vector<bool> inside_;
   std::vector<store::NodeId> misses_;
   io::ReadPlan plan_;

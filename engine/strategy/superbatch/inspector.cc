@@ -10,22 +10,22 @@
 #include "engine/strategy/memory_budget.h"
 #include "engine/strategy/sampling.h"
 
-// The work beside the sampling runs in the sink, which is called on this thread
-// as soon as the first batch is sampled. The queue before it has room for the
-// whole superbatch, so that no sampler ever waits for it.
+// `beside` runs in the pipeline's sink, which is called on the caller's thread
+// as soon as the first batch is sampled. The queue before the sink holds the
+// whole superbatch, so that no sampler ever waits for `beside`.
 
 namespace hearth::strategy {
 namespace {
 
-// A shard, by its number, and the lists that its batch holds; its sample goes
-// to a file once it is whole.
+// A shard on its way through the stages. Once its sample is complete, it is
+// written to a file.
 class NumberItem final : public pipeline::Item {
  public:
   explicit NumberItem(int64_t number) : number_(number) {}
   int64_t number() const { return number_; }
 
   sample::BatchLists lists;
-  // With a history: what is sampled so far.
+  // The sample so far.
   sample::MiniBatch sample;
 
  private:
@@ -34,7 +34,7 @@ class NumberItem final : public pipeline::Item {
 
 }  // namespace
 
-/// The sampler of one thread.
+/// The sampler of one thread, with its reader and tallies.
 class Inspector::Sampler {
  public:
   static absl::StatusOr<std::unique_ptr<Sampler>> Make(
@@ -61,7 +61,7 @@ class Inspector::Sampler {
   const io::ReadTally& tally() const { return tally_; }
   const sample::ListTally& lists() const { return lists_; }
 
-  // Does `work` with the sampler, which may draw from `lists` meanwhile.
+  // Calls `work` with the sampler, which may draw from `lists` during the call.
   template <typename Work>
   auto With(const sample::BatchLists& lists, const Work& work) {
     batch_lists_ = lists;
@@ -190,8 +190,8 @@ absl::Status Inspector::Sample(
   return status;
 }
 
-// Its items wait for the samplers in any number: they hold no more than the
-// feed gives.
+// Any number of items may wait for the samplers: the feed bounds the memory
+// that they hold.
 pipeline::Stage Inspector::ListStage(ListFeed& feed, int64_t count) const {
   return {.name = "lists",
           .queue_capacity = static_cast<int>(count),
@@ -205,7 +205,7 @@ pipeline::Stage Inspector::ListStage(ListFeed& feed, int64_t count) const {
           .interrupt = [&feed] { feed.Interrupt(); }};
 }
 
-// Takes the shards one by one, in order.
+// Decides shard by shard, in order.
 pipeline::Stage Inspector::DecideStage() {
   return {.name = "decide",
           .queue_capacity = QueueCapacity(context_.pass, kUndecided),
@@ -230,7 +230,7 @@ absl::Status Inspector::KeepSample(int64_t number,
   return absl::OkStatus();
 }
 
-// The last of `stages` is the sink's.
+// The last of `stages`, the sink, is left out.
 void Inspector::AddStages(const std::vector<pipeline::StageStats>& stages) {
   for (size_t i = 0; i < stages_.size(); ++i) {
     stages_[i].threads = stages[i].threads;

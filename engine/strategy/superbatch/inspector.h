@@ -28,7 +28,7 @@
 
 namespace hearth::strategy {
 
-/// Everything that the samplers of a pass work with; it outlives the inspector.
+/// Everything that the samplers of a pass work with. Outlives the inspector.
 struct InspectorContext {
   const SuperbatchData& data;
   io::ReadQueues& read_queues;
@@ -37,41 +37,42 @@ struct InspectorContext {
   /// All seeds of the pass.
   absl::Span<const store::NodeId> seeds;
   RuntimeFiles& files;
-  /// Gives batches lists beside the neighbor cache; null: nothing does.
+  /// Neighbor lists in addition to the neighbor cache; null: none.
   ListSource* lists = nullptr;
-  /// Threads, and the reads that each keeps in flight.
+  /// Sampling threads, and reads that each keeps in flight.
   int samplers = 1;
   int io_depth = 64;
 };
 
-/// Samples superbatches into files (Ginex, section 3.1, superbatch sample).
-/// Belongs to the thread that runs the pass.
+/// Samples the superbatches of a pass into files (Ginex, section 3.1,
+/// superbatch sample). Belongs to the thread that runs the pass.
 class Inspector {
  public:
   explicit Inspector(const InspectorContext& context);
 
-  /// Samples `superbatch`, reading what `neighbors` does not hold, while
-  /// `beside` runs on this thread. Ends with the first error of either side,
-  /// which stops the other; `beside` is told by the token that it is given.
+  /// Samples `superbatch`, reading lists that `neighbors` does not hold, while
+  /// `beside` runs on the caller's thread. Returns the first error of either
+  /// side, which stops the other; the token given to `beside` requests its
+  /// stop.
   absl::Status Sample(
       const Superbatch& superbatch, const sample::NeighborCache& neighbors,
       std::stop_token stop,
       const std::function<absl::Status(std::stop_token)>& beside);
 
-  /// All that was sampled so far.
+  /// Sizes of everything sampled so far.
   SuperbatchProfile profile() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// The tally of what was read for it.
+  /// Reads of neighbor lists so far.
   io::ReadTally tally() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// The lists that neighbors were drawn from.
+  /// Lists that neighbors were drawn from, by where they were found.
   sample::ListTally lists() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Where its threads' time went: "lists", where there is a source of lists,
-  /// and the stages of SampleStages (sample_stage.h).
+  /// Time of its threads by stage: "lists", if there is a source of lists, and
+  /// the stages of SampleStages (sampling.h).
   const std::vector<pipeline::StageStats>& stages() const { return stages_; }
 
-  /// Seconds in which it sampled.
+  /// Seconds during which superbatches were being sampled.
   double seconds() const { return seconds_; }
 
  private:
@@ -89,7 +90,8 @@ class Inspector {
   void Add(const io::ReadTally& tally) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const InspectorContext context_;
-  // Those of the pass, over all of its superbatches; absent without a history.
+  // The decisions of the pass over all its superbatches; absent without a
+  // history.
   std::optional<sample::HistoryDecisions> decisions_;
   mutable absl::Mutex mutex_;
   SuperbatchProfile profile_ ABSL_GUARDED_BY(mutex_);

@@ -22,7 +22,7 @@ NeighborCacheFile::NeighborCacheFile(
                                      : "neighbor_cache.cross")) {}
 
 NeighborCacheFile::~NeighborCacheFile() {
-  // Nobody is left to be told.
+  // A destructor has nobody to report to.
   if (prepared_) files_.RemoveTree(path_).IgnoreError();
 }
 

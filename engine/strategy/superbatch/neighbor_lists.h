@@ -21,30 +21,33 @@
 #include "engine/strategy/strategy.h"
 #include "engine/strategy/superbatch/superbatch_options.h"
 
+/// Neighbor lists in memory while superbatches are sampled: the static neighbor
+/// cache, its file, and which lists it holds; and the interface by which a
+/// strategy adds lists for single batches (ListSource).
+
 namespace hearth::strategy {
 
-/// Gives the batches of a run of sampling, in their order, the lists that they
-/// hold beside the neighbor cache. Belongs to one thread, but for Interrupt.
+/// Neighbor lists for single batches, in addition to the neighbor cache, during
+/// one run of sampling. Belongs to one thread, except Interrupt.
 class ListFeed {
  public:
   virtual ~ListFeed() = default;
 
-  /// Those of batch `batch` of the pass; none, where there are none for it. The
-  /// one before, or the same, was asked for last. Waits until batches before
-  /// have given back what there is no room for besides. CANCELLED after
-  /// Interrupt.
+  /// The lists for batch `batch` of the pass; may be empty. Called for batches
+  /// in order, and again for the same batch for each of its shards. Waits until
+  /// earlier batches have released as much memory as the lists need. CANCELLED
+  /// after Interrupt.
   virtual absl::StatusOr<sample::BatchLists> Take(int64_t batch) = 0;
 
-  /// Makes Take return soon. Any thread may call it.
+  /// Makes a waiting Take return. Any thread may call it.
   virtual void Interrupt() = 0;
 
-  /// The tally of what was read for it.
+  /// Reads of lists so far.
   virtual const io::ReadTally& tally() const = 0;
 };
 
-/// A part of the neighbor budget that single batches use, because it is known
-/// which batches come, and that the neighbor cache does without. Belongs to the
-/// strategy's thread.
+/// Makes feeds, with a part of the neighbor budget that it takes from the
+/// neighbor cache. Belongs to the strategy's thread.
 class ListSource {
  public:
   virtual ~ListSource() = default;
@@ -52,23 +55,24 @@ class ListSource {
   /// The level's name in PassReport::list_hits.
   virtual std::string level() const = 0;
 
-  /// Chooses how many bytes of lists batches hold at most, of `budget_bytes`,
-  /// given the first passes that there will be. Called once, first.
+  /// The bytes, at most `budget_bytes`, that the lists of batches may take,
+  /// given the first passes to come. Called once, before NewFeed.
   virtual uint64_t Reserve(absl::Span<const Pass> passes, uint64_t budget_bytes,
                            const PreparationListener& listener) = 0;
 
-  /// For sampling batches of `pass`, which outlives it, as this does. Nothing
-  /// is held any more once the feed, and what it gave, are gone.
+  /// The feed for sampling batches of `pass`. Source and pass outlive the feed.
+  /// All memory is released once the feed and the lists it gave are destroyed.
   virtual std::unique_ptr<ListFeed> NewFeed(const Pass& pass) = 0;
 };
 
-/// The neighbor cache, in memory while batches are sampled and in a file the
-/// rest of the time, since the feature cache takes its memory (Ginex, section
-/// 3.1, neighbor cache construction). Single-owner. Its file goes with it.
+/// The neighbor cache: in memory while batches are sampled; in a file while
+/// they are executed, since the feature cache takes its memory (Ginex, section
+/// 3.1, neighbor cache construction). Removes its file when destroyed.
+/// Single-owner.
 class NeighborCacheFile {
  public:
-  /// Ranks lists by the cross counts of `ranking`, or, if that is null, by
-  /// out-degree over in-degree; the name of the file, in `folder`, tells which.
+  /// Ranks nodes by the cross counts of `ranking`, or, if null, by out-degree
+  /// over in-degree. The file, in `folder`, has a name for each ranking.
   /// `files` and `topology` must outlive this.
   NeighborCacheFile(io::FileSystem& files,
                     const store::StoredTopology& topology,
@@ -78,18 +82,18 @@ class NeighborCacheFile {
   NeighborCacheFile& operator=(const NeighborCacheFile&) = delete;
   ~NeighborCacheFile();
 
-  /// Makes the cache, within the budget, and its file, the first time;
-  /// afterwards it is in memory.
+  /// Brings the cache into memory. The first call makes it, within the budget,
+  /// and writes its file; later calls are Load.
   absl::Status Prepare(uint64_t budget_bytes, std::stop_token stop);
 
-  /// Brings the cache back from the file unless it is in memory. REQUIRES:
-  /// prepared.
+  /// Loads the cache from its file unless it is in memory. REQUIRES: Prepare
+  /// succeeded.
   absl::Status Load();
 
-  /// Gives its memory back.
+  /// Releases the cache's memory.
   void Unload();
 
-  /// REQUIRES: it is in memory.
+  /// REQUIRES: Prepare or Load succeeded since the last Unload.
   const sample::NeighborCache& cache() const { return cache_; }
 
  private:
@@ -105,10 +109,10 @@ class NeighborCacheFile {
   bool loaded_ = false;
 };
 
-/// The lists that the neighbor cache of a strategy with superbatches holds.
+/// The lists in the neighbor cache of a strategy with superbatches.
 class NeighborCacheLists final : public ResidentLists {
  public:
-  /// Chooses them as the strategy does, for a cache of `bytes`. Errors as
+  /// Chooses the lists as the strategy does, for a cache of `bytes`. Errors as
   /// NeighborCache::Choose and Dataset::OpenTopology.
   static absl::StatusOr<NeighborCacheLists> Find(
       NeighborRank rank, uint64_t bytes, const ResidentListsRequest& request);
@@ -121,11 +125,12 @@ class NeighborCacheLists final : public ResidentLists {
   explicit NeighborCacheLists(std::vector<bool> inside)
       : inside_(std::move(inside)) {}
 
-  // [num_nodes]
+  // [num_nodes] whether the cache holds the node's list.
   std::vector<bool> inside_;
 };
 
-/// Text that differs where these options let other lists be in memory.
+/// A text that two options share only if their neighbor caches hold the same
+/// lists.
 std::string DescribeNeighborCache(const SuperbatchOptions& options);
 
 }  // namespace hearth::strategy

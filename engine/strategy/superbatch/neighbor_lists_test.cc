@@ -91,7 +91,7 @@ TEST_F(NeighborCacheFileTest, APartitionRanksTheListsOfAFileOfItsOwn) {
   const auto inside = [&](std::shared_ptr<const plan::Partition> ranking) {
     NeighborCacheFile file(faulty_, topology, scratch_.path(),
                            std::move(ranking));
-    // Room for one neighbor.
+    // Memory for one neighbor.
     EXPECT_TRUE(file.Prepare(3 * 8 + 4, {}).ok());
     EXPECT_EQ(file.cache().num_lists(), 1);
     for (store::NodeId node = 0; node < 3; ++node) {

@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<RuntimeFiles>> RuntimeFiles::Create(
 }
 
 RuntimeFiles::~RuntimeFiles() {
-  // The next pass empties what stays, and says so if it cannot.
+  // The next pass removes leftovers, and reports an error if it cannot.
   files_.RemoveTree(folder_).IgnoreError();
 }
 

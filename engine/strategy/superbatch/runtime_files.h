@@ -19,11 +19,14 @@
 #include "engine/store/labels.h"
 #include "engine/strategy/strategy.h"
 
+/// The dataset as strategies with superbatches open it (SuperbatchData), and
+/// the files of a pass (RuntimeFiles).
+
 namespace hearth::strategy {
 
-/// The parts of a dataset that are open while superbatches are sampled and
-/// executed: labels and indptr in memory, indices and features as files to be
-/// read. Movable; thread-safe once opened.
+/// A dataset as superbatches are sampled and executed from it: labels and
+/// indptr in memory, indices and features as open files. Movable; thread-safe
+/// once opened.
 struct SuperbatchData {
   /// FAILED_PRECONDITION for a dataset that lacks features or labels, or has
   /// changed since the import; CANCELLED after a stop.
@@ -44,7 +47,7 @@ struct SuperbatchData {
 };
 
 /// Whole batches of an epoch, sampled together (Ginex, section 3.1): shards
-/// `first` .. `first + count - 1` (see sample_stage.h).
+/// `first` .. `first + count - 1` (numbered as in ShardRange).
 struct Superbatch {
   int64_t first = 0;
   int64_t count = 0;
@@ -52,12 +55,12 @@ struct Superbatch {
   int64_t end() const { return first + count; }
 };
 
-/// The files of one pass, in a folder that goes with this object: a sample for
-/// each shard, a plan for each superbatch. Thread-safe for different shards.
+/// The files of one pass: a sample for each shard, a plan for each superbatch.
+/// The folder is removed with the object. Thread-safe for different shards.
 class RuntimeFiles {
  public:
-  /// Creates `folder`, emptied of what an earlier process left there. `files`
-  /// and `pass` must outlive this.
+  /// Creates `folder`; removes files that an earlier process left in it.
+  /// `files` and `pass` must outlive this.
   static absl::StatusOr<std::unique_ptr<RuntimeFiles>> Create(
       io::FileSystem& files, std::string folder, const Pass& pass);
 
@@ -72,19 +75,19 @@ class RuntimeFiles {
     return files_.FreeBytes(folder_);
   }
 
-  /// Writes the sample of shard `number`; its bytes. RESOURCE_EXHAUSTED if the
-  /// disk is full.
+  /// Writes the sample of shard `number`; returns the file's bytes.
+  /// RESOURCE_EXHAUSTED if the disk is full.
   absl::StatusOr<uint64_t> WriteSample(int64_t number,
                                        const sample::MiniBatch& sample);
 
-  /// The sample of shard `number`, whose file is gone afterwards.
+  /// Reads the sample of shard `number` and removes its file.
   absl::StatusOr<sample::MiniBatch> TakeSample(int64_t number);
 
   /// The input nodes of a sampled superbatch, shard by shard. This must outlive
   /// the trace.
   std::unique_ptr<plan::AccessTrace> NewTrace(const Superbatch& superbatch);
 
-  /// Where the plan of a superbatch is to be.
+  /// The path of the plan of a superbatch.
   std::string PlanPath(const Superbatch& superbatch) const;
 
   /// Removes the plan of a superbatch.

@@ -22,12 +22,13 @@ absl::Status SuperbatchOptions::Validate() const {
 
 namespace {
 
-// A row that enters, in the plan's file: two ids and a position.
+// Bytes of an entering row in the plan's file: two ids and a position.
 constexpr uint64_t kFileBytesPerRow = 20;
 constexpr uint64_t kMaxFileBytes = 100'000'000'000;
 constexpr uint64_t kMinPlanBytes = 64 << 20;
 
-// How many batches of which `batches` take `bytes` fit into `limit`.
+// The number of batches that fit into `limit`, if `batches` of them take
+// `bytes`.
 int64_t Fitting(uint64_t limit, uint64_t bytes, int64_t batches) {
   const auto one =
       std::max<uint64_t>(1, (bytes + static_cast<uint64_t>(batches) - 1) /

@@ -8,25 +8,31 @@
 #include "absl/status/status.h"
 #include "engine/strategy/memory_budget.h"
 
+/// The options of strategies with superbatches, how they may be cut
+/// (SuperbatchBudgets), and how large a superbatch is (SuperbatchSize). Pure.
+
 namespace hearth::strategy {
 
-/// The order in which lists are taken into the neighbor cache.
+/// How the neighbor cache ranks nodes: it holds the lists of the first ones
+/// that fit.
 enum class NeighborRank {
-  /// By out-degree over in-degree (Ginex, section 3.2).
+  /// Out-degree over in-degree (Ginex, section 3.2).
   kRatio,
-  /// By neighbors in other parts of the partition (OUTRE, section 4.2).
+  /// Number of neighbors in other parts of the partition (OUTRE, section 4.2).
   kCross,
 };
 
-/// The options that all strategies have which sample superbatches ahead.
+/// The options that all strategies with superbatches share.
 struct SuperbatchOptions {
-  /// Rows kept; while a superbatch is sampled, neighbor lists instead.
+  /// Bytes of the feature cache; while a superbatch is sampled, of the neighbor
+  /// cache.
   uint64_t cpu_cache_bytes = 0;
-  /// Neighbor lists kept; 0 = cpu_cache_bytes.
+  /// Bytes of the neighbor cache; 0 = cpu_cache_bytes.
   uint64_t neighbor_cache_bytes = 0;
-  /// Which lists.
+  /// How the neighbor cache ranks nodes.
   NeighborRank neighbor_rank = NeighborRank::kRatio;
-  /// Batches in a superbatch; 0 = by profile (Ginex, section 3.5).
+  /// Batches in a superbatch; 0 = SuperbatchSize of the profile of its first
+  /// batches (Ginex, section 3.5).
   int64_t superbatch = 0;
   /// Reads that each reading thread keeps in flight.
   int io_depth = 64;
@@ -35,16 +41,17 @@ struct SuperbatchOptions {
   /// depth.
   absl::Status Validate() const;
 
-  /// Bytes for neighbor lists.
+  /// Bytes of the neighbor cache.
   uint64_t NeighborBytes() const {
     return neighbor_cache_bytes == 0 ? cpu_cache_bytes : neighbor_cache_bytes;
   }
 };
 
-/// Budgets of a strategy that samples superbatches ahead, in the order in which
-/// they are cut so that a job fits into memory: threads, a superbatch that was
-/// given, neighbor lists, rows. Neighbor lists are cut to the memory for rows
-/// first, since both are never there at once, and then with it.
+/// Budgets of a strategy with superbatches, in the order in which they are cut
+/// so that a job fits into memory: threads, a superbatch that was given,
+/// neighbor lists, rows. The neighbor cache is first cut to the size of the
+/// feature cache, since both are never in memory at once, and then together
+/// with it.
 template <typename Options>
 std::vector<BudgetOf<Options>> SuperbatchBudgets(const Options& options,
                                                  const MemoryBasis& basis) {
@@ -81,38 +88,36 @@ std::vector<BudgetOf<Options>> SuperbatchBudgets(const Options& options,
   return budgets;
 }
 
-/// The first batches of a pass (or their shards), sampled to learn how large
-/// they are.
+/// Sizes of the first shards of a pass, for SuperbatchSize.
 struct SuperbatchProfile {
   int64_t batches = 0;
-  /// Their sample files.
+  /// Bytes of the sample files of these shards.
   uint64_t file_bytes = 0;
-  /// Their input nodes.
+  /// Input nodes of these shards.
   int64_t rows = 0;
 };
 
 /// The limits of a superbatch.
 struct SuperbatchLimits {
-  /// Disk, for the files of two superbatches: while one is planned and
-  /// executed, those of the next lie there already.
+  /// Disk for the files of two superbatches: while one is planned and executed,
+  /// the files of the next are already on disk.
   uint64_t file_bytes = 0;
-  /// Memory, for the part of planning that grows with the batches.
+  /// Memory for the part of planning that grows with the number of batches.
   uint64_t plan_bytes = 0;
 };
 
-/// Planning takes so much memory for each row of each batch, and the profile so
-/// many batches.
+/// Memory of planning for each row of each batch; batches that are profiled.
 inline constexpr uint64_t kPlanBytesPerRow = 4;
 inline constexpr int64_t kProfiledBatches = 8;
 
-/// The largest superbatch within the limits (Ginex, section 3.5: "one can
-/// increase the superbatch size as much as the storage constraint permits"),
-/// at least 1. REQUIRES: a profile of at least one batch.
+/// The largest superbatch within the limits, in units of the profile, at least
+/// 1 (Ginex, section 3.5: "one can increase the superbatch size as much as the
+/// storage constraint permits"). REQUIRES: the profile has at least one batch.
 int64_t SuperbatchSize(const SuperbatchProfile& profile,
                        const SuperbatchLimits& limits);
 
-/// Memory for the part of planning that grows with the batches: a quarter of
-/// the cache, but at least 64 MiB.
+/// Memory for the part of planning that grows with the number of batches: a
+/// quarter of the cache, but at least 64 MiB.
 uint64_t PlanBytesFor(uint64_t cache_bytes);
 
 /// Limits on a disk with `free_bytes` left and with a cache of `cache_bytes`:

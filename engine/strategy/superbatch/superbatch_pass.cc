@@ -13,20 +13,20 @@
 // The order of things, for superbatches 0, 1, 2 ...:
 //
 //  1. The neighbor cache is in memory. Superbatch 0 is sampled.
-//  2. Superbatch k + 1 is sampled; beside it, superbatch k is planned.
-//  3. The switch: the neighbor cache gives its memory back, and the feature
-//     cache is filled with the rows that superbatch k needs first.
-//  4. Superbatch k is executed. Its files are gone afterwards.
-//  5. The feature cache gives its memory back. If there is a superbatch k + 2
-//     to be sampled, the neighbor cache is read back. On with 2.
+//  2. Superbatch k + 1 is sampled; meanwhile superbatch k is planned.
+//  3. The switch: the neighbor cache releases its memory, and the feature cache
+//     is filled with the rows that superbatch k needs first.
+//  4. Superbatch k is executed. Its files are removed.
+//  5. The feature cache releases its memory. If there is a superbatch k + 2,
+//     the neighbor cache is read back. Continue with 2.
 //
-// So the two caches are never in memory at once, and the files of no more than
-// two superbatches lie on the disk.
+// So the two caches are never in memory at once, and the files of at most two
+// superbatches are on disk.
 
 namespace hearth::strategy {
 namespace {
 
-// No superbatch is larger, whatever is asked for; few epochs are.
+// Batches in a superbatch at most, whatever is asked for; few epochs have more.
 constexpr int64_t kMaxSuperbatch = 1 << 26;
 
 InspectorContext ForInspector(const SuperbatchContext& context,
@@ -141,7 +141,7 @@ absl::Status SuperbatchPass::RunAll(Executing execute,
   return absl::OkStatus();
 }
 
-// The superbatch that follows; empty at the end of the pass.
+// The superbatch behind `superbatch`; empty at the end of the pass.
 Superbatch SuperbatchPass::After(const Superbatch& superbatch) const {
   return {.first = superbatch.end(),
           .count = std::min(size_, End() - superbatch.end())};
@@ -157,7 +157,7 @@ absl::StatusOr<Superbatch> SuperbatchPass::SampleFirst(
   HEARTH_RETURN_IF_ERROR(Sample(first, stop));
   if (!profiled) return first;
   HEARTH_ASSIGN_OR_RETURN(size_, ProfiledSize());
-  // The batches that were sampled to learn this are a part of it.
+  // The profiled batches are the first ones of the superbatch.
   const Superbatch rest = {.first = first.end(),
                            .count = std::clamp<int64_t>(size_ - first.count, 0,
                                                         End() - first.end())};
@@ -286,7 +286,8 @@ absl::Status SuperbatchPass::CountReads(const Superbatch& superbatch,
   return files_.RemovePlan(superbatch);
 }
 
-// All superbatches up to the one that `part` is of.
+// The report so far, with `part`, the report of the superbatch that is being
+// executed.
 PassReport SuperbatchPass::With(const PassReport& part) const {
   PassReport sum = whole_;
   sum.batches += part.batches;
@@ -294,7 +295,7 @@ PassReport SuperbatchPass::With(const PassReport& part) const {
   sum.rows_needed += part.rows_needed;
   sum.pulled += part.pulled;
   sum.pushed += part.pushed;
-  sum.total_age += part.total_age;
+  sum.sum_of_ages += part.sum_of_ages;
   sum.bytes_needed += part.bytes_needed;
   sum.bytes_read = *sum.bytes_read + part.bytes_read.value_or(0);
   sum.read_ops = *sum.read_ops + part.read_ops.value_or(0);
@@ -304,7 +305,7 @@ PassReport SuperbatchPass::With(const PassReport& part) const {
   if (!part.phases.empty()) {
     sum.phases[kCacheUpdate].seconds += part.phases.front().seconds;
   }
-  // Those of sampling come before the main loop's stages.
+  // The stages of sampling come before the stages of the main loop.
   const size_t first = inspector_.stages().size();
   for (size_t i = 0; i < part.stages.size(); ++i) {
     pipeline::StageStats& stage = sum.stages[first + i];
@@ -317,7 +318,7 @@ PassReport SuperbatchPass::With(const PassReport& part) const {
   return sum;
 }
 
-// Completes the report by what was sampled, ahead of what was executed.
+// Adds the figures of sampling, which is ahead of execution, to report_.
 void SuperbatchPass::AddInspection() {
   const io::ReadTally tally = inspector_.tally();
   report_.bytes_read = *report_.bytes_read + tally.bytes_read;

@@ -25,13 +25,13 @@
 
 namespace hearth::strategy {
 
-/// Everything that the passes of one strategy share; it outlives them.
+/// Everything that the passes of a strategy share. Outlives them.
 struct SuperbatchContext {
   const SuperbatchData& data;
   NeighborCacheFile& neighbors;
-  /// Bytes that the neighbor cache may take.
+  /// Bytes of the neighbor cache at most.
   uint64_t neighbor_cache_bytes = 0;
-  /// Gives batches lists beside it; null: nothing does.
+  /// Neighbor lists in addition to the neighbor cache; null: none.
   ListSource* lists = nullptr;
   io::ReadQueues& read_queues;
   const Clock& clock;
@@ -41,20 +41,20 @@ struct SuperbatchContext {
   PipelineOptions pipeline;
 };
 
-/// One pass: its superbatches one after the other, the sampling of each beside
-/// the planning of the one before (Ginex, section 3.1 and figure 9). Used once,
-/// by one thread.
+/// Runs one pass: its superbatches one after the other; each is planned while
+/// the next is sampled (Ginex, section 3.1 and figure 9). Used once, by one
+/// thread.
 class SuperbatchPass {
  public:
-  /// `report` is kept as Strategy::Run has it.
+  /// Keeps `report` up to date as Strategy::Run says.
   SuperbatchPass(const SuperbatchContext& context, const Pass& pass,
                  RuntimeFiles& files, PassReport& report);
 
   absl::Status Run(const Strategy::Consumer& consumer, std::stop_token stop);
 
-  /// Samples and plans all superbatches, and counts the reads by which they
-  /// would be executed. The report has them too, as that of Run would. Delivers
-  /// nothing.
+  /// Samples and plans all superbatches and counts the reads that executing
+  /// them would make, without making them. Fills in the report as Run would.
+  /// Delivers nothing.
   absl::StatusOr<RowReads> Foretell(std::stop_token stop);
 
  private:
@@ -72,7 +72,7 @@ class SuperbatchPass {
   static PassReport EmptyReport(const SuperbatchContext& context,
                                 const Inspector& inspector);
 
-  // Executes a superbatch that was sampled and planned.
+  // Executes, or counts, a superbatch that was sampled and planned.
   using Executing = absl::FunctionRef<absl::Status(const Superbatch&)>;
 
   absl::Status RunAll(Executing execute, const std::stop_token& stop);
@@ -110,12 +110,12 @@ class SuperbatchPass {
   const double start_;
   const std::vector<store::NodeId> seeds_;
   const ShardRange shards_;
-  // Shards in a superbatch, once known.
+  // Shards in a superbatch; 0 until known.
   int64_t size_ = 0;
   Inspector inspector_;
-  // Where the records of the current superbatch's plan begin.
+  // Offsets of the records of the current superbatch's plan.
   std::vector<uint64_t> plan_offsets_;
-  // Everything but the superbatch that is being executed.
+  // The report without the superbatch that is being executed.
   PassReport whole_;
 };
 

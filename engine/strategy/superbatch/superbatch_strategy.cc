@@ -97,8 +97,8 @@ class SuperbatchStrategy final : public Strategy {
   }
 
  private:
-  // Decides, the first time, what of the neighbor budget the neighbor cache
-  // gets: its file is made once.
+  // Decides, in the first call, the neighbor cache's part of the neighbor
+  // budget: its file is made once.
   void ShareNeighborBudget(absl::Span<const Pass> passes,
                            const PreparationListener& listener) {
     if (neighbor_cache_bytes_.has_value()) return;
@@ -118,7 +118,7 @@ class SuperbatchStrategy final : public Strategy {
   const std::string folder_;
   const SuperbatchData data_;
   const std::unique_ptr<ListSource> lists_;
-  // The part of the neighbor budget that it got, once that is shared out.
+  // Bytes of the neighbor cache; absent until the first ShareNeighborBudget.
   std::optional<uint64_t> neighbor_cache_bytes_;
   NeighborCacheFile neighbors_;
   BufferPool inputs_;
@@ -151,8 +151,8 @@ int64_t CachedRows(const SuperbatchOptions& options, const MemoryBasis& basis) {
                                       basis.num_nodes(), basis.row_bytes());
 }
 
-// Shards that a thread reads at once: only one where the cache holds all rows,
-// since a second one joins while reads of the first are in flight.
+// Shards that a thread reads at once: one if the cache holds all rows, since a
+// second shard joins only while reads of the first are in flight.
 int ReadAtOnce(const SuperbatchOptions& options, const MemoryBasis& basis) {
   return CachedRows(options, basis) < basis.num_nodes() ? Executor::kReadAtOnce
                                                         : 1;
@@ -191,21 +191,22 @@ uint64_t PlanningBytes(const SuperbatchOptions& options,
       accesses, rows, batches);
 }
 
-// Reading neighbors: the largest hop of a batch, drawn and read at once.
+// Memory of reading neighbors: the largest hop of a batch is drawn and read at
+// once.
 uint64_t SamplingReadBytes(const SuperbatchOptions& options,
                            const MemoryBasis& basis) {
   const std::vector<int64_t> edges = basis.batches.WithMargin().edges;
   const int64_t most =
       edges.empty() ? 0 : *std::max_element(edges.begin(), edges.end());
   constexpr uint64_t kBytesPerEdge = 3 * sizeof(int64_t) + io::kPlanBytesPerRow;
-  // With a history, a batch is sampled by two stages.
+  // With a history, two stages sample each batch.
   return static_cast<uint64_t>(basis.pipeline.samplers) *
          (basis.has_history ? 2 : 1) *
          (io::QueuedReader::StagingBytes(options.io_depth, sizeof(int64_t)) +
           static_cast<uint64_t>(most) * kBytesPerEdge);
 }
 
-// Reading rows: those that the cache is filled with, or then those of batches.
+// Memory of reading rows: first of filling the cache, then of batches.
 uint64_t RowReadBytes(const SuperbatchOptions& options,
                       const MemoryBasis& basis) {
   const auto row_bytes = static_cast<uint64_t>(basis.row_bytes());
@@ -243,8 +244,9 @@ MemoryEstimate EstimateSuperbatchMemory(const SuperbatchOptions& options,
   MemoryEstimate estimate;
   estimate.Add("topology", basis.indptr_bytes(),
                /*kept=*/true);
-  // Where two things are never there at once, the larger one counts. Lists of
-  // macro batches come besides those that stay.
+  // Feature cache and neighbor cache are never in memory at once: the larger
+  // one counts. With macro batches a list may be held twice, in the static and
+  // in the dynamic cache.
   const uint64_t lists =
       (options.neighbor_rank == NeighborRank::kCross ? 2 : 1) *
       basis.all_lists_bytes();
@@ -254,7 +256,7 @@ MemoryEstimate EstimateSuperbatchMemory(const SuperbatchOptions& options,
   const uint64_t kept = estimate.TotalBytes() + basis.label_bytes();
   estimate.Add("reads", std::max(SamplingReadBytes(options, basis),
                                  RowReadBytes(options, basis)));
-  // Loaders and samplers have their files' bytes besides.
+  // Loaders and samplers also hold the bytes of their sample files.
   AddBatches(basis,
              {.samplers = basis.pipeline.samplers,
               .sampled = std::max(
@@ -390,7 +392,8 @@ class SuperbatchForecaster {
     const auto rows = static_cast<double>(report_.rows_needed);
     SuperbatchSeconds seconds;
     EpochSeconds& execute = seconds.execute;
-    // The first epoch of a job makes the neighbor cache besides.
+    // Making the neighbor cache is not counted: only the first epoch of a job
+    // does it.
     seconds.inspect =
         SecondsOf(report_, "inspect") + SecondsOf(report_, "switch");
     const auto reading = [&](const io::ReadTally& reads) {
@@ -429,7 +432,7 @@ class SuperbatchForecaster {
   const SuperbatchData data_;
   const Pass& pass_;
   PassReport report_;
-  // Those of rows: neighbor lists have been read.
+  // Reads of rows; reads of neighbor lists were made while sampling.
   RowReads row_reads_;
 };
 
@@ -450,8 +453,8 @@ absl::StatusOr<Forecast> ForecastSuperbatch(SuperbatchRecipe recipe,
 MemoryEstimate EstimateSuperbatchForecastMemory(
     const SuperbatchOptions& options, const MemoryBasis& basis) {
   MemoryEstimate estimate = EstimateSuperbatchMemory(options, basis);
-  // The disk is measured once the pass has been foretold: what that took is
-  // gone.
+  // The disk is measured after the pass was foretold, when that memory is
+  // released.
   uint64_t foretelling = 0;
   for (const MemoryShare& share : estimate.shares) {
     if (!share.kept) foretelling += share.bytes;

@@ -14,17 +14,17 @@
 
 namespace hearth::strategy {
 
-/// The parts that make a strategy of its own of one with superbatches.
+/// What distinguishes one strategy with superbatches from another.
 struct SuperbatchRecipe {
-  /// The strategy's.
+  /// The strategy's name.
   absl::string_view name;
   SuperbatchOptions options;
-  /// Gives batches lists beside the neighbor cache; null: nothing does.
+  /// Neighbor lists in addition to the neighbor cache; null: none.
   std::unique_ptr<ListSource> lists = nullptr;
 };
 
-/// A strategy that samples a superbatch ahead of its execution, so that the
-/// feature cache can be the optimal one (Ginex, section 3). See README.md.
+/// Makes a strategy that samples a superbatch ahead of its execution, so that
+/// the feature cache can be the optimal one (Ginex, section 3). See README.md.
 ///
 /// Errors as SuperbatchOptions::Validate; INVALID_ARGUMENT for a neighbor rank
 /// that needs a partition where `resources` has none; otherwise see NewStrategy
@@ -33,21 +33,22 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewSuperbatchStrategy(
     SuperbatchRecipe recipe, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources);
 
-/// Memory that a strategy with superbatches holds at most.
+/// The memory that a strategy with superbatches holds at most.
 MemoryEstimate EstimateSuperbatchMemory(const SuperbatchOptions& options,
                                         const MemoryBasis& basis);
 
-/// The forecast of a strategy with superbatches: samples and plans its first
-/// training pass as the strategy would, whatever ForecastRequest::most_batches,
-/// since what an optimal cache reads does not follow from a part of the
-/// batches. Rows, bytes and reads are those of that pass, exactly; its time
-/// follows from how long sampling takes now and from what is measured of disk
-/// and trainer (machine_probe.h). Errors as Strategy::Run; leaves no file.
+/// The forecast of a strategy with superbatches: samples and plans the whole
+/// first training pass as the strategy would, whatever
+/// ForecastRequest::most_batches, since the reads of an optimal cache cannot be
+/// extrapolated from a part of the batches. Rows, bytes and reads are exactly
+/// those of that pass; its time follows from how long sampling takes now and
+/// from measurements of disk and trainer (machine_probe.h). Errors as
+/// Strategy::Run; leaves no file.
 absl::StatusOr<Forecast> ForecastSuperbatch(SuperbatchRecipe recipe,
                                             const ForecastContext& context,
                                             const ForecastRequest& request);
 
-/// Memory that it holds at most.
+/// The memory that ForecastSuperbatch holds at most.
 MemoryEstimate EstimateSuperbatchForecastMemory(
     const SuperbatchOptions& options, const MemoryBasis& basis);
 

@@ -67,7 +67,7 @@ TEST(SuperbatchSizeTest, LimitsFollowDiskAndCache) {
 
 }  // namespace
 
-// Forecasts of the strategies with superbatches, against what they do then.
+// Compares forecasts of strategies with superbatches with their runs.
 
 namespace {
 
@@ -90,7 +90,7 @@ class SuperbatchForecastTest : public SuperbatchTest {
     return pass;
   }
 
-  // Strategies and what they keep: from little to everything.
+  // Strategies with caches from little to everything.
   static std::vector<StrategyOptions> AllOptions() {
     std::vector<StrategyOptions> all;
     for (const int64_t superbatch : {0, 5}) {
@@ -131,7 +131,7 @@ class SuperbatchForecastTest : public SuperbatchTest {
                          .time_training = [] { return 0.001; }});
   }
 
-  // The forecast, and the run that it is of, have the same figures.
+  // Expects equal figures in the forecast and in the run.
   void ExpectForetold(const StrategyOptions& options, const Pass& pass) {
     const auto forecast = Foretell(options, pass);
     ASSERT_TRUE(forecast.ok()) << forecast.status();
@@ -193,8 +193,8 @@ TEST_F(SuperbatchForecastTest, AStopEndsItAndLeavesNothing) {
   EXPECT_TRUE(io::FileSystem::Posix().List(scratch_.Path("forecast"))->empty());
 }
 
-// Lists that are said to be resident are those that a run finds in memory: each
-// once for each layer of each batch.
+// Resident lists are the lists that a run finds in memory, counted once for
+// each layer of each batch.
 TEST_F(SuperbatchForecastTest, ResidentListsAreThoseThatTheRunFinds) {
   for (const StrategyOptions& options : AllOptions()) {
     const Pass pass = PartedPass();

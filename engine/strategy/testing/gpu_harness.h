@@ -27,7 +27,8 @@
 
 namespace hearth::strategy {
 
-/// Strategies over the planted graph whose batches a GPU samples, a fake one.
+/// Base of tests of strategies over the planted graph, with a fake GPU that may
+/// sample.
 class GpuStrategyTest : public ::testing::Test {
  protected:
   explicit GpuStrategyTest(
@@ -68,8 +69,8 @@ class GpuStrategyTest : public ::testing::Test {
                     .epoch_key = epoch_key});
   }
 
-  /// Appends the fingerprints of the batches of a pass, whose rows go to the
-  /// host.
+  /// Runs a pass with rows in host memory and appends the fingerprints of its
+  /// batches.
   static absl::Status Run(Strategy& strategy, std::vector<std::string>& batches,
                           const Pass& pass = MakePass()) {
     PassReport report;
@@ -82,7 +83,7 @@ class GpuStrategyTest : public ::testing::Test {
         std::stop_token(), report);
   }
 
-  /// Those of `memory` without a GPU.
+  /// Fingerprints of the batches of `memory` without a GPU.
   std::vector<std::string> Expected(const Pass& pass = MakePass()) {
     std::vector<std::string> batches;
     EXPECT_TRUE(Run(*Make(MemoryOptions{}, {}), batches, pass).ok());
@@ -104,7 +105,7 @@ class GpuStrategyTest : public ::testing::Test {
       *io::ReadQueues::Create({.kind = io::ReadQueueKind::kThreads});
   cuda::FakeCuda fake_;
   const std::vector<cuda::Device> gpus_ = {fake_.device()};
-  /// The GPU that keeps rows; none unless a test has one.
+  /// The GPU that keeps rows; none unless a test sets one.
   Gpu rows_on_ = {};
 };
 

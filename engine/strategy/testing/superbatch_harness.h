@@ -33,18 +33,18 @@
 namespace hearth::strategy {
 
 inline constexpr int64_t kNodes = 300;
-/// Rows that share sectors and reach over them.
+/// Bytes of a row: rows share sectors and cross their boundaries.
 inline constexpr int64_t kRowBytes = 37 * 4;
-/// Rows that it is never worth reading past: what is read is what is needed.
+/// Bytes of a row so long that reads never include unneeded rows.
 inline constexpr int64_t kWideRowBytes = 32 << 10;
 inline constexpr uint64_t kTable = kNodes * 8;
-/// Holds every neighbor list: 12 neighbors a node, at most.
+/// Bytes that hold every neighbor list: at most 12 neighbors a node.
 inline constexpr uint64_t kAllNeighbors = kTable + kNodes * 12 * 4;
 
 /// Parts of a partition.
 inline constexpr int64_t kParts = 12;
 
-/// Room for so many rows.
+/// Bytes of a cache of `rows` rows, with its table.
 inline uint64_t CacheOf(int64_t rows, int64_t row_bytes = kRowBytes) {
   return kTable + static_cast<uint64_t>(rows * row_bytes);
 }
@@ -57,8 +57,8 @@ struct Outcome {
   PassReport report;
 };
 
-/// Runs a strategy with superbatches on a planted graph, through files and a
-/// disk that can fail.
+/// Base of tests of strategies with superbatches on a planted graph, with files
+/// and reads that can be made to fail.
 class SuperbatchTest : public ::testing::Test {
  protected:
   explicit SuperbatchTest(int64_t row_bytes = kRowBytes)
@@ -137,7 +137,7 @@ class SuperbatchTest : public ::testing::Test {
     return Run(*Make(MemoryOptions{}), pass);
   }
 
-  // The files that are left in the scratch folder.
+  // Files left in the scratch folder.
   std::vector<std::string> Leftovers() const {
     return *io::FileSystem::Posix().List(scratch_.Path("strategy"));
   }
@@ -153,7 +153,7 @@ class SuperbatchTest : public ::testing::Test {
       *io::ReadQueues::Create({.kind = io::ReadQueueKind::kThreads});
   hearth::testing::HookedDataset hooked_{dataset_};
   hearth::testing::StoppingClock clock_;
-  // That of the strategies to be made.
+  // The partition of strategies that are made from now on; null: none.
   std::shared_ptr<const plan::Partition> partition_;
 };
 

@@ -36,15 +36,20 @@
 
 namespace hearth::strategy {
 
-/// How long a graph loader takes to decode the graph samples of some batches.
+namespace {
+
+// Batches of training whose address tables are read of an existing plan.
+constexpr int64_t kMostTables = 512;
+
+// Measures how long a graph loader takes to decode graph samples.
 class DecodeTimer {
  public:
-  /// Batches that are enough to tell.
+  // Batches to measure.
   static constexpr int64_t kBatches = 8;
 
   explicit DecodeTimer(const Clock& clock) : clock_(clock) {}
 
-  /// Errors as DecodeBatch.
+  // Decodes a batch and adds its time. Errors as DecodeBatch.
   absl::Status Add(absl::Span<const std::byte> encoded,
                    const sample::BatchKey& key) {
     const double start = clock_.SteadySeconds();
@@ -54,7 +59,7 @@ class DecodeTimer {
     return absl::OkStatus();
   }
 
-  /// Seconds per byte that was added; 0 before that.
+  // Seconds per added byte; 0 without any.
   double seconds_per_byte() const { return bytes_ > 0 ? seconds_ / bytes_ : 0; }
 
  private:
@@ -63,125 +68,7 @@ class DecodeTimer {
   double bytes_ = 0;
 };
 
-/// A plan that is there. All of it outlives the call.
-struct KnownPlan {
-  io::FileSystem& files;
-  const Clock& clock;
-  const IdentifiedPlan& plan;
-  const PackedLayout& layout;
-  /// The parts of all its batches.
-  const TraceParts& parts;
-  std::stop_token stop;
-};
-
-/// The figures that a plan tells of itself.
-struct PlanFigures {
-  /// As if it were forecast; exact but for the pages of the disk cache, which
-  /// are counted in the address tables of up to 512 batches of training.
-  LayoutForecast layout;
-  double decode_seconds_per_byte = 0;
-};
-
-/// DATA_LOSS for damage that is met; CANCELLED when `stop` is requested.
-absl::StatusOr<PlanFigures> ReadPlanFigures(const KnownPlan& known);
-
-namespace {
-
-constexpr int64_t kMostTables = 512;
-
-absl::Status CheckStop(const KnownPlan& known) {
-  if (!known.stop.stop_requested()) return absl::OkStatus();
-  return absl::CancelledError("reading a plan's figures: stopped on request");
-}
-
-sample::BatchKey KeyOf(const IdentifiedPlan& plan, int64_t chunk) {
-  size_t pass = 0;
-  while (chunk >=
-         plan.identity.passes[pass].first + plan.identity.passes[pass].count) {
-    ++pass;
-  }
-  return KeyOfShard(plan.passes[pass],
-                    chunk - plan.identity.passes[pass].first);
-}
-
-// The reads of some batches of training from the disk cache.
-absl::StatusOr<PageReads> ReadTables(const KnownPlan& known,
-                                     const ChunkReader& chunks) {
-  PageReads pages;
-  if (known.layout.rows.disk == 0) return pages;
-  HEARTH_ASSIGN_OR_RETURN(
-      io::AlignedMemory buffer,
-      io::AlignedMemory::Allocate(chunks.features_buffer_bytes()));
-  std::vector<int64_t> training;
-  for (int64_t i = 0; i < known.layout.num_batches(); ++i) {
-    if (known.parts.training_seeds[i] >= 0) training.push_back(i);
-  }
-  const auto total = std::ssize(training);
-  const int64_t count = std::min(total, kMostTables);
-  PageReadCounter counter(known.layout.row_bytes);
-  AddressTable table;
-  for (int64_t i = 0; i < count; ++i) {
-    HEARTH_RETURN_IF_ERROR(CheckStop(known));
-    HEARTH_RETURN_IF_ERROR(
-        chunks.ReadTable(training[i * total / count], buffer.bytes(), table));
-    HEARTH_ASSIGN_OR_RETURN(const PageReads reads,
-                            counter.Count(table.disk.rows));
-    pages.Add(reads);
-  }
-  return pages;
-}
-
-absl::StatusOr<double> TimeDecoding(const KnownPlan& known,
-                                    const ChunkReader& chunks) {
-  HEARTH_ASSIGN_OR_RETURN(
-      io::AlignedMemory buffer,
-      io::AlignedMemory::Allocate(chunks.sample_buffer_bytes()));
-  DecodeTimer timer(known.clock);
-  const int64_t total = known.layout.num_batches();
-  const int64_t count = std::min(total, DecodeTimer::kBatches);
-  for (int64_t i = 0; i < count; ++i) {
-    HEARTH_RETURN_IF_ERROR(CheckStop(known));
-    const int64_t chunk = i * total / count;
-    const sample::BatchKey key = KeyOf(known.plan, chunk);
-    HEARTH_ASSIGN_OR_RETURN(const sample::MiniBatch batch,
-                            chunks.ReadSample(chunk, key, buffer.bytes()));
-    // As it is in the chunk, but without the disk.
-    HEARTH_RETURN_IF_ERROR(timer.Add(EncodeBatch(batch), key));
-  }
-  return timer.seconds_per_byte();
-}
-
-std::string ReasonOf(const KnownPlan& known) {
-  const auto about =
-      plan::PlanRecords(known.files, known.plan.identity.folder).ReadAbout();
-  std::string reason;
-  if (about.ok()) reason = plan::ValueOf(about->properties, kLayoutProperty);
-  if (!reason.empty()) return reason;
-  return absl::StrCat("segments of ", known.layout.segment_size, " batches");
-}
-
-}  // namespace
-
-absl::StatusOr<PlanFigures> ReadPlanFigures(const KnownPlan& known) {
-  HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<ChunkReader> chunks,
-      ChunkReader::Open(known.files, known.plan.identity.folder, known.layout));
-  HEARTH_ASSIGN_OR_RETURN(const PageReads pages, ReadTables(known, *chunks));
-  PlanFigures figures;
-  HEARTH_ASSIGN_OR_RETURN(figures.decode_seconds_per_byte,
-                          TimeDecoding(known, *chunks));
-  figures.layout = {.epoch = VolumeOfEpoch(known.layout, known.parts, pages),
-                    .plan = VolumeOfPlan(known.layout),
-                    .segment_size = known.layout.segment_size,
-                    .memory_rows = known.layout.rows.cpu,
-                    .disk_cache_rows = known.layout.rows.disk,
-                    .reason = ReasonOf(known)};
-  return figures;
-}
-
-namespace {
-
-// Removes samples when it goes.
+// Removes a spool of samples when destroyed.
 class ScratchSamples {
  public:
   ScratchSamples(io::FileSystem& files, const std::string& folder)
@@ -221,7 +108,7 @@ class DiskgnnForecaster {
 
   absl::StatusOr<Forecast> Run() {
     HEARTH_ASSIGN_OR_RETURN(train_seconds_, request_.time_training());
-    // All that is held in memory is forecast as one level.
+    // Both caches in memory are forecast as one level.
     has_gpu_cache_ = options_.gpu_cache_bytes > 0;
     options_.cpu_cache_bytes += std::exchange(options_.gpu_cache_bytes, 0);
     result_.plan = plan_.identity.name;
@@ -252,7 +139,7 @@ class DiskgnnForecaster {
 
   int64_t RowBytes() const { return features_.layout.row_bytes; }
 
-  // The plan's layout, if it is there and nobody found damage in it.
+  // The plan's layout, if the plan exists and no damage was found in it.
   absl::StatusOr<std::optional<PackedLayout>> Find() {
     absl::StatusOr<PackedLayout> layout =
         ReadPlanIndex(context_.files, plan_.identity);
@@ -264,7 +151,7 @@ class DiskgnnForecaster {
     return std::nullopt;
   }
 
-  // The parts of the shards that are sampled.
+  // The batches of a trace of the picked shards.
   TraceParts PartsOf(absl::Span<const ShardPick> picks) const {
     TraceParts parts = {.training_seeds = {},
                         .epoch_seeds = EpochSeeds(),
@@ -272,7 +159,7 @@ class DiskgnnForecaster {
     bool any = false;
     for (const ShardPick& pick : picks) any |= pick.pass < num_training_;
     for (const ShardPick& pick : picks) {
-      // A small sample may have missed the training: others stand for it.
+      // A small sample may have no training batch: then all count as training.
       const bool counts = !any || pick.pass < num_training_;
       parts.training_seeds.push_back(counts ? SeedsOf(pick) : -1);
     }
@@ -284,18 +171,91 @@ class DiskgnnForecaster {
         .count;
   }
 
+  // Takes the figures from an existing plan: exact, except the pages of the
+  // disk cache, which are counted in up to kMostTables batches of training.
+  // DATA_LOSS if it is damaged.
   absl::Status FromPlan(const PackedLayout& layout) {
     const TraceParts parts = PartsOf(SpreadOver(plan_.passes, INT64_MAX));
-    HEARTH_ASSIGN_OR_RETURN(PlanFigures figures,
-                            ReadPlanFigures({.files = context_.files,
-                                             .clock = context_.clock,
-                                             .plan = plan_,
-                                             .layout = layout,
-                                             .parts = parts,
-                                             .stop = context_.stop}));
-    layout_ = std::move(figures.layout);
-    rates_.decode_seconds_per_byte = figures.decode_seconds_per_byte;
+    const std::string& folder = plan_.identity.folder;
+    HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ChunkReader> chunks,
+                            ChunkReader::Open(context_.files, folder, layout));
+    HEARTH_ASSIGN_OR_RETURN(const PageReads pages,
+                            ReadTables(layout, parts, *chunks));
+    HEARTH_RETURN_IF_ERROR(TimeDecoding(layout, *chunks));
+    layout_ = {.epoch = VolumeOfEpoch(layout, parts, pages),
+               .plan = SizeOfPlan(layout),
+               .segment_size = layout.segment_size,
+               .memory_rows = layout.rows.cpu,
+               .disk_cache_rows = layout.rows.disk,
+               .reason = ReasonOf(layout)};
     return absl::OkStatus();
+  }
+
+  // The reads from the disk cache of some training batches.
+  absl::StatusOr<PageReads> ReadTables(const PackedLayout& layout,
+                                       const TraceParts& parts,
+                                       const ChunkReader& chunks) const {
+    PageReads pages;
+    if (layout.rows.disk == 0) return pages;
+    HEARTH_ASSIGN_OR_RETURN(
+        io::AlignedMemory buffer,
+        io::AlignedMemory::Allocate(chunks.features_buffer_bytes()));
+    std::vector<int64_t> training;
+    for (int64_t i = 0; i < layout.num_batches(); ++i) {
+      if (parts.training_seeds[i] >= 0) training.push_back(i);
+    }
+    const auto total = std::ssize(training);
+    const int64_t count = std::min(total, kMostTables);
+    PageReadCounter counter(layout.row_bytes);
+    AddressTable table;
+    for (int64_t i = 0; i < count; ++i) {
+      HEARTH_RETURN_IF_ERROR(CheckStop());
+      HEARTH_RETURN_IF_ERROR(
+          chunks.ReadTable(training[i * total / count], buffer.bytes(), table));
+      HEARTH_ASSIGN_OR_RETURN(const PageReads reads,
+                              counter.Count(table.disk.rows));
+      pages.Add(reads);
+    }
+    return pages;
+  }
+
+  absl::Status TimeDecoding(const PackedLayout& layout,
+                            const ChunkReader& chunks) {
+    HEARTH_ASSIGN_OR_RETURN(
+        io::AlignedMemory buffer,
+        io::AlignedMemory::Allocate(chunks.sample_buffer_bytes()));
+    DecodeTimer timer(context_.clock);
+    const int64_t total = layout.num_batches();
+    const int64_t count = std::min(total, DecodeTimer::kBatches);
+    for (int64_t i = 0; i < count; ++i) {
+      HEARTH_RETURN_IF_ERROR(CheckStop());
+      const int64_t chunk = i * total / count;
+      const sample::BatchKey key = KeyOf(chunk);
+      HEARTH_ASSIGN_OR_RETURN(const sample::MiniBatch batch,
+                              chunks.ReadSample(chunk, key, buffer.bytes()));
+      // The bytes of the chunk's sample, decoded without a read.
+      HEARTH_RETURN_IF_ERROR(timer.Add(EncodeBatch(batch), key));
+    }
+    rates_.decode_seconds_per_byte = timer.seconds_per_byte();
+    return absl::OkStatus();
+  }
+
+  // The key of the batch of a chunk of the plan.
+  sample::BatchKey KeyOf(int64_t chunk) const {
+    const std::vector<PlannedPass>& planned = plan_.identity.passes;
+    size_t pass = 0;
+    while (chunk >= planned[pass].first + planned[pass].count) ++pass;
+    return KeyOfShard(plan_.passes[pass], chunk - planned[pass].first);
+  }
+
+  // The reason that an existing plan's record gives for its layout.
+  std::string ReasonOf(const PackedLayout& layout) const {
+    const auto about =
+        plan::PlanRecords(context_.files, plan_.identity.folder).ReadAbout();
+    std::string reason;
+    if (about.ok()) reason = plan::ValueOf(about->properties, kLayoutProperty);
+    if (!reason.empty()) return reason;
+    return absl::StrCat("segments of ", layout.segment_size, " batches");
   }
 
   absl::Status FromSamples() {
@@ -305,9 +265,10 @@ class DiskgnnForecaster {
     HEARTH_RETURN_IF_ERROR(Sample(picks, scratch.path()));
     HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<SampleSpool> spool,
                             SampleSpool::Open(context_.files, scratch.path()));
-    HEARTH_ASSIGN_OR_RETURN(const plan::PlanRoom free,
-                            context_.plans.Room(plan_.identity.name));
-    const LayoutRoom room = RoomForLayout(options_, RowBytes(), free.bytes);
+    HEARTH_ASSIGN_OR_RETURN(const plan::PlanSpace free,
+                            context_.plans.Space(plan_.identity.name));
+    const LayoutBudget budget =
+        BudgetForLayout(options_, RowBytes(), free.bytes);
     const TraceParts parts = PartsOf(picks);
     Progress("planning", 0, 0);
     auto layout = ForecastLayout({.samples = *spool,
@@ -315,11 +276,11 @@ class DiskgnnForecaster {
                                   .options = options_,
                                   .row_bytes = RowBytes(),
                                   .num_nodes = features_.layout.num_rows,
-                                  .room = room,
+                                  .budget = budget,
                                   .clock = context_.clock,
                                   .stop = context_.stop});
     if (!layout.ok()) {
-      return ExplainRefusal(layout.status(), room, plan_.identity.folder);
+      return ExplainRefusal(layout.status(), budget, plan_.identity.folder);
     }
     layout_ = *std::move(layout);
     return TimeDecoding(picks, *spool);
@@ -389,7 +350,7 @@ class DiskgnnForecaster {
                                 .clock = context_.clock,
                                 .stop = context_.stop};
     const std::string& path = features_.LargestFile().path();
-    // First: what others leave is no longer new.
+    // First, before other probes have made memory warm.
     HEARTH_ASSIGN_OR_RETURN(rates_.memory_seconds_per_byte,
                             ProbeMemory(context_.clock));
     HEARTH_ASSIGN_OR_RETURN(rates_.read_bytes_per_second,
@@ -481,7 +442,7 @@ class DiskgnnForecaster {
   DiskgnnOptions options_;
   bool has_gpu_cache_ = false;
   const IdentifiedPlan plan_;
-  // Seeds of each of the plan's passes, of which the first ones are training.
+  // Seeds of each of the plan's passes; the first num_training_ are training.
   std::vector<int64_t> seeds_;
   size_t num_training_ = 0;
   double train_seconds_ = 0;

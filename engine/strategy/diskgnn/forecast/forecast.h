@@ -9,18 +9,17 @@ namespace hearth::strategy {
 
 /// Forecasts DiskGNN's work for some passes.
 ///
-/// If the plan is there and whole, its own figures: rows, bytes and disk are
-/// exact, pages of the disk cache are counted in some batches. Otherwise
-/// batches are sampled, all of them or, of more than
-/// ForecastRequest::most_batches, so many that are spread evenly, and the
-/// layout is forecast from these (layout_forecast.h). Time follows from what is
-/// measured meanwhile (machine_probe.h, time_forecast.h): it is that of a
-/// machine as busy as now.
+/// If the plan exists and is whole, the forecast has its figures: rows, bytes
+/// and disk are exact, pages of the disk cache are counted in some batches.
+/// Otherwise it samples up to ForecastRequest::most_batches batches, spread
+/// evenly, and forecasts the layout from them (layout_forecast.h). Times follow
+/// from measurements (machine_probe.h, time_forecast.h), on a machine as busy
+/// as now.
 ///
-/// Takes no plan, makes no plan's folder, and leaves no file, whatever happens.
-/// Errors are those that Strategy::Prepare would have, as far as they can be
-/// foreseen: RESOURCE_EXHAUSTED for too little disk, with the numbers;
-/// CANCELLED when `stop` is requested.
+/// Leases no plan, creates no plan's folder, and never leaves a file. Errors
+/// are those that Strategy::Prepare would have, as far as they can be foreseen:
+/// RESOURCE_EXHAUSTED for too little disk, with the numbers; CANCELLED when the
+/// context's stop is requested.
 absl::StatusOr<Forecast> ForecastDiskgnn(const DiskgnnOptions& options,
                                          const ForecastContext& context,
                                          const ForecastRequest& request);

@@ -24,8 +24,8 @@ namespace {
 
 constexpr auto kPage = static_cast<int64_t>(kPageBytes);
 
-// Rows of the disk cache that a batch needs, ascending; the first row of its
-// segment is row `base`.
+// Rows of the disk cache that a batch needs, ascending; its segment's first row
+// is row `base`.
 void FindRows(const SegmentPlanner& planner,
               absl::Span<const store::NodeId> nodes, int64_t base,
               std::vector<int64_t>& rows) {
@@ -95,7 +95,7 @@ double PagesOf(const FileRange& range) {
   return static_cast<double>(range.end() - range.offset);
 }
 
-// `part` of `whole`; 0 of nothing.
+// part / whole; 0 if `whole` is 0.
 double Share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 class LayoutForecaster {
@@ -112,7 +112,7 @@ class LayoutForecaster {
         const PageReads reads,
         CountTrainingReads(std::min(forecast_.segment_size, sampled_)));
     const double walked = Seconds();
-    // The same work would take longer with all batches.
+    // The time is scaled from the sample to all batches.
     const double scale =
         static_cast<double>(input_.parts.total) / static_cast<double>(sampled_);
     forecast_.planning_seconds = (chosen - start) * scale;
@@ -162,7 +162,7 @@ class LayoutForecaster {
   absl::Status ChooseByAll() {
     HEARTH_ASSIGN_OR_RETURN(
         LayoutChoice choice,
-        SearchLayout(Input(), input_.room.limits, {}, input_.stop));
+        SearchLayout(Input(), input_.budget.limits, {}, input_.stop));
     layout_ = std::move(choice.layout);
     segmentation_ = choice.segmentation;
     forecast_.segment_size = segmentation_.segment_size;
@@ -170,33 +170,33 @@ class LayoutForecaster {
     return absl::OkStatus();
   }
 
-  // The plan of all batches, by the model.
-  PlanVolume PlanWith(int64_t segment_size) const {
+  // The size of the plan of all batches, by the model.
+  PlanSize PlanWith(int64_t segment_size) const {
     const PopularityModel::Rows rows = model_->ForecastRows(
-        MemoryRows(), segment_size, input_.room.limits.max_cache_rows);
-    PlanVolume volume;
-    volume.rows = rows.packed + rows.disk_cache +
-                  static_cast<double>(levels_->cpu_nodes().size());
-    volume.disk_cache = rows.disk_cache * RowBytes();
-    volume.memory_image =
+        MemoryRows(), segment_size, input_.budget.limits.max_cache_rows);
+    PlanSize size;
+    size.rows = rows.packed + rows.disk_cache +
+                static_cast<double>(levels_->cpu_nodes().size());
+    size.disk_cache = rows.disk_cache * RowBytes();
+    size.memory_image =
         static_cast<double>(levels_->cpu_nodes().size()) * RowBytes();
     const auto batches = static_cast<double>(input_.parts.total);
     double heads = 0;
     for (const uint64_t bytes : input_.samples.sizes()) {
-      volume.samples += static_cast<double>(bytes);
+      size.samples += static_cast<double>(bytes);
       heads += static_cast<double>(RoundUpToPage(kChunkHeaderBytes + bytes));
     }
     heads /= static_cast<double>(sampled_);
-    volume.samples *= batches / static_cast<double>(sampled_);
+    size.samples *= batches / static_cast<double>(sampled_);
     heads += TableBytes(rows, batches) + kPageBytes / 2.0;
-    volume.packs = heads * batches + rows.packed * RowBytes();
-    volume.total = volume.packs + volume.memory_image +
-                   volume.disk_cache * (1 + 4.0 / kPageBytes) +
-                   kIndexHeaderBytes + sizeof(Chunk) * batches;
-    return volume;
+    size.packs = heads * batches + rows.packed * RowBytes();
+    size.total = size.packs + size.memory_image +
+                 size.disk_cache * (1 + 4.0 / kPageBytes) + kIndexHeaderBytes +
+                 sizeof(Chunk) * batches;
+    return size;
   }
 
-  // Bytes of address tables, each in whole pages.
+  // Bytes of the address tables, each in whole pages.
   double TableBytes(const PopularityModel::Rows& rows, double batches) const {
     const auto of_batch = [&](double all) {
       return static_cast<int64_t>(all / batches);
@@ -210,16 +210,16 @@ class LayoutForecaster {
   }
 
   bool Fits(int64_t segment_size) const {
-    const LayoutLimits& limits = input_.room.limits;
+    const LayoutLimits& limits = input_.budget.limits;
     return PlanWith(segment_size).total +
                static_cast<double>(limits.other_bytes) <=
            static_cast<double>(limits.disk_bytes);
   }
 
-  // As tight for the sample as they are for all batches.
-  LayoutLimits SampleLimits(const PlanVolume& all_packed,
+  // Limits as tight for the sample as the given ones are for all batches.
+  LayoutLimits SampleLimits(const PlanSize& all_packed,
                             const PackedLayout& sample) const {
-    LayoutLimits limits = input_.room.limits;
+    LayoutLimits limits = input_.budget.limits;
     const double part =
         static_cast<double>(sampled_) / static_cast<double>(input_.parts.total);
     if (limits.max_cache_rows != Segmentation::kUnbounded) {
@@ -227,13 +227,13 @@ class LayoutForecaster {
           static_cast<double>(limits.max_cache_rows) * part);
     }
     const auto fixed = static_cast<double>(sample.cpu_cache_bytes());
-    const double room = static_cast<double>(limits.disk_bytes) - fixed -
-                        static_cast<double>(limits.other_bytes);
+    const double for_layout = static_cast<double>(limits.disk_bytes) - fixed -
+                              static_cast<double>(limits.other_bytes);
     const double scale =
         Share(static_cast<double>(sample.packs_bytes()), all_packed.packs);
     limits.other_bytes = 0;
     limits.disk_bytes =
-        static_cast<uint64_t>(std::max(0.0, fixed + room * scale));
+        static_cast<uint64_t>(std::max(0.0, fixed + for_layout * scale));
     return limits;
   }
 
@@ -242,7 +242,7 @@ class LayoutForecaster {
     std::string why = "everything packed fits";
     HEARTH_RETURN_IF_ERROR(MeasureSample(1));
     if (!Fits(1)) {
-      if (input_.room.limits.max_cache_rows == 0) return Refused(1);
+      if (input_.budget.limits.max_cache_rows == 0) return Refused(1);
       HEARTH_RETURN_IF_ERROR(SearchSample());
       HEARTH_ASSIGN_OR_RETURN(size, SmallestThatFits());
       why = "it reads the least among the layouts that fit";
@@ -256,7 +256,7 @@ class LayoutForecaster {
     return absl::OkStatus();
   }
 
-  // For the time that it takes: a sample has too few sizes to choose from.
+  // To measure its time; a sample has too few sizes to choose from.
   absl::Status SearchSample() {
     const absl::Status status =
         SearchLayout(Input(), SampleLimits(PlanWith(1), layout_), {},
@@ -265,7 +265,7 @@ class LayoutForecaster {
     return absl::IsResourceExhausted(status) ? absl::OkStatus() : status;
   }
 
-  // Larger segments take no more, and read no less.
+  // Binary search: larger segments take no more space, and read no less.
   absl::StatusOr<int64_t> SmallestThatFits() const {
     int64_t fits = input_.parts.total;
     if (!Fits(fits)) return Refused(fits);
@@ -279,8 +279,8 @@ class LayoutForecaster {
 
   absl::Status Refused(int64_t segment_size) const {
     const auto smallest = static_cast<uint64_t>(PlanWith(segment_size).total) +
-                          input_.room.limits.other_bytes;
-    const uint64_t limit = input_.room.limits.disk_bytes;
+                          input_.budget.limits.other_bytes;
+    const uint64_t limit = input_.budget.limits.disk_bytes;
     return absl::ResourceExhaustedError(absl::StrCat(
         "the disk limit of ", limit, " bytes (", FormatByteSize(limit),
         ") is below the smallest layout for these batches and caches: about ",
@@ -289,7 +289,7 @@ class LayoutForecaster {
 
   absl::Status MeasureSample(int64_t segment_size) {
     segmentation_ = {.num_batches = sampled_, .segment_size = segment_size};
-    const int64_t max_rows = input_.room.limits.max_cache_rows;
+    const int64_t max_rows = input_.budget.limits.max_cache_rows;
     if (max_rows != Segmentation::kUnbounded) {
       segmentation_.max_rows = static_cast<int64_t>(
           static_cast<double>(max_rows) * static_cast<double>(sampled_) /
@@ -300,7 +300,8 @@ class LayoutForecaster {
     return absl::OkStatus();
   }
 
-  // Reads of the samples, in segments of that size; the time is measured, too.
+  // Counts reads of the samples in segments of that size, and measures the time
+  // of the walk.
   absl::StatusOr<PageReads> CountTrainingReads(int64_t segment_size) {
     if (segmentation_.segment_size != segment_size) {
       HEARTH_RETURN_IF_ERROR(MeasureSample(segment_size));
@@ -319,12 +320,12 @@ class LayoutForecaster {
     forecast_.epoch = VolumeOfEpoch(layout_, input_.parts, reads);
     forecast_.memory_rows = layout_.rows.cpu;
     forecast_.disk_cache_rows = layout_.rows.disk;
-    if (!model_.has_value()) forecast_.plan = VolumeOfPlan(layout_);
+    if (!model_.has_value()) forecast_.plan = SizeOfPlan(layout_);
   }
 
-  // From segments as large as the sample, which `reads` are of, to larger ones:
-  // each doubling adds as much to a row's pages as the last one within the
-  // sample did.
+  // Extrapolates `reads`, of segments as large as the sample, to larger
+  // segments: each doubling adds as much to a row's pages as the last doubling
+  // within the sample.
   absl::Status StretchPages(const PageReads& reads) {
     const double doublings =
         std::log2(static_cast<double>(forecast_.segment_size) /
@@ -343,7 +344,7 @@ class LayoutForecaster {
     EpochVolume& epoch = forecast_.epoch;
     epoch.page_bytes *= stretch(reads.bytes, half.bytes);
     epoch.page_reads *= stretch(reads.requests, half.requests);
-    // No batch reads more than its whole segment.
+    // A batch reads at most its whole segment.
     const double segment = static_cast<double>(forecast_.disk_cache_rows) *
                            RowBytes() *
                            static_cast<double>(forecast_.segment_size) /
@@ -356,7 +357,7 @@ class LayoutForecaster {
     return absl::OkStatus();
   }
 
-  // From what the sample gives to what all batches will.
+  // Corrects the sample's shares by the model, to those of all batches.
   void Correct() {
     LevelCounts sample;
     for (const Chunk& chunk : layout_.chunks) {
@@ -366,7 +367,7 @@ class LayoutForecaster {
     }
     const PopularityModel::Rows all =
         model_->ForecastRows(MemoryRows(), forecast_.segment_size,
-                             input_.room.limits.max_cache_rows);
+                             input_.budget.limits.max_cache_rows);
     EpochVolume& epoch = forecast_.epoch;
     const double rows = epoch.rows;
     const auto corrected = [&](double training, int64_t in_sample,
@@ -395,7 +396,7 @@ class LayoutForecaster {
   const LayoutForecastInput& input_;
   const int64_t sampled_;
   std::optional<MemoryLevels> levels_;
-  // If the samples are a part.
+  // Present if the samples are a part of the batches.
   std::optional<PopularityModel> model_;
   // The segmentation of the samples.
   Segmentation segmentation_;
@@ -420,7 +421,7 @@ EpochVolume VolumeOfEpoch(const PackedLayout& layout, const TraceParts& parts,
     epoch.sample_bytes += PagesOf(layout.SampleRange(i));
     epoch.table_bytes += PagesOf(layout.TableRange(i));
     epoch.packed_bytes += PagesOf(layout.FeaturesRange(i));
-    // An empty shard has a graph sample alone.
+    // An empty shard has only a graph sample.
     epoch.chunk_reads += counts.total() > 0 ? 2 : 1;
   }
   const double of_rows =
@@ -438,18 +439,18 @@ EpochVolume VolumeOfEpoch(const PackedLayout& layout, const TraceParts& parts,
   return epoch;
 }
 
-PlanVolume VolumeOfPlan(const PackedLayout& layout) {
-  PlanVolume volume = {
+PlanSize SizeOfPlan(const PackedLayout& layout) {
+  PlanSize size = {
       .packs = static_cast<double>(layout.packs_bytes()),
       .disk_cache = static_cast<double>(layout.disk_cache_bytes()),
       .memory_image = static_cast<double>(layout.cpu_cache_bytes()),
       .rows = static_cast<double>(layout.rows.disk + layout.rows.cpu),
       .total = static_cast<double>(layout.total_bytes())};
   for (const Chunk& chunk : layout.chunks) {
-    volume.rows += static_cast<double>(chunk.counts.packed);
-    volume.samples += static_cast<double>(chunk.sample_bytes);
+    size.rows += static_cast<double>(chunk.counts.packed);
+    size.samples += static_cast<double>(chunk.sample_bytes);
   }
-  return volume;
+  return size;
 }
 
 absl::StatusOr<LayoutForecast> ForecastLayout(

@@ -19,20 +19,22 @@
 #include "engine/strategy/diskgnn/preparation.h"
 #include "engine/strategy/strategy.h"
 
+/// The layout that preparation would choose, and what an epoch would read of
+/// it, from samples of all batches or of a part.
+
 namespace hearth::strategy {
 
-/// The reads of a batch from the disk cache.
+/// Reads of the disk cache, of one batch or of several.
 struct PageReads {
   int64_t rows = 0;
-  /// With gaps that are read along.
+  /// Bytes read, gaps between pages included.
   uint64_t bytes = 0;
   uint64_t requests = 0;
 
   void Add(const PageReads& other);
 };
 
-/// Plans the reads of the disk cache as a pass will (DiskCacheReader).
-/// Single-owner.
+/// Plans reads of the disk cache as DiskCacheReader does. Single-owner.
 class PageReadCounter {
  public:
   explicit PageReadCounter(int64_t row_bytes) : row_bytes_(row_bytes) {}
@@ -46,34 +48,33 @@ class PageReadCounter {
   io::ReadPlan plan_;
 };
 
-/// The reads of each batch of a trace, in a layout with that segmentation,
-/// whose segments are planned and ordered for it: one walk like those of the
-/// search and of packing. Errors and memory as those of SegmentPlanner.
+/// The reads of each batch of the trace under `segmentation`: plans and orders
+/// the segments in one walk, as the search and packing do. Errors and memory as
+/// SegmentPlanner.
 absl::StatusOr<std::vector<PageReads>> CountPageReads(
     const LayoutInput& input, const Segmentation& segmentation,
     const std::stop_token& stop);
 
-/// The volume that an epoch of training takes from a plan: the mean of its
-/// passes. Bytes
-/// are those that are read, in pages.
+/// What a training epoch reads from a plan: the mean over the training passes.
+/// Bytes are bytes read, in whole pages.
 struct EpochVolume {
   double rows = 0;
   double cpu_rows = 0;
   double disk_rows = 0;
   double packed_rows = 0;
-  /// One read each a batch.
+  /// Read by one sequential read each for every batch.
   double sample_bytes = 0;
   double table_bytes = 0;
   double packed_bytes = 0;
   double chunk_reads = 0;
-  /// Reads of the disk cache.
+  /// Bytes and requests of reads of the disk cache.
   double page_bytes = 0;
   double page_reads = 0;
 };
 
-/// The volume of a plan on disk, in bytes but for `rows`, those of packs, disk
-/// cache and memory. Samples are a part of the packs.
-struct PlanVolume {
+/// The size of a plan on disk, in bytes. `samples` is a part of `packs`; `rows`
+/// is the number of rows in packs, disk cache and memory levels.
+struct PlanSize {
   double samples = 0;
   double packs = 0;
   double disk_cache = 0;
@@ -82,69 +83,69 @@ struct PlanVolume {
   double total = 0;
 };
 
-/// The batches of a trace.
+/// Which batches of a trace belong to training.
 struct TraceParts {
-  /// [batches of the trace] seeds of those that belong to training; negative:
-  /// of another pass.
+  /// [batches of the trace] seeds of a training batch; negative for a batch of
+  /// another pass.
   std::vector<int64_t> training_seeds;
-  /// Seeds of one epoch.
+  /// Seeds of one training epoch.
   int64_t epoch_seeds = 0;
-  /// Batches of the whole plan, of which the trace may be a part.
+  /// Batches of the whole plan; the trace may have only some of them.
   int64_t total = 0;
 };
 
-/// Figures of a plan that is known; `pages` are counted in some batches of
-/// training, and scaled to all of their rows.
+/// Figures of an existing plan. `pages`, counted in some training batches, are
+/// scaled to all their rows of the disk cache.
 EpochVolume VolumeOfEpoch(const PackedLayout& layout, const TraceParts& parts,
                           const PageReads& pages);
-PlanVolume VolumeOfPlan(const PackedLayout& layout);
+PlanSize SizeOfPlan(const PackedLayout& layout);
 
-/// A layout that preparation would choose.
+/// The layout that preparation would choose.
 struct LayoutForecast {
   EpochVolume epoch;
-  PlanVolume plan;
+  PlanSize plan;
   int64_t segment_size = 0;
-  /// Rows in memory and in the disk cache.
+  /// Rows in the memory levels, and in the disk cache.
   int64_t memory_rows = 0;
   int64_t disk_cache_rows = 0;
-  /// For people.
+  /// For people: the choice and its reason.
   std::string reason;
-  /// Time that preparation will take for the choice, and for one more walk.
+  /// Seconds of choosing the layout, and of one more walk over the trace.
   double planning_seconds = 0;
   double walk_seconds = 0;
 };
 
-/// Everything that a forecast of a layout is made from; it outlives the call.
+/// Everything that a layout is forecast from. Outlives the call.
 struct LayoutForecastInput {
   SampleSpool& samples;
   const TraceParts& parts;
   const DiskgnnOptions& options;
   int64_t row_bytes = 0;
   int64_t num_nodes = 0;
-  /// As preparation has it.
-  const LayoutRoom& room;
+  /// As preparation computes it (BudgetForLayout).
+  const LayoutBudget& budget;
   const Clock& clock;
   std::stop_token stop;
 };
 
-/// Forecasts the layout. If the samples are those of all batches, it is made as
-/// preparation makes it, so all figures but time are its own. If they are a
-/// part:
+/// Forecasts the layout. With samples of all batches, it is chosen as
+/// preparation chooses it, so that all figures but times are exact. With
+/// samples of a part of the batches:
 ///
-/// * Rows and bytes of an epoch are those of the sampled training batches, in
-///   proportion to seeds (a ratio estimate).
-/// * Segments are counted in batches. The smallest ones that fit with all
-///   batches are taken, by a PopularityModel: larger ones take less space but
-///   read more (DiskGNN, section 5.1). They may have more batches than the
-///   sample. The search runs on the sample, too, with limits that are scaled
-///   down to be as tight: for the time that it takes.
-/// * How rows share among memory, disk cache and packs is forecast by the
-///   PopularityModel: each level's part of the training rows in the sample is
-///   corrected by what the model says of all batches against the sample.
-/// * Pages of the disk cache for each of its rows are as many as in segments of
-///   the same size of the sample. For segments that are larger than it, they
-///   grow with each doubling as they do from half of the sample to all of it,
-///   up to the whole segment.
+/// * Rows and bytes of an epoch are those of the sampled training batches,
+///   scaled to the seeds of an epoch (a ratio estimate).
+/// * The segment size is the smallest that fits with all batches by a
+///   PopularityModel, since larger segments take less space but read more
+///   (DiskGNN, section 5.1); it may be larger than the sample. The search also
+///   runs on the sample, with limits scaled down to be as tight, to measure its
+///   time.
+/// * The shares of memory, disk cache and packs come from the PopularityModel:
+///   each level's share of the sample's training rows is multiplied by the
+///   model's ratio of all batches to the sample.
+/// * Pages read for each row of the disk cache are counted in segments of the
+///   same size of the sample. For segments larger than the sample, they grow
+///   with each doubling of the size as they do from half of the sample to all
+///   of it, up to the whole segment.
 ///
 /// Errors as SearchLayout.
 absl::StatusOr<LayoutForecast> ForecastLayout(const LayoutForecastInput& input);

@@ -12,14 +12,14 @@ namespace hearth::strategy {
 
 namespace {
 
-// Work of one stage in an epoch, over its threads: of processors, and waiting
+// Seconds of one stage in an epoch, per thread: of computing, and of waiting
 // for the disk.
 struct Work {
   const char* name;
   int threads;
   double compute;
   double wait;
-  // Processors that are busy while it computes.
+  // Threads that are busy while the stage computes.
   int processors = 1;
 
   double Seconds() const { return (compute + wait) / threads; }
@@ -73,7 +73,7 @@ EpochTime TimeOfEpoch(const EpochVolume& epoch, const PassShape& shape,
       "disk",
       (epoch.sample_bytes + chunk_bytes) / rates.pass_bytes_per_second + pages);
   bound("processors", compute / shape.processors);
-  // The first batch waits for each stage in turn.
+  // The first batch goes through one stage after the other.
   if (shape.batches > 0) {
     const double alone = all / shape.batches;
     time.seconds += std::max(0.0, alone - time.seconds / shape.batches);
@@ -81,12 +81,12 @@ EpochTime TimeOfEpoch(const EpochVolume& epoch, const PassShape& shape,
   return time;
 }
 
-double PackingSeconds(const PlanVolume& plan, const PackingWork& work,
+double PackingSeconds(const PlanSize& plan, const PackingWork& work,
                       const MachineRates& rates) {
   const double read = work.features + plan.disk_cache + plan.memory_image;
   const double written = plan.packs + plan.memory_image + 2 * plan.disk_cache;
-  // One walk plans the segments, another one makes the tables, and each sample
-  // is checked on its way.
+  // One walk plans the segments, another makes the tables; each sample is
+  // checked when it is copied.
   return 2 * work.walk_seconds + work.memory * rates.memory_seconds_per_byte +
          plan.samples * rates.decode_seconds_per_byte +
          read / rates.scan_bytes_per_second +
@@ -102,17 +102,17 @@ std::string RateText(double bytes_per_second) {
                       " a second");
 }
 
-std::string BasisNote(const ForecastFacts& facts) {
-  if (facts.plan_exists) {
+std::string BasisNote(const ForecastSummary& summary) {
+  if (summary.plan_exists) {
     return "The plan exists: figures of rows, bytes and disk are taken from "
            "it.";
   }
-  if (facts.sampled_batches == facts.total_batches) {
-    return absl::StrCat("All ", facts.total_batches,
+  if (summary.sampled_batches == summary.total_batches) {
+    return absl::StrCat("All ", summary.total_batches,
                         " batches were sampled: figures of rows, bytes and "
                         "disk are exact.");
   }
-  return absl::StrCat(facts.sampled_batches, " of ", facts.total_batches,
+  return absl::StrCat(summary.sampled_batches, " of ", summary.total_batches,
                       " batches were sampled, spread evenly: figures of rows, "
                       "bytes and disk are estimates.");
 }
@@ -129,14 +129,15 @@ std::string LevelsNote(const LayoutForecast& layout) {
 
 }  // namespace
 
-std::vector<std::string> NotesOf(const ForecastFacts& facts) {
+std::vector<std::string> NotesOf(const ForecastSummary& summary) {
   std::vector<std::string> notes = {
-      BasisNote(facts),
-      absl::StrCat("The layout ", facts.plan_exists ? "has " : "would have ",
-                   facts.layout.reason, "."),
-      LevelsNote(facts.layout)};
-  if (!facts.plan_exists &&
-      facts.layout.segment_size > static_cast<int64_t>(facts.sampled_batches)) {
+      BasisNote(summary),
+      absl::StrCat("The layout ", summary.plan_exists ? "has " : "would have ",
+                   summary.layout.reason, "."),
+      LevelsNote(summary.layout)};
+  if (!summary.plan_exists &&
+      summary.layout.segment_size >
+          static_cast<int64_t>(summary.sampled_batches)) {
     notes.push_back(
         "Segments would have more batches than were sampled: how many pages of "
         "the disk cache a batch reads is extrapolated, and less sure.");
@@ -144,15 +145,15 @@ std::vector<std::string> NotesOf(const ForecastFacts& facts) {
   notes.push_back(absl::StrFormat(
       "The epoch is bound by the %s: the disk reads %s, a training step takes "
       "%.4f s.",
-      facts.epoch.bound, RateText(facts.rates.pass_bytes_per_second),
-      facts.train_seconds));
-  if (!facts.plan_exists) {
+      summary.epoch.bound, RateText(summary.rates.pass_bytes_per_second),
+      summary.train_seconds));
+  if (!summary.plan_exists) {
     notes.push_back(absl::StrFormat(
         "Preparing takes %.1f s to sample, %.1f s to plan and %.1f s to pack; "
         "the disk writes %s.",
-        facts.preparation.sampling, facts.preparation.planning,
-        facts.preparation.packing,
-        RateText(facts.rates.write_bytes_per_second)));
+        summary.preparation.sampling, summary.preparation.planning,
+        summary.preparation.packing,
+        RateText(summary.rates.write_bytes_per_second)));
   }
   notes.push_back(
       "Times follow from short measurements on the machine as busy as it was; "

@@ -7,68 +7,69 @@
 
 #include "engine/strategy/diskgnn/forecast/layout_forecast.h"
 
-/// From volumes and measured rates to time. Pure functions.
+/// Computes times from volumes and measured rates. Pure functions.
 
 namespace hearth::strategy {
 
-/// Rates that were measured on this machine.
+/// Rates measured on this machine.
 struct MachineRates {
-  /// Bytes that a loader reads in large pieces, and all loaders of a pass
-  /// together.
+  /// Large reads by one loader, and by all loaders of a pass together.
   double read_bytes_per_second = 1;
   double pass_bytes_per_second = 1;
-  /// Bytes that are scanned, and written in large pieces, while packing.
+  /// Scans and large writes of packing.
   double scan_bytes_per_second = 1;
   double write_bytes_per_second = 1;
-  /// Small reads at a loader's depth; 0: not needed.
+  /// Page reads at a loader's depth; 0: not needed.
   double pages_per_second = 0;
   double decode_seconds_per_byte = 0;
   double checksum_seconds_per_byte = 0;
-  /// Seconds to get a byte of memory that was not in use.
+  /// Getting memory that was not in use.
   double memory_seconds_per_byte = 0;
   double row_copy_seconds = 0;
 };
 
-/// How a pass runs.
+/// Threads and sizes of a pass.
 struct PassShape {
   /// Threads of each loader and of the assembler.
   int loaders = 1;
   int processors = 1;
-  /// Whole batches of an epoch.
+  /// Batches of an epoch.
   double batches = 0;
   int64_t row_bytes = 0;
-  /// Seconds of a training step, and threads that are busy meanwhile.
+  /// Seconds of a training step, and threads that it keeps busy.
   double train_seconds = 0;
   int train_threads = 1;
 };
 
-/// Seconds of an epoch, and what they are bound by: "disk", "graph loader",
-/// "feature loader", "assembler", "trainer" or "processors".
+/// Seconds of an epoch, and the resource that bounds it: "disk", "graph
+/// loader", "feature loader", "assembler", "trainer" or "processors".
 struct EpochTime {
   double seconds = 0;
   std::string bound;
 };
 
-/// Stages work on different batches at the same time: the slowest one decides,
-/// or the disk, or the processors if what all of them compute is more than
-/// those have; the first batch passes all stages alone.
+/// Seconds of an epoch. Stages work on different batches at the same time, so
+/// that the slowest stage decides, or the disk, or the processors if they have
+/// less time than all stages compute; the first batch passes through all stages
+/// alone.
 EpochTime TimeOfEpoch(const EpochVolume& epoch, const PassShape& shape,
                       const MachineRates& rates);
 
-/// The bytes that packing works on: all features, and the memory for them.
+/// The bytes that packing reads, and the memory that it takes, and a walk over
+/// the trace.
 struct PackingWork {
   double features = 0;
   double memory = 0;
-  /// A walk over the trace.
+  /// Seconds of a walk over the trace.
   double walk_seconds = 0;
 };
 
-/// Seconds of packing (PackBatches), one step after the other: two walks
-/// to make tables and to dispatch the rows, with all samples decoded; memory is
-/// taken; the features are scanned; packs, images and disk cache are written,
-/// the latter read and written again in its order; rows are copied; and the
-/// rows in memory are read when the plan is opened.
-double PackingSeconds(const PlanVolume& plan, const PackingWork& work,
+/// Seconds of packing (PackBatches) and opening a plan, the sum of its steps:
+/// two walks to make tables and to dispatch rows, with all samples decoded;
+/// getting memory; scanning the features; writing packs, images and disk cache;
+/// reading the disk cache and writing it in order; copying rows; reading the
+/// rows of the memory levels.
+double PackingSeconds(const PlanSize& plan, const PackingWork& work,
                       const MachineRates& rates);
 
 /// Seconds of a preparation.
@@ -80,8 +81,8 @@ struct PreparationTime {
   double total() const { return sampling + planning + packing; }
 };
 
-/// The facts that notes tell of.
-struct ForecastFacts {
+/// The results that NotesOf puts into words.
+struct ForecastSummary {
   bool plan_exists = false;
   uint64_t sampled_batches = 0;
   uint64_t total_batches = 0;
@@ -92,9 +93,9 @@ struct ForecastFacts {
   PreparationTime preparation;
 };
 
-/// In sentences for people: the layout and why, where rows are found, what
-/// bounds the epoch, what all of it rests on and how sure it is.
-std::vector<std::string> NotesOf(const ForecastFacts& facts);
+/// Sentences for people: the layout and its reason, where rows are found, what
+/// bounds the epoch, what the forecast is based on and how certain it is.
+std::vector<std::string> NotesOf(const ForecastSummary& summary);
 
 }  // namespace hearth::strategy
 

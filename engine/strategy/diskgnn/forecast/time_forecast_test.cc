@@ -55,7 +55,7 @@ TEST(TimeOfEpochTest, ASlowTrainerOrAssemblerBoundsIt) {
   PassShape shape = {.processors = 4, .batches = 100, .train_seconds = 0.5};
   EpochTime time = TimeOfEpoch(Epoch(), shape, Rates());
   EXPECT_EQ(time.bound, "trainer");
-  // And what the first batch took before: 4 s for 100 batches.
+  // Plus the first batch's other stages: 4 s for 100 batches.
   EXPECT_NEAR(time.seconds, 50 + 0.04, 1e-6);
   MachineRates rates = Rates();
   rates.row_copy_seconds = 1e-3;
@@ -94,11 +94,11 @@ TEST(PackingSecondsTest, StepsFollowEachOther) {
   rates.decode_seconds_per_byte = 1e-9;
   rates.checksum_seconds_per_byte = 1e-10;
   rates.memory_seconds_per_byte = 2e-9;
-  const PlanVolume plan = {.samples = 1e9,
-                           .packs = 5e9,
-                           .disk_cache = 1e9,
-                           .memory_image = 2e9,
-                           .rows = 3e6};
+  const PlanSize plan = {.samples = 1e9,
+                         .packs = 5e9,
+                         .disk_cache = 1e9,
+                         .memory_image = 2e9,
+                         .rows = 3e6};
   const double scanned = 7e9 + 1e9 + 2e9;
   const double written = 5e9 + 2e9 + 2 * 1e9;
   EXPECT_NEAR(

@@ -10,13 +10,14 @@
 #include "engine/base/crc32c.h"
 #include "engine/base/status.h"
 
-// Header; the input nodes; their in-degrees; for each block a BlockHeader, the
-// number of edges of each destination, and the positions of their sources; in
-// version 2 the number of their weights, and these; in version 3 the types of
-// the edges. Version 3 has the types of the input nodes behind their
-// in-degrees. Version 4 is version 1, and version 5 version 3, with a top layer
-// behind the blocks: a TopHeader, its nodes, their in-degrees and types, the
-// positions that are pulled and those that are pushed.
+// The format. Header; the input nodes; their in-degrees; for each block a
+// BlockHeader, the number of edges of each destination, and the positions of
+// the edges' sources. Version 2 adds to each block the number of weights, and
+// the weights. Version 3 adds to each block the types of the edges, and behind
+// the in-degrees the types of the input nodes. Version 4 is version 1, and
+// version 5 is version 3, with a top layer behind the blocks: a TopHeader, its
+// nodes, their in-degrees and types, the pulled positions, the pushed
+// positions.
 
 namespace hearth::strategy {
 
@@ -47,11 +48,11 @@ struct Header {
   int64_t num_nodes;
   uint64_t total_bytes;
   uint32_t num_blocks;
-  // Bytes of an input node and of an in-degree.
+  // Bytes of an input node, and of an in-degree.
   uint16_t node_bytes;
   uint16_t degree_bytes;
-  // CRC32C of the input nodes, of all that follows them, and of the header up
-  // to here.
+  // CRC32C of the input nodes, of everything behind them, and of the header's
+  // fields above.
   uint32_t nodes_crc;
   uint32_t rest_crc;
   uint32_t header_crc;
@@ -78,7 +79,7 @@ struct BlockHeader {
   int64_t num_sources;
   int64_t num_destinations;
   int64_t num_edges;
-  // Bytes of a number of edges and of a position.
+  // Bytes of a number of edges, and of a position.
   uint32_t count_bytes;
   uint32_t position_bytes;
 
@@ -93,7 +94,7 @@ struct TopHeader {
   uint64_t num_nodes;
   uint64_t num_pulled;
   uint64_t num_pushed;
-  int64_t total_age;
+  int64_t sum_of_ages;
 };
 static_assert(std::is_trivially_copyable_v<TopHeader>);
 
@@ -115,7 +116,7 @@ uint16_t NodeWidth(const MiniBatch& batch) {
       PackedWidthOf(absl::MakeConstSpan(batch.input_nodes)));
 }
 
-// Numbers, behind the bytes that each of them takes.
+// Appends numbers, behind one byte with their width.
 template <typename Integer>
 void AppendNumbers(const std::vector<Integer>& numbers,
                    std::vector<std::byte>& bytes) {
@@ -126,8 +127,8 @@ void AppendNumbers(const std::vector<Integer>& numbers,
   Pack(absl::MakeConstSpan(numbers), width, bytes.data() + begin + 1);
 }
 
-// Takes `count` of them from the beginning of `bytes`. False if they are not
-// there.
+// Takes `count` numbers of AppendNumbers from the beginning of `bytes`. False
+// if `bytes` is too short.
 template <typename Integer>
 bool TakeNumbers(size_t count, absl::Span<const std::byte>& bytes,
                  std::vector<Integer>& numbers) {
@@ -175,7 +176,7 @@ void AppendTop(const TopLayer& top, const Header& of,
   const TopHeader header = {.num_nodes = top.nodes.size(),
                             .num_pulled = top.pulled.size(),
                             .num_pushed = top.pushed.size(),
-                            .total_age = top.total_age};
+                            .sum_of_ages = top.sum_of_ages};
   const auto* begin = reinterpret_cast<const std::byte*>(&header);
   bytes.insert(bytes.end(), begin, begin + sizeof(header));
   AppendNumbers(top.nodes, bytes);
@@ -185,14 +186,14 @@ void AppendTop(const TopLayer& top, const Header& of,
   AppendNumbers(top.pushed, bytes);
 }
 
-// Takes the top layer from the beginning of `bytes`. False if it is not there.
+// Takes the top layer from the beginning of `bytes`. False if there is none.
 bool TakeTop(const Header& of, absl::Span<const std::byte>& bytes,
              TopLayer& top) {
   TopHeader header;
   if (bytes.size() < sizeof(header)) return false;
   std::memcpy(&header, bytes.data(), sizeof(header));
   bytes.remove_prefix(sizeof(header));
-  top.total_age = header.total_age;
+  top.sum_of_ages = header.sum_of_ages;
   if (!TakeNumbers(header.num_nodes, bytes, top.nodes) ||
       !TakeNumbers(header.num_nodes, bytes, top.in_degrees) ||
       (of.has_types() &&
@@ -201,7 +202,7 @@ bool TakeTop(const Header& of, absl::Span<const std::byte>& bytes,
       !TakeNumbers(header.num_pushed, bytes, top.pushed)) {
     return false;
   }
-  // The nodes that are not pulled are computed.
+  // Nodes that are not pulled are computed.
   auto pulled = top.pulled.begin();
   for (int32_t i = 0; i < std::ssize(top.nodes); ++i) {
     if (pulled != top.pulled.end() && *pulled == i) {
@@ -213,13 +214,13 @@ bool TakeTop(const Header& of, absl::Span<const std::byte>& bytes,
   return true;
 }
 
-// Whether the edges of some blocks have weights.
+// Whether edges of some block have weights.
 bool HasWeights(const MiniBatch& batch) {
   return std::any_of(batch.blocks.begin(), batch.blocks.end(),
                      [](const Block& block) { return !block.weights.empty(); });
 }
 
-// A batch without input nodes may have a top layer.
+// Also a batch without input nodes may have a top layer.
 bool HasTypes(const MiniBatch& batch) {
   return !batch.node_types.empty() ||
          (batch.top.has_value() && !batch.top->node_types.empty());
@@ -256,7 +257,7 @@ absl::StatusOr<Header> DecodeHeader(absl::Span<const std::byte> bytes,
   return header;
 }
 
-// The header of `bytes`, which are all of the batch's.
+// The header of `bytes`, the whole encoded batch.
 absl::StatusOr<Header> DecodeWholeHeader(absl::Span<const std::byte> bytes,
                                          const BatchKey& key) {
   HEARTH_ASSIGN_OR_RETURN(const Header header, DecodeHeader(bytes, key));
@@ -265,7 +266,7 @@ absl::StatusOr<Header> DecodeWholeHeader(absl::Span<const std::byte> bytes,
                                  header.total_bytes));
 }
 
-// The packed input nodes.
+// Bytes of the packed input nodes.
 absl::StatusOr<absl::Span<const std::byte>> CheckNodes(
     absl::Span<const std::byte> bytes, const Header& header) {
   if (bytes.size() < header.nodes_end()) {
@@ -286,7 +287,7 @@ absl::Status DecodeNodes(absl::Span<const std::byte> bytes,
   return absl::OkStatus();
 }
 
-/// Takes a block from the beginning of `bytes`. False if it is not there.
+/// Takes a block from the beginning of `bytes`. False if there is none.
 bool TakeBlock(const Header& of, absl::Span<const std::byte>& bytes,
                Block& block) {
   BlockHeader header;
@@ -320,7 +321,7 @@ bool TakeBlock(const Header& of, absl::Span<const std::byte>& bytes,
     bytes.remove_prefix(sizeof(num_weights));
     if (num_weights > bytes.size() / sizeof(float)) return false;
     block.weights.resize(num_weights);
-    // There may be none.
+    // num_weights may be 0.
     std::copy_n(bytes.data(), num_weights * sizeof(float),
                 reinterpret_cast<std::byte*>(block.weights.data()));
     bytes.remove_prefix(num_weights * sizeof(float));

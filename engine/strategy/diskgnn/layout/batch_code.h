@@ -14,17 +14,19 @@
 #include "engine/sample/mini_batch.h"
 #include "engine/store/topology.h"
 
+/// Sampled batches as bytes, and the packed numbers that they consist of.
+
 namespace hearth::strategy {
 
-/// Numbers in as few whole bytes as the largest of them needs: small, and quick
-/// to take out. Little-endian. All functions are pure.
+/// Lists of numbers in as few whole bytes each as the largest needs: small, and
+/// quick to decode. Little-endian. All functions are pure.
 
-/// Bytes that a number up to `largest` needs: 0 for 0, up to 8.
+/// Bytes that a number up to `largest` needs: 0 (for 0) to 8.
 inline int PackedWidth(uint64_t largest) {
   return (64 - __builtin_clzll(largest | 1) + 7 - (largest == 0)) / 8;
 }
 
-/// The width that all of `values` need. REQUIRES: none is negative.
+/// Bytes that the largest of `values` needs. REQUIRES: none is negative.
 template <typename Integer>
 int PackedWidthOf(absl::Span<const Integer> values) {
   uint64_t all = 0;
@@ -32,8 +34,9 @@ int PackedWidthOf(absl::Span<const Integer> values) {
   return PackedWidth(all);
 }
 
-/// Calls `visit` with std::integral_constant<int, width>: a copy of so many
-/// bytes is then one or two instructions instead of a call. REQUIRES: 1 .. 8.
+/// Calls `visit` with std::integral_constant<int, width>: a copy of a constant
+/// number of bytes is one or two instructions instead of a call. REQUIRES:
+/// width is 1 .. 8.
 template <typename Visit>
 auto VisitWidth(int width, Visit visit) {
   switch (width) {
@@ -56,10 +59,11 @@ auto VisitWidth(int width, Visit visit) {
   }
 }
 
-/// Writes `values`, `width` bytes each, and returns where they end.
+/// Writes `values` to `to`, `width` bytes each. Returns the end of what it
+/// wrote.
 template <typename Integer>
 std::byte* Pack(absl::Span<const Integer> values, int width, std::byte* to) {
-  // There may be no memory for what takes none.
+  // `to` may be null if nothing is written.
   if (width == 0) return to;
   return VisitWidth(width, [&](auto bytes) {
     for (const Integer value : values) {
@@ -71,7 +75,8 @@ std::byte* Pack(absl::Span<const Integer> values, int width, std::byte* to) {
   });
 }
 
-/// Fills `values` from numbers of `width` bytes, and returns where they end.
+/// Reads `values` from `from`, `width` bytes each. Returns the end of what it
+/// read.
 template <typename Integer>
 const std::byte* Unpack(const std::byte* from, int width,
                         absl::Span<Integer> values) {
@@ -90,31 +95,30 @@ const std::byte* Unpack(const std::byte* from, int width,
   });
 }
 
-/// A sampled batch as bytes, for files that last: versioned, little-endian,
-/// covered by CRC32Cs. Compact: edges are positions in the batch, destinations
-/// have edge counts instead of offsets, and each list of numbers is as wide, in
-/// bytes, as its largest one needs. Pure functions.
+/// A sampled batch as bytes, for files that outlive the process: versioned,
+/// little-endian, covered by CRC32Cs. Compact: edges are positions in the
+/// batch, destinations have edge counts instead of offsets, and each list of
+/// numbers is as wide as its largest number needs. Pure functions.
 
-/// REQUIRES: edges have no weights where nodes have types or the batch has a
-/// top layer.
+/// Encodes a batch. REQUIRES: edges have no weights where nodes have types or
+/// the batch has a top layer.
 std::vector<std::byte> EncodeBatch(const sample::MiniBatch& batch);
 
-/// Bytes at the beginning of an encoded batch that hold its input nodes: all
-/// that DecodeBatchNodes needs.
+/// Bytes at the beginning of the encoded batch that DecodeBatchNodes needs.
 uint64_t EncodedNodesBytes(const sample::MiniBatch& batch);
 
-/// The batch that EncodeBatch was given. DATA_LOSS, naming the byte, if the
-/// bytes are damaged or those of another batch than `key`.
+/// Decodes a batch. DATA_LOSS, naming the byte, if the bytes are damaged or
+/// belong to another batch than `key`.
 absl::StatusOr<sample::MiniBatch> DecodeBatch(absl::Span<const std::byte> bytes,
                                               const sample::BatchKey& key);
 
-/// Whether they are that batch, undamaged, without decoding them. DATA_LOSS as
-/// DecodeBatch.
+/// Checks, without decoding, that the bytes are undamaged and belong to the
+/// batch `key`. DATA_LOSS as DecodeBatch.
 absl::Status CheckBatch(absl::Span<const std::byte> bytes,
                         const sample::BatchKey& key);
 
-/// Its input nodes alone, from the beginning of its bytes; they replace
-/// `nodes`.
+/// Replaces `nodes` by the input nodes of the batch, from the first
+/// EncodedNodesBytes of its bytes. DATA_LOSS as DecodeBatch.
 absl::Status DecodeBatchNodes(absl::Span<const std::byte> bytes,
                               const sample::BatchKey& key,
                               std::vector<store::NodeId>& nodes);

@@ -91,7 +91,7 @@ absl::StatusOr<PackedLayout> MeasureLayout(const LayoutInput& input,
 
 namespace {
 
-// Element `index` of `count` that are spread evenly over 0 .. total - 1.
+// Element `index` of `count` numbers spread evenly over 0 .. total - 1.
 int64_t Spread(int64_t index, int64_t count, int64_t total) {
   return static_cast<int64_t>(static_cast<__int128>(index) * total / count);
 }
@@ -116,7 +116,7 @@ uint64_t BatchReadBytes(const SegmentPlanner& planner,
 int64_t CountPages(absl::Span<const int64_t> rows, int64_t row_bytes) {
   constexpr auto kPage = static_cast<int64_t>(kPageBytes);
   int64_t pages = 0;
-  // Those before it are counted.
+  // Pages before this one are counted.
   int64_t next = 0;
   for (const int64_t row : rows) {
     const int64_t first = std::max(next, row * row_bytes / kPage);
@@ -162,7 +162,7 @@ absl::StatusOr<uint64_t> EstimateReadBytes(const LayoutInput& input,
 
 namespace {
 
-/// Accesses of the batches so far to what the memory levels do not hold.
+/// Counts accesses of the batches so far to rows below the memory levels.
 class GrowingSegment {
  public:
   static absl::StatusOr<GrowingSegment> Make(const LayoutInput& input,
@@ -193,7 +193,8 @@ class GrowingSegment {
       if (count > 1) --num_with_[count - 1];
       ++num_with_[count];
     }
-    // A disk cache of as many rows as the graph has nodes: a common width.
+    // Assumes a disk cache of as many rows as the graph has nodes, for the
+    // width of its addresses.
     const uint64_t table =
         EncodedTableBytes(levels, {.gpu = std::ssize(levels_->gpu_nodes()),
                                    .cpu = std::ssize(levels_->cpu_nodes()),
@@ -202,21 +203,22 @@ class GrowingSegment {
     return absl::OkStatus();
   }
 
-  /// Bytes of tables so far.
+  /// Bytes of address tables so far.
   uint64_t fixed_bytes() const { return fixed_bytes_; }
 
-  /// Rows that all `total` batches take on disk in segments like this.
+  /// Rows on disk of all `total` batches, if all segments are like the batches
+  /// so far.
   double RowsOf(int64_t total) const {
     const double segments =
         static_cast<double>(total) / static_cast<double>(num_batches_);
-    double room = max_cache_rows_ == Segmentation::kUnbounded
-                      ? static_cast<double>(max_cache_rows_)
-                      : static_cast<double>(max_cache_rows_) / segments;
+    double free_rows = max_cache_rows_ == Segmentation::kUnbounded
+                           ? static_cast<double>(max_cache_rows_)
+                           : static_cast<double>(max_cache_rows_) / segments;
     double rows = num_with_.size() > 1 ? static_cast<double>(num_with_[1]) : 0;
     for (size_t count = num_with_.size(); count-- > 2;) {
       const auto nodes = static_cast<double>(num_with_[count]);
-      const double cached = std::min(nodes, room);
-      room -= cached;
+      const double cached = std::min(nodes, free_rows);
+      free_rows -= cached;
       rows += cached + (nodes - cached) * static_cast<double>(count);
     }
     return rows * segments;
@@ -236,13 +238,13 @@ class GrowingSegment {
   const MemoryLevels* levels_;
   int64_t max_cache_rows_;
   io::AlignedMemory memory_;
-  // How many nodes are needed just so often.
+  // Number of nodes by how often they are needed.
   std::vector<int64_t> num_with_;
   int64_t num_batches_ = 0;
   uint64_t fixed_bytes_ = 0;
 };
 
-// Bytes that do not depend on the segments, but for the tables.
+// Bytes that do not depend on the segments, without tables.
 uint64_t FixedBytes(const LayoutInput& input) {
   PackedLayout layout;
   layout.row_bytes = input.row_bytes;
@@ -252,7 +254,7 @@ uint64_t FixedBytes(const LayoutInput& input) {
                    kIndexHeaderBytes +
                    input.sample_bytes.size() * sizeof(Chunk);
   for (const uint64_t sample : input.sample_bytes) {
-    // Half a page is what rounding up the packed rows takes on average.
+    // Rounding up packed rows to pages adds half a page on average.
     bytes += RoundUpToPage(kChunkHeaderBytes + sample) + kPageBytes / 2;
   }
   return bytes;
@@ -286,22 +288,21 @@ absl::StatusOr<std::vector<uint64_t>> EstimateSpace(
   return estimates;
 }
 
-// 1. If everything packed fits, that is it: no layout reads fewer bytes.
-// 2. Estimate the space of every segment size. The larger the segments, the
-// less
-//    space they take, as a rule: the smallest size that fits is found by
-//    halving, where the estimates, corrected by what was measured exactly, say
-//    where to look. The last one, a single segment, stores every row once: no
-//    layout is smaller, but for the rounding to pages.
-// 3. The larger the segments, the more they read, as a rule, so that this size
-//    is mostly the one; but pages have their own mind, so that some larger ones
-//    are tried, too. Trying is reordering a sample of segments and counting
-//    what they read.
+// 1. If the layout with all rows packed fits, take it: no layout reads fewer
+//    bytes.
+// 2. Estimate the space of every segment size. As a rule larger segments take
+//    less space: find the smallest size that fits by halving, guided by the
+//    estimates, corrected by exact measurements. The last size, a single
+//    segment, stores every row once: no layout is smaller, except for rounding
+//    to pages.
+// 3. As a rule larger segments read more, so that this size is mostly the best;
+//    rounding to pages makes exceptions, so that some larger sizes are tried,
+//    too: reorder a sample of segments and count the bytes that they read.
 
 namespace {
 
-// A size that is larger by this part of it is as good, and a limit that is used
-// but for this part.
+// Tolerances are 1 in so many: a size so little above the smallest is as good,
+// and a layout so little below the limit uses all of it.
 constexpr int64_t kFine = 32;
 
 class Search {
@@ -338,7 +339,7 @@ class Search {
             .seed = options_.seed};
   }
 
-  /// The figures of a size.
+  /// The candidate of a size, new or known.
   LayoutCandidate& Candidate(int64_t size) {
     const auto at = std::lower_bound(
         choice_.candidates.begin(), choice_.candidates.end(), size,
@@ -350,7 +351,8 @@ class Search {
         at, {.segment_size = size, .estimated_bytes = estimates_[size - 1]});
   }
 
-  /// The exact layout of a candidate; whether it is within the limit.
+  /// Measures the exact layout of a candidate. Returns whether it is within the
+  /// limit.
   absl::StatusOr<bool> Measure(LayoutCandidate& candidate) {
     HEARTH_ASSIGN_OR_RETURN(
         choice_.layout,
@@ -361,13 +363,13 @@ class Search {
     return *candidate.exact_bytes <= limits_.disk_bytes;
   }
 
-  /// The smallest size that fits, or one that is hardly larger; above the
-  /// number of batches if none does.
+  /// The smallest size that fits, or a hardly larger one; above the number of
+  /// batches if none fits.
   absl::StatusOr<int64_t> SmallestThatFits() {
-    // Sizes up to the first do not fit; the second one does.
+    // Sizes up to the first do not fit; the second one fits.
     int64_t below = 1;
     int64_t above = input_.trace->num_batches() + 1;
-    // How much larger layouts are than their estimates.
+    // Factor from estimates to exact sizes.
     double ratio = RatioOf(choice_.candidates.front());
     for (bool halve = false; above - below > 1 + above / kFine;
          halve = !halve) {
@@ -376,12 +378,12 @@ class Search {
       LayoutCandidate& candidate = Candidate(size);
       HEARTH_ASSIGN_OR_RETURN(const bool fits, Measure(candidate));
       (fits ? above : below) = size;
-      // Smaller segments would have no more room to gain from.
+      // Smaller segments have nothing to gain from unused space.
       if (fits && size > kFine && IsFull(*candidate.exact_bytes)) break;
       ratio = RatioOf(candidate);
     }
     if (above > input_.trace->num_batches()) {
-      // A few sizes are left, of which the last one is the smallest layout.
+      // Few sizes are left; the last one has the smallest layout.
       LayoutCandidate& last = Candidate(input_.trace->num_batches());
       HEARTH_ASSIGN_OR_RETURN(const bool fits, Measure(last));
       if (fits) above = last.segment_size;
@@ -389,8 +391,8 @@ class Search {
     return Evened(above);
   }
 
-  /// The size that makes as many segments as `size`, but equal ones, if that
-  /// fits as well, which is against the rule: smaller segments read less.
+  /// The size that makes as many segments as `size` but equal ones, if it fits,
+  /// too: smaller segments read less.
   absl::StatusOr<int64_t> Evened(int64_t size) {
     const int64_t batches = input_.trace->num_batches();
     if (size > batches) return size;
@@ -404,7 +406,7 @@ class Search {
     return *candidate.exact_bytes <= limits_.disk_bytes ? even : size;
   }
 
-  /// The first size between two whose estimate, times `ratio`, is within the
+  /// The first size in the range whose estimate times `ratio` is within the
   /// limit; the last one if none is.
   int64_t FirstWithin(int64_t below, int64_t above, double ratio) const {
     int64_t size = below + 1;
@@ -416,7 +418,7 @@ class Search {
     return size;
   }
 
-  /// Whether a layout takes nearly all that it may.
+  /// Whether a layout takes nearly all of the limit.
   bool IsFull(uint64_t bytes) const {
     return bytes >= limits_.disk_bytes - limits_.disk_bytes / kFine;
   }
@@ -427,12 +429,12 @@ class Search {
                std::max<uint64_t>(1, candidate.estimated_bytes));
   }
 
-  /// Tries `first`, and some larger sizes.
+  /// Tries `first` and some larger sizes.
   absl::Status TryFrom(int64_t first) {
     HEARTH_ASSIGN_OR_RETURN(
         const std::unique_ptr<SegmentPlanner> planner,
         SegmentPlanner::Make(*input_.trace, *input_.levels));
-    // Spread evenly, the first and the last among them.
+    // Spread evenly, the first and the last included.
     const int64_t last = input_.trace->num_batches();
     const int64_t count =
         std::min(std::max<int64_t>(1, options_.max_tried), last - first + 1);
@@ -449,8 +451,8 @@ class Search {
     return absl::OkStatus();
   }
 
-  /// The size that reads the least of those tried that fit; of equal ones the
-  /// smallest. REQUIRES: one of those tried fits.
+  /// Of the tried sizes that fit, the one that reads the least; of equal ones
+  /// the smallest. REQUIRES: a tried size fits.
   absl::StatusOr<LayoutCandidate*> Cheapest() {
     std::vector<LayoutCandidate*> order;
     for (LayoutCandidate& candidate : choice_.candidates) {
@@ -491,10 +493,10 @@ class Search {
   const LayoutSearchOptions& options_;
   const std::stop_token& stop_;
   LayoutChoice choice_;
-  // The segmentation whose layout choice_ has.
+  // The segmentation of the layout in choice_.
   int64_t measured_size_ = 0;
   uint64_t smallest_ = UINT64_MAX;
-  // By segment size, from 1 on.
+  // Estimated bytes by segment size, from 1 on.
   std::vector<uint64_t> estimates_;
 };
 

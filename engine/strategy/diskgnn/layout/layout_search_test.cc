@@ -139,7 +139,7 @@ TEST_F(LayoutSearchTest, SaysWhatItTriedAndWhy) {
       SearchLayout(input_, {.disk_bytes = limit}, {.max_tried = 5}, {});
   ASSERT_TRUE(choice.ok()) << choice.status();
   EXPECT_LE(choice->num_tried, 5);
-  // Some are measured without being reordered.
+  // Some sizes are measured without being tried.
   EXPECT_EQ(std::count_if(choice->candidates.begin(), choice->candidates.end(),
                           [](const LayoutCandidate& candidate) {
                             return candidate.estimated_read_bytes.has_value();

@@ -6,16 +6,16 @@
 #include "engine/base/status.h"
 #include "engine/strategy/diskgnn/layout/batch_code.h"
 
-// A table: for each of GPU, CPU and disk the positions, then the rows; then the
-// positions of the packed rows. Positions are as wide as the last position of
-// the batch needs, rows as the last row of the level. How many there are is in
-// the plan's index.
+// An encoded table: for each of GPU, CPU and disk the positions, then the rows;
+// then the positions of the packed rows. Positions are as wide as the batch's
+// last position needs, rows as the level's last row. The lengths of the lists
+// are in the plan's index.
 
 namespace hearth::strategy {
 
 namespace {
 
-// The width of numbers 0 .. count - 1.
+// Bytes that each of the numbers 0 .. count - 1 needs.
 int WidthBelow(int64_t count) {
   return PackedWidth(static_cast<uint64_t>(std::max<int64_t>(count, 1) - 1));
 }

@@ -10,9 +10,12 @@
 #include "absl/types/span.h"
 #include "engine/strategy/diskgnn/layout/segment_planner.h"
 
+/// Where everything of a plan is: the rows of a batch (AddressTable) and the
+/// ranges of its files (PackedLayout). Pure; formats are little-endian.
+
 namespace hearth::strategy {
 
-/// How many rows of a batch each level holds.
+/// Rows of a batch, by the level that holds them.
 struct LevelCounts {
   int64_t gpu = 0;
   int64_t cpu = 0;
@@ -22,69 +25,74 @@ struct LevelCounts {
   int64_t total() const { return gpu + cpu + disk + packed; }
 };
 
-/// Input node positions[i] of a batch has its row at rows[i] of a level.
+/// Rows of a batch in one level: input node positions[i] has its row at
+/// rows[i].
 struct LevelAddresses {
   /// Positions in MiniBatch::input_nodes.
   std::vector<int32_t> positions;
-  /// Ascending: slots of a cache in memory, or rows of the disk cache's file.
+  /// Ascending: slots of a cache in memory, or row numbers in the disk cache's
+  /// file.
   std::vector<int64_t> rows;
 
   bool operator==(const LevelAddresses&) const = default;
 };
 
-/// Where all rows of a batch are, so that training looks nothing up (DiskGNN,
+/// Where all rows of a batch are, so that training needs no look-up (DiskGNN,
 /// section 6): each position is in exactly one of the four lists.
 struct AddressTable {
   LevelAddresses gpu;
   LevelAddresses cpu;
   LevelAddresses disk;
-  /// Row i of the batch's pack belongs to position packed[i].
+  /// Row i of the batch's pack is for position packed[i].
   std::vector<int32_t> packed;
 
   LevelCounts counts() const;
   bool operator==(const AddressTable&) const = default;
 };
 
-/// Rows that a level of the whole layout has: what decides the width of the
-/// numbers in a table.
+/// Rows of each level of the whole layout: they determine the width of row
+/// numbers in tables.
 struct LevelSizes {
   int64_t gpu = 0;
   int64_t cpu = 0;
   int64_t disk = 0;
 };
 
-/// Bytes that EncodeTable will take, known before there is a table.
+/// Bytes that EncodeTable writes; needs only the counts of the table.
 uint64_t EncodedTableBytes(const LevelCounts& counts, const LevelSizes& sizes);
 
-/// Writes `table` and returns where it ends. REQUIRES: EncodedTableBytes at
-/// `to`; every row is one of `sizes`.
+/// Writes `table` to `to` and returns its end. REQUIRES: EncodedTableBytes at
+/// `to`; every row is below its level's size.
 std::byte* EncodeTable(const AddressTable& table, const LevelSizes& sizes,
                        std::byte* to);
 
-/// Replaces `table` by what EncodeTable wrote for a batch of `counts`.
-/// DATA_LOSS if that cannot be: a length, a position or a row out of range. The
-/// checksum is the caller's to check.
+/// Replaces `table` by the one that EncodeTable wrote for a batch of `counts`.
+/// DATA_LOSS for a length, position or row out of range. The caller checks the
+/// checksum.
 absl::Status DecodeTable(absl::Span<const std::byte> bytes,
                          const LevelCounts& counts, const LevelSizes& sizes,
                          AddressTable& table);
 
-/// The unit in which disks read, and to which ranges are aligned.
+/// Bytes of a page: the unit in which disks read, and to which ranges are
+/// aligned.
 inline constexpr uint64_t kPageBytes = 4096;
 
 inline constexpr uint64_t RoundUpToPage(uint64_t bytes) {
   return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
 }
 
-/// Stands before each graph sample, and says whose it is.
+/// Bytes of the header before each graph sample, which names its plan and
+/// batch.
 inline constexpr uint64_t kChunkHeaderBytes = 64;
 
-/// The chunk of one batch (DiskGNN, section 4). Stored as it is in the index.
+/// The chunk of one batch (DiskGNN, section 4): an entry of the index, as
+/// stored.
 struct Chunk {
   uint64_t offset = 0;
-  /// Without the header.
+  /// Bytes of the graph sample, without the header.
   uint64_t sample_bytes = 0;
   LevelCounts counts;
-  /// CRC32C of each of the three ranges.
+  /// CRC32C of the chunk's three ranges.
   uint32_t sample_crc = 0;
   uint32_t table_crc = 0;
   uint32_t features_crc = 0;
@@ -92,29 +100,30 @@ struct Chunk {
 };
 static_assert(sizeof(Chunk) == 64);
 
-/// Bytes of a file. Begins at a page; the rest of its last page is zeros.
+/// A range of a file. Begins at a page boundary; the rest of its last page is
+/// zeros.
 struct FileRange {
   uint64_t offset = 0;
   uint64_t bytes = 0;
 
-  /// Where the next range begins.
+  /// The offset at which the next range begins.
   uint64_t end() const { return offset + RoundUpToPage(bytes); }
 };
 
-/// Where all bytes of a packed plan are: known exactly before the first one is
+/// Where all bytes of a packed plan are, known exactly before the first one is
 /// written. The files:
 ///
 ///   packs           the chunks: header and graph sample, address table, packed
-///                   rows, each from a page on, so that each loader reads its
-///                   own by one sequential read
+///                   rows, each from a page on, so that each loader needs one
+///                   sequential read
 ///   disk_cache      the rows of all segments' disk caches, one after the
 ///                   other, and zeros up to a whole page
 ///   disk_cache.crc  a CRC32C for each page of it (store::BlockChecksums)
 ///   gpu_cache       the rows that the memory levels hold, slot by slot
 ///   cpu_cache
-///   index           this, written last: where it is, the plan is whole
+///   index           this struct, written last: if it exists, the plan is whole
 struct PackedLayout {
-  /// The caller's number for what the plan depends on.
+  /// The caller's number for everything that the plan depends on (PlanKey::id).
   uint64_t plan_id = 0;
   int64_t row_bytes = 0;
   int64_t segment_size = 0;
@@ -136,18 +145,18 @@ struct PackedLayout {
   /// Appends a chunk behind the last one.
   void AddChunk(uint64_t sample_bytes, const LevelCounts& counts);
 
-  /// Moves the chunks to where they belong, once `rows` is final: the width of
-  /// the tables depends on it.
+  /// Computes the chunks' offsets once `rows` is final, on which the width of
+  /// the tables depends.
   void PlaceChunks();
 
-  /// Bytes of the files; disk_cache is a whole number of pages.
+  /// Bytes of the files. disk_cache has whole pages.
   uint64_t packs_bytes() const;
   uint64_t disk_cache_bytes() const;
   uint64_t disk_checksums_bytes() const;
   uint64_t gpu_cache_bytes() const;
   uint64_t cpu_cache_bytes() const;
   uint64_t index_bytes() const;
-  /// All that the plan adds to the disk.
+  /// Bytes of all files of the layout.
   uint64_t total_bytes() const;
 };
 

@@ -11,14 +11,14 @@
 namespace hearth::strategy {
 namespace {
 
-// Probabilities that a node may have, from a fraction of one access in all
-// batches on; and rounds of the estimation, which has settled long before.
+// Points of the grid of probabilities, the smallest a fraction of one access in
+// all batches; rounds of the estimation, which converges long before.
 constexpr int kGridPoints = 160;
 constexpr double kLeastAccesses = 0.05;
 constexpr int kRounds = 400;
 
-// The window that has all but nothing of a distribution around `mean` that is
-// no wider than Poisson's.
+// A range around `mean` with nearly all mass of a distribution no wider than
+// Poisson's.
 struct Window {
   int64_t begin;
   int64_t end;
@@ -49,7 +49,7 @@ std::vector<double> Grid(int64_t total) {
   return grid;
 }
 
-// Probability of k of n.
+// Binomial probability of k of n.
 double Binomial(double log_choose, int64_t n, int64_t k, double p) {
   if (p <= 0) return k == 0 ? 1 : 0;
   if (p >= 1) return k == n ? 1 : 0;
@@ -57,13 +57,14 @@ double Binomial(double log_choose, int64_t n, int64_t k, double p) {
                   static_cast<double>(n - k) * std::log1p(-p));
 }
 
-// Nodes with each probability of `grid`, of which `seen[k]` were in k batches.
+// The number of nodes with each probability of `grid`, if `seen[k]` nodes were
+// in k batches.
 std::vector<double> Estimate(const std::vector<double>& seen,
                              const std::vector<double>& grid,
                              const std::vector<double>& log_factorials) {
   const auto n = std::ssize(seen) - 1;
-  // For each k that occurs: how many nodes have it, and how likely each p makes
-  // it.
+  // For each k that occurs: the number of nodes, and the likelihood under each
+  // p.
   std::vector<double> counts;
   std::vector<std::vector<double>> likelihoods;
   double all = 0;
@@ -108,7 +109,8 @@ PopularityModel::PopularityModel(const plan::AccessCounts& counts,
   }
   const std::vector<double> grid = Grid(total);
   Extrapolate(grid, Estimate(seen, grid, log_factorials_));
-  // Figures that need no model.
+  // The number of accesses needs no model: it is scaled from the sample, and
+  // the model's nodes are scaled to it.
   const double wanted = static_cast<double>(counts.num_accesses()) *
                         static_cast<double>(total) /
                         static_cast<double>(sampled);
@@ -154,7 +156,7 @@ std::vector<double> PopularityModel::InSegment(const std::vector<double>& nodes,
       static_cast<double>(segment_size) / static_cast<double>(total_);
   for (int64_t k = 1; k <= total_; ++k) {
     if (nodes[k] < 1e-9) continue;
-    // Hypergeometric.
+    // The hypergeometric distribution.
     const Window window =
         Around(part * static_cast<double>(k), std::min(segment_size, k));
     const double log_all = LogChoose(total_, k);
@@ -177,12 +179,12 @@ PopularityModel::Rows PopularityModel::ForecastRows(
   const std::vector<double> in_segment = InSegment(below, segment_size);
   const double segments =
       static_cast<double>(total_) / static_cast<double>(segment_size);
-  double room = max_cache_rows == Segmentation::kUnbounded
-                    ? HUGE_VAL
-                    : static_cast<double>(max_cache_rows) / segments;
+  double free_rows = max_cache_rows == Segmentation::kUnbounded
+                         ? HUGE_VAL
+                         : static_cast<double>(max_cache_rows) / segments;
   for (int64_t j = segment_size; j > 1; --j) {
-    const double cached = std::min(room, in_segment[j]);
-    room -= cached;
+    const double cached = std::min(free_rows, in_segment[j]);
+    free_rows -= cached;
     rows.disk_cache += cached * segments;
     rows.disk += cached * static_cast<double>(j) * segments;
   }
@@ -191,7 +193,7 @@ PopularityModel::Rows PopularityModel::ForecastRows(
 }
 
 uint64_t PopularityModel::MemoryBytes(int64_t total) {
-  // Two lists of its own, two while something is forecast.
+  // Two lists are members; two more exist during a forecast.
   return 4 * sizeof(double) * (static_cast<uint64_t>(total) + 1) + (4 << 20);
 }
 

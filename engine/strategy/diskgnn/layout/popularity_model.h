@@ -8,37 +8,37 @@
 
 namespace hearth::strategy {
 
-/// How often nodes are needed in all N batches of a trace, forecast from n of
-/// them that are spread evenly over it.
+/// Forecasts how often nodes are needed in all N batches of a trace, from n
+/// sampled batches spread evenly over it.
 ///
-/// Why a model: who ranks nodes by the batches of a sample, and counts what the
-/// most popular ones catch in the same batches, takes luck for popularity and
-/// promises too much; who counts in other batches than those he ranked by
-/// promises too little, since all N batches rank better than n do. Nor do the
-/// distinct nodes of n batches tell those of more.
+/// Why a model: ranking nodes by sampled batches, and counting the hits of the
+/// most popular ones in the same batches, takes luck for popularity and
+/// promises too much; counting them in other batches promises too little, since
+/// N batches rank better than n. Nor can distinct nodes of more batches be read
+/// off those of n.
 ///
 /// The model: batches are exchangeable, and a node is in each of them with a
-/// probability p of its own. What is known is how many nodes were in k of n
-/// batches, k = 0 .. n (nodes that were in none count, too). The distribution
-/// of p is the non-parametric maximum likelihood estimate over a fine grid
-/// (Laird, 1978), by expectation maximization. It gives how many nodes will be
-/// in K of N batches, and, a node that is in K of N being in j of a segment's s
-/// with hypergeometric probability, what memory, disk caches and packs of any
-/// segment size hold: also of segments that have more batches than the sample.
+/// probability p of its own. The sample gives the number of nodes in k of n
+/// batches, k = 0 .. n (nodes in none included). The distribution of p is the
+/// non-parametric maximum likelihood estimate over a fine grid (Laird, 1978),
+/// by expectation maximization. It gives the number of nodes in K of N batches.
+/// A node in K of N batches is in j of a segment's s with hypergeometric
+/// probability; from this follow the rows of memory, disk caches and packs for
+/// any segment size, also for segments with more batches than the sample.
 ///
-/// The model does not know that batches differ (those of validation, say):
-/// they share a segment as if they were mixed. Nodes that no sampled batch has
-/// are as likely as the estimate makes of nodes that a single one has.
+/// Limits: the model does not know that batches differ (validation, say), and
+/// treats segments as random mixtures of batches. For nodes in no sampled
+/// batch, the estimate relies on nodes in a single one.
 ///
 /// Pure; thread-safe once made.
 class PopularityModel {
  public:
-  /// `counts` are those of `sampled` batches of `total`. REQUIRES: 1 <= sampled
+  /// `counts`: accesses in `sampled` batches of `total`. REQUIRES: 1 <= sampled
   /// <= total.
   PopularityModel(const plan::AccessCounts& counts, int64_t sampled,
                   int64_t total);
 
-  /// Expected rows of all batches, by where they are found.
+  /// Expected rows of all batches, by level.
   struct Rows {
     /// Accesses to each level; their sum is num_accesses().
     double cpu = 0;
@@ -48,9 +48,9 @@ class PopularityModel {
     double disk_cache = 0;
   };
 
-  /// With `memory_rows` rows in memory, the most popular ones, and segments of
-  /// `segment_size` batches that have `max_cache_rows` rows of the disk cache
-  /// together. REQUIRES: 1 <= segment_size <= total.
+  /// Forecasts rows with the `memory_rows` most popular rows in memory and
+  /// segments of `segment_size` batches that have at most `max_cache_rows` rows
+  /// of the disk cache in all. REQUIRES: 1 <= segment_size <= total.
   Rows ForecastRows(int64_t memory_rows, int64_t segment_size,
                     int64_t max_cache_rows) const;
 
@@ -58,16 +58,16 @@ class PopularityModel {
   double num_accesses() const { return num_accesses_; }
   int64_t num_batches() const { return total_; }
 
-  /// Memory that it holds at most for `total` batches.
+  /// Memory that a model of `total` batches holds at most.
   static uint64_t MemoryBytes(int64_t total);
 
  private:
   void Extrapolate(const std::vector<double>& grid,
                    const std::vector<double>& nodes);
-  // nodes_[k] without the most popular `memory_rows` nodes; `held` gets their
-  // accesses.
+  // nodes_ without the `memory_rows` most popular nodes, whose accesses `held`
+  // gets.
   std::vector<double> BelowMemory(double memory_rows, double& held) const;
-  // Nodes of one segment that are in j of its batches, for all j.
+  // [segment_size + 1] number of nodes in j batches of one segment.
   std::vector<double> InSegment(const std::vector<double>& nodes,
                                 int64_t segment_size) const;
   double LogChoose(int64_t n, int64_t k) const {
@@ -76,9 +76,9 @@ class PopularityModel {
 
   int64_t total_;
   double num_accesses_ = 0;
-  // [total + 1]
+  // [total + 1] logarithms of factorials.
   std::vector<double> log_factorials_;
-  // Nodes that are in k of all batches, for all k.
+  // [total + 1] number of nodes in k of all batches.
   std::vector<double> nodes_;
 };
 

@@ -25,7 +25,7 @@ constexpr int64_t kNodes = 20000;
 constexpr int64_t kTotal = 400;
 
 // Node i is in a batch with a probability that falls with i, as in graphs with
-// hubs: the first ones are in all batches, most are in few of them or none.
+// hubs: the first nodes are in all batches, most nodes in few or none.
 Batches SkewedBatches() {
   Batches batches(static_cast<size_t>(kTotal));
   RandomStream random(3, RandomPurpose::kGenerator);
@@ -111,7 +111,7 @@ TEST_F(PopularityModelTest, ForecastsEveryLevelFromATenthOfTheBatches) {
 }
 
 TEST_F(PopularityModelTest, IsNearerThanTheSampleItself) {
-  // The memory holds about as many rows as a sample knows nodes.
+  // Memory holds about as many rows as the sample has nodes.
   const Batches sample = Every(batches_, 20);
   const auto expected = Measure(batches_, 3000, 1, Segmentation::kUnbounded);
   const auto naive = Measure(sample, 3000, 1, Segmentation::kUnbounded);

@@ -47,7 +47,7 @@ absl::StatusOr<MemoryLevels> MemoryLevels::Choose(
 
 namespace {
 
-// The rows that the first `batches` may have together.
+// The part of the bound on rows for the first `batches`.
 int64_t RowsUpTo(const Segmentation& segmentation, int64_t batches) {
   return static_cast<int64_t>(static_cast<__int128>(segmentation.max_rows) *
                               batches / segmentation.num_batches);
@@ -81,8 +81,8 @@ std::vector<uint32_t> RandomRanks(int64_t count, RandomStream random) {
   return ranks;
 }
 
-// Sorts `order` by the values that it refers to, which are at most `largest`,
-// and keeps the order of equal ones. (Counting sort.)
+// Stable counting sort of `order` by the values that it refers to, which are at
+// most `largest`.
 void SortBy(const std::vector<uint32_t>& values, size_t largest,
             std::vector<uint32_t>& order, std::vector<uint32_t>& scratch) {
   std::vector<uint32_t> next(largest + 2, 0);
@@ -110,7 +110,7 @@ std::vector<uint32_t> MinHashOrder::Places() && {
   std::vector<uint32_t> order(signatures_[0].size());
   std::iota(order.begin(), order.end(), 0u);
   std::vector<uint32_t> places(order.size());
-  // The least significant first: each sorting keeps what the last one did.
+  // The least significant function first: each sort is stable.
   for (int j = kNumFunctions; j-- > 0;) {
     SortBy(signatures_[j], ranks_[j].size(), order, places);
     std::vector<uint32_t>().swap(signatures_[j]);
@@ -158,7 +158,7 @@ absl::Status SegmentPlanner::Choose(const Segment& segment,
   Forget();
   segment_ = segment;
   HEARTH_RETURN_IF_ERROR(Count(stop));
-  // Not kept: ordering takes as much.
+  // A local, so that Order, which takes as much memory, does not add to it.
   std::vector<NodeId> scratch;
   RadixSort(nodes_, scratch, [](NodeId node) { return node; });
   Separate(FindThreshold());
@@ -200,12 +200,12 @@ absl::Status SegmentPlanner::Count(const std::stop_token& stop) {
 SegmentPlanner::Threshold SegmentPlanner::FindThreshold() const {
   std::vector<int64_t> num_with(static_cast<size_t>(segment_.size()) + 1, 0);
   for (const NodeId node : nodes_) ++num_with[codes_[node]];
-  int64_t room = segment_.max_rows;
+  int64_t free_rows = segment_.max_rows;
   for (size_t count = num_with.size(); count-- > 2;) {
-    if (num_with[count] > room) {
-      return {.count = static_cast<uint32_t>(count), .num_at_count = room};
+    if (num_with[count] > free_rows) {
+      return {.count = static_cast<uint32_t>(count), .num_at_count = free_rows};
     }
-    room -= num_with[count];
+    free_rows -= num_with[count];
   }
   return {};
 }
@@ -235,7 +235,7 @@ absl::Status SegmentPlanner::Order(uint64_t seed, const std::stop_token& stop) {
       if (i + kAhead < nodes.size()) {
         __builtin_prefetch(&codes_[nodes[i + kAhead]]);
       }
-      // Those that the memory levels hold have the code 0.
+      // Nodes that the memory levels hold have the code 0.
       const uint32_t code = codes_[nodes[i]];
       if (code == 0 || code == kPacked) continue;
       order.Add(batch - segment_.begin, code - 1);

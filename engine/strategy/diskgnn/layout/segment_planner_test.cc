@@ -128,8 +128,8 @@ Needs RandomNeeds(RandomStream& random, int64_t batches, int64_t num_rows) {
   return needs;
 }
 
-// Algorithm 1 as it stands, one function at a time. The ranks of the batches
-// are found out from rows that only one batch needs.
+// Algorithm 1 written plainly, one function at a time. Ranks of batches are
+// taken from rows that only one batch needs.
 std::vector<uint32_t> SlowPlaces(const Needs& needs, uint32_t num_rows) {
   const auto batches = static_cast<uint32_t>(needs.size());
   std::vector<std::vector<uint32_t>> ranks;
@@ -216,7 +216,8 @@ MemoryLevels Levels(plan::VectorTrace& trace, int64_t num_nodes,
                                rows);
 }
 
-// How often the segment needs each node that the memory levels do not hold.
+// The number of batches of the segment that need each node below the memory
+// levels.
 std::map<NodeId, int64_t> CountsBelowMemory(const plan::VectorTrace& trace,
                                             const MemoryLevels& levels,
                                             const Segment& segment) {

@@ -28,7 +28,7 @@ absl::StatusOr<std::unique_ptr<DiskOrder>> DiskOrder::Create(
 }
 
 DiskOrder::~DiskOrder() {
-  // The next run overwrites what is left.
+  // A leftover is overwritten by the next run.
   files_.RemoveTree(path_).IgnoreError();
 }
 
@@ -70,7 +70,7 @@ namespace {
 
 constexpr uint64_t kReadBytes = 256 << 10;
 
-// Rows that are read together.
+// Bytes of rows that are read together.
 int64_t BlockRows(int64_t row_bytes) {
   return std::max<int64_t>(1, static_cast<int64_t>(kReadBytes) / row_bytes);
 }

@@ -15,12 +15,14 @@
 #include "engine/io/file_system.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 
+/// The last stage of packing: the disk cache in its order.
+
 namespace hearth::strategy {
 
-/// Where the rows of each segment's disk cache go in the end, while they are
-/// collected in the order of the nodes: a scratch file of 4 bytes a row, with a
-/// CRC32C for each segment. Written segment by segment, then read likewise,
-/// each in pieces. Single-owner.
+/// The final places of the rows of each segment's disk cache, while the rows
+/// are collected in the order of the nodes: a scratch file of 4 bytes a row,
+/// with a CRC32C for each segment. Written segment by segment, then read
+/// segment by segment, in pieces. Single-owner.
 class DiskOrder {
  public:
   /// `files` outlives the object.
@@ -30,18 +32,18 @@ class DiskOrder {
   /// Removes the file.
   ~DiskOrder();
 
-  /// The next segment: places[i] is the row of its ith node.
+  /// Adds the next segment: places[i] is the row of its ith node.
   absl::Status Add(absl::Span<const uint32_t> places);
 
-  /// No more is added.
+  /// Ends adding; reading may begin.
   absl::Status EndAdding();
 
   int64_t num_segments() const { return std::ssize(segments_); }
   int64_t num_rows(int64_t segment) const { return segments_[segment].rows; }
 
-  /// places[i] = the row of node first + i of the segment. Every read of a
-  /// segment goes from its first node to its last; the last one compares the
-  /// checksum: DATA_LOSS, naming file and offset.
+  /// places[i] = the row of node first + i of the segment. A segment is read
+  /// from its first node to its last; the last piece compares the checksum:
+  /// DATA_LOSS, naming file and offset.
   absl::Status Read(int64_t segment, int64_t first,
                     absl::Span<uint32_t> places);
 
@@ -61,34 +63,35 @@ class DiskOrder {
   std::unique_ptr<io::ReadableFile> reader_;
   std::vector<Segment> segments_;
   uint64_t end_ = 0;
-  // The CRC32C of what was read of the present segment.
+  // The CRC32C of the pieces read so far of the current segment.
   uint32_t crc_ = 0;
 };
 
-/// The rows of a segment's disk cache as the scan collected them: in the order
-/// of the nodes.
+/// The rows of a segment's disk cache, in the order of the nodes, as the scan
+/// collected them.
 struct CollectedRows {
   FileRange range;
   uint32_t crc = 0;
 };
 
-/// The data that the disk cache is written from; all outlive the writing.
+/// The data that the disk cache is written from. All of it outlives the
+/// writing.
 struct DiskCacheSource {
   io::ReadableFile& rows;
   std::vector<CollectedRows> segments;
   DiskOrder& order;
 };
 
-/// Writes the disk cache and its checksums to the given paths, each segment in
-/// its order: as many rows as fit into `window` at a time, for which the
-/// segment is read from one end to the other. Returns the CRC32C of the
-/// checksum file. DATA_LOSS if what was collected is damaged; CANCELLED when
-/// `stop` is requested.
+/// Writes the disk cache and its checksums, each segment in its order: for as
+/// many rows as fit into `window` at a time, the collected segment is read from
+/// beginning to end. Write returns the CRC32C of the checksum file. DATA_LOSS
+/// if the collected rows or their order are damaged; CANCELLED when `stop` is
+/// requested.
 class DiskCacheWriter {
  public:
   using Progress = std::function<void(uint64_t done, uint64_t total)>;
 
-  /// Memory that it needs besides the window for rows of a length.
+  /// Memory for rows of `row_bytes`, without the window.
   static uint64_t BufferBytes(int64_t row_bytes);
 
   DiskCacheWriter(const PackedLayout& layout, absl::Span<std::byte> window,

@@ -32,39 +32,38 @@ constexpr auto kPartitionsHeld =
     static_cast<uint64_t>(FeatureScan::kPartitionsHeld);
 
 constexpr uint64_t kMinPartitionBytes = 64 << 10;
-// Partitions are no larger than this, unless a region has less than kPieceBytes
-// in one: memory that is used for the first time costs more than short writes.
+// Bytes of a partition at most, unless a region would get less than kPieceBytes
+// of one: getting fresh memory costs more than short writes.
 constexpr uint64_t kEnoughPartitionBytes = 64 << 20;
 constexpr uint64_t kPieceBytes = 128 << 10;
 constexpr uint64_t kMinBlockBytes = kPageBytes;
 constexpr uint64_t kMaxBlockBytes = 1 << 20;
 // Bytes for each node of a batch while its address table is made.
 constexpr uint64_t kBytesPerBatchNode = 112;
-// Each worker but the first: a block of the dispatch spool, and rows for packs
-// and for the disk cache on their way.
+// Buffers of each worker but the first: a block of the dispatch spool, and rows
+// on their way to packs and disk cache.
 constexpr uint64_t kBytesPerWorker =
     kMaxBlockBytes + 2 * RegionWriter::kStagingBytes;
 constexpr int kMaxWorkers = 16;
-// The buffers of all workers but one take up to this part of the limit, 1 in so
-// many.
+// The buffers of all workers but one take at most 1 in so many of the limit.
 constexpr uint64_t kWorkersShare = 8;
-// The part of the rows, 1 in so many, that is packed as a rule: the others are
-// in memory.
+// UsefulPackMemory assumes that 1 in so many rows is packed; the others are in
+// memory.
 constexpr uint64_t kPackedShare = 8;
 
-/// The parts that the memory is divided among.
+/// The sizes that the memory is divided by.
 struct Needs {
   uint64_t row_bytes = 0;
   uint64_t num_nodes = 0;
   uint64_t num_regions = 0;
-  // Rows that are dispatched: packed ones and those of the disk cache.
+  // Rows that are dispatched: packed rows and rows of the disk cache.
   uint64_t num_entries = 0;
-  // Without the partition, and without the blocks of the dispatch spool.
+  // Memory without partitions and without blocks of the dispatch spool.
   uint64_t scan_bytes = 0;
   uint64_t planning_bytes = 0;
 };
 
-// Distinct nodes below the memory levels in the segment with the most.
+// The most distinct nodes below the memory levels in one segment.
 uint64_t MostSegmentNodes(const PackedLayout& layout, int64_t num_nodes) {
   int64_t most = 0;
   int64_t accesses = 0;
@@ -77,15 +76,15 @@ uint64_t MostSegmentNodes(const PackedLayout& layout, int64_t num_nodes) {
   return static_cast<uint64_t>(std::min(most, num_nodes));
 }
 
-// Packs, rows of the disk cache, images; one block of the dispatch spool; what
-// the rows of the disk cache are read into to be ordered.
+// Buffers of one worker: of packs, rows of the disk cache and images; one block
+// of the dispatch spool; and the buffer of ordering the disk cache.
 uint64_t ScanBytes(uint64_t num_regions, uint64_t row_bytes) {
   return num_regions * RegionWriter::kBytesPerRegion +
          2 * RegionWriter::kStagingBytes + 3 * io::StreamWriter::kBufferBytes +
          kMaxBlockBytes + 2 * RoundUpToPage(row_bytes) + (512 << 10);
 }
 
-// Partitions that a divided memory has at least.
+// The least memory for partitions.
 uint64_t LeastPartitionsBytes(uint64_t row_bytes) {
   return kPartitionsHeld *
          (std::max(row_bytes, kMinPartitionBytes) + 2 * kPageBytes);
@@ -118,7 +117,7 @@ Needs NeedsOf(const PackedLayout& layout, int64_t num_nodes) {
   return needs;
 }
 
-// Memory of planning, without blocks, whatever the layout.
+// Memory of planning without blocks, for any layout.
 uint64_t MostPlanningBytes(const PackBound& bound) {
   return static_cast<uint64_t>(bound.num_nodes) *
              (sizeof(uint32_t) + SegmentPlanner::kBytesPerRow) +
@@ -126,11 +125,11 @@ uint64_t MostPlanningBytes(const PackBound& bound) {
          bound.sample_bytes;
 }
 
-// More than that is of no use to a partition.
+// The largest useful size of a partition.
 uint64_t EnoughPartitionBytes(const Needs& needs) {
   const uint64_t written = needs.num_entries * needs.row_bytes;
   if (written == 0) return kEnoughPartitionBytes;
-  // As many partitions as leave a region kPieceBytes in each.
+  // So few partitions that a region gets kPieceBytes of each.
   const double partitions =
       static_cast<double>(written) /
       static_cast<double>(needs.num_regions * kPieceBytes);
@@ -167,8 +166,8 @@ std::optional<PackMemory> Divide(const Needs& needs, uint64_t limit_bytes,
   memory.scan_bytes =
       scan_bytes + kPartitionsHeld * (nodes * needs.row_bytes + 2 * kPageBytes);
   memory.planning_bytes = needs.planning_bytes + blocks * memory.block_bytes;
-  // Every record of the dispatch spool has two words more than nodes; a block
-  // has two words of its own, and may leave two unused.
+  // A record of the dispatch spool has two words more than nodes; a block has
+  // two words of its own, and up to two unused.
   const uint64_t words = needs.num_entries + 2 * needs.num_regions * partitions;
   const uint64_t block_words = memory.block_bytes / sizeof(uint32_t) - 6;
   memory.scratch_disk_bytes =
@@ -176,14 +175,15 @@ std::optional<PackMemory> Divide(const Needs& needs, uint64_t limit_bytes,
   return memory;
 }
 
-// As many as are asked for whose buffers take up to their share of the limit.
+// As many workers, at most `threads`, as have their buffers in their share of
+// the limit.
 int WorkersWithin(uint64_t limit_bytes, int threads) {
   const uint64_t others = std::min<uint64_t>(
       limit_bytes / kWorkersShare / kBytesPerWorker, kMaxWorkers - 1);
   return std::clamp(threads, 1, 1 + static_cast<int>(others));
 }
 
-// The least limit that can be divided.
+// The least sufficient limit.
 uint64_t LeastLimit(const Needs& needs) {
   uint64_t too_little = 0;
   uint64_t enough = uint64_t{1} << 62;
@@ -220,9 +220,9 @@ uint64_t UsefulPackMemory(const PackBound& bound, int threads) {
        kWorkersShare * others * kBytesPerWorker});
 }
 
-// Smaller partitions mean more of them, each with a block: `balance` bytes for
-// each of both are enough, as their product is the features' bytes times those
-// of a block.
+// Smaller partitions mean more of them, each with a block. `balance` bytes for
+// partitions and as many for blocks suffice, since the product of the two is
+// the features' bytes times a block's bytes.
 uint64_t EnoughPackMemory(const PackBound& bound) {
   const auto nodes = static_cast<uint64_t>(bound.num_nodes);
   const auto row_bytes = static_cast<uint64_t>(bound.row_bytes);
@@ -245,7 +245,7 @@ absl::StatusOr<PackMemory> PlanPackMemory(const PackedLayout& layout,
   const Needs needs = NeedsOf(layout, num_nodes);
   std::optional<PackMemory> memory =
       Divide(needs, limit_bytes, WorkersWithin(limit_bytes, threads));
-  // One worker needs the least.
+  // The least limit is that of one worker.
   if (!memory) memory = Divide(needs, limit_bytes, 1);
   if (!memory) {
     const uint64_t least = LeastLimit(needs);
@@ -254,7 +254,7 @@ absl::StatusOr<PackMemory> PlanPackMemory(const PackedLayout& layout,
                      FormatByteSize(least), "); the limit is ", limit_bytes,
                      " (", FormatByteSize(limit_bytes), ")"));
   }
-  // The rows of the disk cache before they are ordered, and their order.
+  // The rows of the disk cache before they are ordered, and the order.
   const auto num_segments =
       needs.num_regions - static_cast<uint64_t>(layout.num_batches());
   memory->scratch_disk_bytes +=
@@ -263,24 +263,26 @@ absl::StatusOr<PackMemory> PlanPackMemory(const PackedLayout& layout,
   return *memory;
 }
 
-// 1. Work out memory and disk; remove what is left of an earlier attempt.
-// 2. Planning (pack_heads.h): the beginning of every chunk; which rows go
-//    where, spooled by partition of the feature file.
-// 3. Scanning: each partition is read, while a team appends the last one's rows
-//    to the packs, to the disk caches in the order of the nodes, and to the
-//    images. Each pack and each disk cache is one worker's.
-// 4. Ordering (disk_cache_writer.h): each disk cache in its own order.
-// 5. Sync all, name all, write the index.
+// 1. Compute memory and disk; remove leftovers of an earlier attempt.
+// 2. Planning (pack_heads.h): write the beginning of every chunk; spool the
+//    destinations of rows by partition of the feature file.
+// 3. Scanning: read each partition, while a team of workers appends the rows of
+//    the partition before to the packs, to the disk caches in the order of the
+//    nodes, and to the images. Each pack, and each segment's disk cache,
+//    belongs to one worker.
+// 4. Ordering (disk_cache_writer.h): write each segment's disk cache in its own
+//    order.
+// 5. Sync all files, rename them, write the index.
 //
-// A row of the disk cache goes to a place that has nothing to do with its
-// number, so that writing it at once would be a small random write: 3 and 4
-// write and read it once more instead, in large pieces.
+// The place of a row in the disk cache is unrelated to its node, so that
+// writing it directly would be a small random write: steps 3 and 4 write and
+// read it once more instead, in large pieces.
 
 namespace {
 
 using store::NodeId;
 
-/// Appends the rows of a memory level as the scan comes by.
+/// Appends the rows of a memory level while the scan passes them.
 class LevelImage {
  public:
   static absl::StatusOr<LevelImage> Create(io::FileSystem& files,
@@ -317,7 +319,7 @@ class LevelImage {
       : writer_(std::move(writer)), nodes_(nodes), row_bytes_(row_bytes) {}
 
   std::unique_ptr<io::StreamWriter> writer_;
-  // Those still to come.
+  // Nodes of the level that are still to come.
   absl::Span<const NodeId> nodes_;
   int64_t row_bytes_;
 };
@@ -327,15 +329,15 @@ absl::Status AppendRows(const FeatureScan::Partition& partition,
                         int64_t region, RegionWriter& writer, int worker) {
   const auto bytes = static_cast<uint64_t>(row_bytes);
   while (!nodes.empty()) {
-    const absl::Span<std::byte> room =
+    const absl::Span<std::byte> place =
         writer.Begin(region, nodes.size() * bytes, worker);
-    const size_t count = room.size() / bytes;
+    const size_t count = place.size() / bytes;
     if (count == 0) {
       return absl::FailedPreconditionError(
           "packing batches: more rows were found than were measured");
     }
     for (size_t i = 0; i < count; ++i) {
-      std::memcpy(room.data() + i * bytes,
+      std::memcpy(place.data() + i * bytes,
                   partition.rows + uint64_t{nodes[i]} * bytes, bytes);
     }
     HEARTH_RETURN_IF_ERROR(writer.Commit(region, count * bytes, worker));
@@ -404,7 +406,7 @@ class Packer {
     return regions;
   }
 
-  /// Stage 3.
+  /// Step 3 of the comment above.
   absl::StatusOr<std::vector<CollectedRows>> Scan(FeatureScan& scan) {
     const std::vector<FileRange> disk_regions = DiskRegions();
     HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::WritableFile> disk_rows,
@@ -443,7 +445,7 @@ class Packer {
                             image(kCpuCacheFile, levels.cpu_nodes()));
     HEARTH_RETURN_IF_ERROR(scan.Run(
         [&](const FeatureScan::Partition& partition) -> absl::Status {
-          // Part 0 is the images', every other one a worker's.
+          // Task 0 does the images, each other task is a worker's.
           HEARTH_RETURN_IF_ERROR(
               team_->TryRun(team_->size() + 1, [&](int64_t part) {
                 if (part > 0) {
@@ -466,8 +468,8 @@ class Packer {
     return absl::OkStatus();
   }
 
-  /// The rows of a partition that a worker's batches and segments need. A
-  /// target has one worker, so that its rows stay in order.
+  /// Appends the rows of a partition that a worker's batches and segments need.
+  /// Each target has one worker, so that its rows stay in order.
   absl::Status AppendDispatched(const FeatureScan::Partition& partition,
                                 int worker, RegionWriter& packs,
                                 RegionWriter& disk) {
@@ -490,7 +492,7 @@ class Packer {
         worker);
   }
 
-  /// Stage 4.
+  /// Step 4 of the comment above.
   absl::Status Order(std::vector<CollectedRows> collected,
                      absl::Span<std::byte> window) {
     HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::ReadableFile> rows,

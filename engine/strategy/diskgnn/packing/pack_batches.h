@@ -16,20 +16,22 @@
 #include "engine/strategy/diskgnn/layout/segment_planner.h"
 #include "engine/strategy/diskgnn/packing/sample_spool.h"
 
+/// Writes a plan (PackBatches) within a memory limit (PlanPackMemory).
+
 namespace hearth::strategy {
 
-/// The data that a plan is packed from. All outlive the packing.
+/// The data that a plan is packed from. All of it outlives the packing.
 struct PackInput {
   plan::AccessTrace* trace = nullptr;
   const MemoryLevels* levels = nullptr;
   EncodedSamples* samples = nullptr;
-  /// Opened for a scan.
+  /// The feature file, opened for a scan.
   io::ReadableFile* features = nullptr;
-  /// Where the rows are in it.
+  /// The place of the rows in the feature file.
   io::RowLayout rows;
 };
 
-/// How far packing is, for people.
+/// The progress of packing, for people.
 struct PackProgress {
   /// "planning", "scanning" or "ordering", in this order.
   absl::string_view stage;
@@ -38,24 +40,24 @@ struct PackProgress {
 };
 
 struct PackOptions {
-  /// The folder of the plan; made if it is not there.
+  /// The folder of the plan; created if it does not exist.
   std::string folder;
-  /// The caller's number for what the plan depends on: it is in the index and
-  /// in every chunk.
+  /// The caller's number for everything that the plan depends on; written to
+  /// the index and to every chunk.
   uint64_t plan_id = 0;
-  /// For all memory but that of the input. Default: 1 GiB.
+  /// Limit of all memory but that of the input. Default: 1 GiB.
   uint64_t memory_limit_bytes = uint64_t{1} << 30;
   /// Called on the caller's thread, every few dozen MiB. May be empty.
   std::function<void(const PackProgress&)> progress;
-  /// That work at the same time, the caller's included; the features are read
-  /// by one more.
+  /// Threads that work at the same time, the caller's included; one more reads
+  /// the features.
   int threads = 1;
   std::stop_token stop;
-  /// For waiting times alone. Outlives the packing.
+  /// Measures waiting times. Outlives the packing.
   const Clock* clock = &Clock::Real();
 };
 
-/// Everything that a stage of packing works with; all outlive it.
+/// Everything that a stage of packing works with. All of it outlives the stage.
 struct PackContext {
   io::FileSystem& files;
   const PackInput& input;
@@ -63,65 +65,68 @@ struct PackContext {
   const PackOptions& options;
 };
 
-/// How batched packing shares its memory, and what it writes besides the plan.
+/// How batched packing divides its memory, and how many bytes it writes in
+/// addition to the plan.
 struct PackMemory {
-  /// The feature file is read in partitions of as many rows.
+  /// Rows of a partition, the unit in which the feature file is read.
   int64_t partition_nodes = 0;
   int64_t num_partitions = 0;
-  /// Threads that distribute a partition's rows, each with buffers of its own.
+  /// Threads that distribute the rows of a partition, each with buffers of its
+  /// own.
   int workers = 1;
   /// Bytes of a block of the dispatch spool.
   uint64_t block_bytes = 0;
-  /// Memory that the scan holds at most: its partitions and all buffers.
+  /// Memory of the scan at most: its partitions and all buffers.
   uint64_t scan_bytes = 0;
-  /// Memory that the planning before it holds at most, without the memory
-  /// levels and the trace.
+  /// Memory of the planning stage at most, without the memory levels and the
+  /// trace.
   uint64_t planning_bytes = 0;
-  /// Files that are there only while the plan is packed.
+  /// Bytes of files that exist only while the plan is packed.
   uint64_t scratch_disk_bytes = 0;
 };
 
-/// Rows of a graph of `num_nodes` in a plan of `layout`, within `limit_bytes`,
-/// by up to `threads`: fewer where their buffers would take much of the limit.
-/// RESOURCE_EXHAUSTED, naming the least limit that would do, if that is too
-/// little; INVALID_ARGUMENT for rows of more than kMaxRowBytes.
+/// Divides `limit_bytes` for packing the rows of a graph of `num_nodes` into a
+/// plan of `layout`, by up to `threads`; by fewer if their buffers would take
+/// much of the limit. RESOURCE_EXHAUSTED, naming the least sufficient limit, if
+/// the limit is too small; INVALID_ARGUMENT for rows of more than kMaxRowBytes.
 absl::StatusOr<PackMemory> PlanPackMemory(const PackedLayout& layout,
                                           int64_t num_nodes,
                                           uint64_t limit_bytes,
                                           int threads = 1);
 
-/// The facts that bound what packing needs before there is a layout.
+/// Sizes from which the memory of packing is bounded before there is a layout.
 struct PackBound {
   int64_t num_nodes = 0;
   int64_t row_bytes = 0;
   int64_t num_batches = 0;
-  /// Nodes of the largest batch.
+  /// Input nodes of the largest batch.
   int64_t batch_nodes = 0;
-  /// Memory of its sample.
+  /// Memory of the largest batch's sample.
   uint64_t sample_bytes = 0;
 };
 
-/// A limit that PlanPackMemory finds enough for any layout of such batches.
+/// A limit that suffices PlanPackMemory for any layout of such batches.
 uint64_t EnoughPackMemory(const PackBound& bound);
 
-/// The limit above which packing by so many threads is no faster, where an
+/// The limit above which packing by `threads` threads is no faster, if an
 /// eighth of the batches' rows are packed.
 uint64_t UsefulPackMemory(const PackBound& bound, int threads);
 
-/// The longest rows that can be packed.
+/// Bytes of the longest rows that can be packed.
 inline constexpr int64_t kMaxRowBytes = 512 << 10;
 
-/// Writes a whole plan, batched (DiskGNN, section 5.2): the feature file is
-/// read once, from one end to the other, in partitions that fit in memory, and
-/// the rows of each are appended to the packs of all batches, to the segments
-/// of the disk cache and to the images of the memory levels. `layout` is what
-/// MeasureLayout gave for `segmentation` and the same input; it comes back with
-/// checksums. The same input gives the same bytes, whatever the memory limit.
+/// Writes a whole plan by batched packing (DiskGNN, section 5.2): reads the
+/// feature file once, from beginning to end, in partitions that fit in memory,
+/// and appends the rows of each to the packs of all batches, to the segments of
+/// the disk cache and to the images of the memory levels. `layout` is
+/// MeasureLayout of `segmentation` and the same input; it is returned with
+/// checksums. The same input gives the same bytes, whatever the memory limit
+/// and the threads.
 ///
-/// The memory and the disk that it needs are known first: RESOURCE_EXHAUSTED
-/// with the numbers, and nothing is written. Later errors leave nothing of the
-/// plan; after a kill, a second call begins anew. FAILED_PRECONDITION if the
-/// input is not what was measured; DATA_LOSS if the feature file is too short;
+/// Too little memory or disk is RESOURCE_EXHAUSTED with the numbers, before
+/// anything is written. Later errors remove everything of the plan; after a
+/// kill, a second call starts over. FAILED_PRECONDITION if the input differs
+/// from what was measured; DATA_LOSS if the feature file is too short;
 /// CANCELLED, within a few MiB, when a stop is requested.
 absl::StatusOr<PackedLayout> PackBatches(io::FileSystem& files,
                                          const PackInput& input,

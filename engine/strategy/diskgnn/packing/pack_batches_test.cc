@@ -41,7 +41,7 @@ uint64_t LeastMemory(const SmallPlan& plan) {
   return enough;
 }
 
-// The bound that follows from the batches of a plan.
+// The bound of the batches of a plan.
 PackBound BoundOf(const SmallPlan& plan) {
   const PackedLayout& layout = plan.layout();
   PackBound bound = {.num_nodes = plan.shape().num_nodes,
@@ -73,7 +73,7 @@ TEST_P(PackShapesTest, WhatIsEnoughIsKnownBeforeTheLayout) {
   PackBound bound = BoundOf(plan);
   const uint64_t enough = EnoughPackMemory(bound);
   EXPECT_TRUE(PlanPackMemory(layout, bound.num_nodes, enough).ok());
-  // The same batches of graphs of up to a terabyte.
+  // The same batches, of graphs of up to a terabyte.
   for (int64_t nodes = bound.num_nodes;
        nodes * layout.row_bytes < int64_t{1} << 40; nodes *= 3) {
     bound.num_nodes = nodes;
@@ -200,13 +200,13 @@ INSTANTIATE_TEST_SUITE_P(
                                        .batch_nodes = 900,
                                        .row_bytes = 256}));
 
-/// Tells in which order and how much is read.
+/// A feature file that records the order and the bytes of reads.
 class WatchedFile final : public io::ReadableFile {
  public:
   explicit WatchedFile(std::unique_ptr<io::ReadableFile> file)
       : file_(std::move(file)) {}
   absl::Status Read(uint64_t offset, absl::Span<std::byte> out) override {
-    // A page that two partitions share is read with both.
+    // A page that two partitions share is read twice.
     EXPECT_GE(offset + kPageBytes, end_);
     end_ = offset + out.size();
     bytes_ += out.size();
@@ -323,8 +323,8 @@ TEST_F(PackBatchesTest, ADiskThatFillsUpLeavesNothing) {
   EXPECT_GT(nth, 10);
 }
 
-// Whatever fails, nothing is left; and a reply that is lost ends in a whole
-// plan or none.
+// After any failure nothing is left; a call that succeeds and reports an error
+// leaves a whole plan or none.
 TEST_F(PackBatchesTest, AnyFailureLeavesNothing) {
   const SmallPlan plan({.num_batches = 4, .segment_size = 2});
   ASSERT_TRUE(plan.Pack(Posix()).ok());
@@ -354,8 +354,8 @@ TEST_F(PackBatchesTest, AnyFailureLeavesNothing) {
   }
 }
 
-// As after a kill: nothing works any more from some call on, removing neither.
-// Where the index is, the plan is whole, and nothing else is left.
+// As after a kill: from some call on every call fails, removals included. If
+// there is an index, the plan is whole and nothing else is left.
 TEST_F(PackBatchesTest, AfterAKillASecondRunGivesTheSameBytes) {
   const SmallPlan plan({.num_batches = 4, .segment_size = 2});
   ASSERT_TRUE(plan.Pack(Posix()).ok());

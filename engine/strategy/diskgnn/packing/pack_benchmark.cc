@@ -47,7 +47,7 @@ std::string Path(const char* name) {
   return io::JoinPath(folder != nullptr ? folder : ".", name);
 }
 
-/// Samples of a few bytes: the rows are what is measured.
+/// Samples of a few bytes, so that rows alone are measured.
 class NoSamples final : public EncodedSamples {
  public:
   absl::Span<const uint64_t> sizes() const override { return sizes_; }
@@ -77,7 +77,7 @@ absl::Status WriteFeatures(const std::string& path) {
   return writer->Finish();
 }
 
-/// The work of both.
+/// The work of both ways of packing.
 struct Work {
   Work() : trace(MakeBatches()) {
     levels = std::make_unique<MemoryLevels>(*MemoryLevels::Choose(
@@ -133,7 +133,7 @@ int64_t PackedRows(const PackedLayout& layout) {
   return rows;
 }
 
-/// Individual packing: reads 64 at a time, and coalesces what is near.
+/// Individual packing: 64 reads in flight, neighboring rows read together.
 absl::StatusOr<int64_t> PackIndividually(Work& work) {
   HEARTH_ASSIGN_OR_RETURN(const auto device,
                           Posix().OpenBlockDevice(work.features_path, {}));

@@ -27,7 +27,7 @@ PackFiles::PackFiles(io::FileSystem& files, std::string folder)
     : files_(files), folder_(std::move(folder)) {}
 
 PackFiles::~PackFiles() {
-  // An error has been told already.
+  // The error that led here was reported.
   if (!committed_) RemoveAll().IgnoreError();
 }
 
@@ -59,7 +59,8 @@ std::string PackFiles::Temporary(const char* name) const {
 }
 
 absl::Status PackFiles::Commit(const PackedLayout& layout) {
-  // A kill after the index would leave them for as long as the plan is there.
+  // Scratch files go first: after a kill behind the index they would stay as
+  // long as the plan.
   HEARTH_RETURN_IF_ERROR(RemoveScratch());
   for (const char* name : kDataFiles) {
     HEARTH_RETURN_IF_ERROR(
@@ -75,7 +76,7 @@ namespace {
 
 constexpr uint64_t kReadBytes = 8 << 20;
 
-// Memory of one partition: whole pages, wherever its rows begin.
+// Bytes of memory of one partition: whole pages, wherever its rows begin.
 uint64_t SliceBytes(int64_t partition_nodes, int64_t row_bytes) {
   return RoundUpToPage(static_cast<uint64_t>(partition_nodes) *
                        static_cast<uint64_t>(row_bytes)) +

@@ -17,6 +17,9 @@
 #include "engine/io/read_plan.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 
+/// The files of a plan under construction (PackFiles), the scan of the features
+/// (FeatureScan), and appending to many regions of a file (RegionWriter).
+
 namespace hearth::strategy {
 
 /// Scratch files of packing, in the plan's folder.
@@ -24,29 +27,29 @@ inline constexpr char kDispatchFile[] = "dispatch.tmp";
 inline constexpr char kDiskOrderFile[] = "disk_order.tmp";
 inline constexpr char kDiskRowsFile[] = "disk_rows.tmp";
 
-/// The files of a plan while it is packed: they get their names when all are
-/// durable, the index last. Single-owner.
+/// The files of a plan while it is packed: they get their final names once all
+/// are durable, the index last. Single-owner.
 class PackFiles {
  public:
   /// `files` outlives the object.
   PackFiles(io::FileSystem& files, std::string folder);
 
-  /// Unless committed, removes all that is there of the plan, scratch files
-  /// included.
+  /// Unless committed, removes all files of the plan, scratch files included.
   ~PackFiles();
 
   PackFiles(const PackFiles&) = delete;
   PackFiles& operator=(const PackFiles&) = delete;
 
-  /// Makes the folder, if need be, and removes what is left of another plan:
-  /// its index first, so that this never stands beside files of another one.
+  /// Creates the folder if needed, and removes all files of another plan: its
+  /// index first, so that an index never stands beside files of another plan.
   absl::Status Begin();
 
-  /// The path under which the file `name` is written.
+  /// The temporary path of the file `name`.
   std::string Temporary(const char* name) const;
 
-  /// Removes the scratch files, names all others, and writes the index.
-  /// REQUIRES: these are durable, and those are needed no more.
+  /// Removes the scratch files, renames the plan's files, and writes the index.
+  /// REQUIRES: the plan's files are durable; the scratch files are not needed
+  /// any more.
   absl::Status Commit(const PackedLayout& layout);
 
  private:
@@ -58,25 +61,23 @@ class PackFiles {
   bool committed_ = false;
 };
 
-/// Reads a feature file once, from one end to the other, in partitions of whole
-/// rows, the next ones while one is used. Reads begin and end at page
-/// boundaries, so that they pass by the page cache, wherever the rows begin.
+/// Reads a feature file once, from beginning to end, in partitions of whole
+/// rows, reading ahead while one is used. Reads begin and end at page
+/// boundaries, so that they bypass the page cache, wherever rows begin.
 /// Single-owner.
 class FeatureScan {
  public:
-  /// Partitions that are in memory at a time, at most: one that is read, one
-  /// that waits, one that is used.
+  /// Partitions in memory at most: one is read, one waits, one is used.
   static constexpr int64_t kPartitionsHeld = 3;
 
-  /// `features` outlives the scan. `partition_nodes` rows at a time.
+  /// A scan by partitions of `partition_nodes` rows. `features` outlives it.
   /// RESOURCE_EXHAUSTED without memory; DATA_LOSS, naming the file, if it ends
   /// before the last row.
   static absl::StatusOr<FeatureScan> Make(io::ReadableFile& features,
                                           const io::RowLayout& rows,
                                           int64_t partition_nodes);
 
-  /// Rows [first, first + num_rows) of the file, number `index` of the
-  /// partitions.
+  /// Partition `index`: rows [first, first + num_rows) of the file.
   struct Partition {
     int64_t index = 0;
     int64_t first = 0;
@@ -84,13 +85,13 @@ class FeatureScan {
     const std::byte* rows = nullptr;
   };
 
-  /// Hands all partitions to `use`, in order, on this thread; its rows stay
-  /// until it returns. The first error of reading or of `use`; CANCELLED,
-  /// within a few MiB, when `stop` is requested. Call once.
+  /// Calls `use` with each partition, in order, on the caller's thread; the
+  /// rows are valid during the call. Returns the first error of reading or of
+  /// `use`; CANCELLED, within a few MiB, when `stop` is requested. Call once.
   absl::Status Run(const std::function<absl::Status(const Partition&)>& use,
                    const Clock& clock, const std::stop_token& stop);
 
-  /// The memory of the partitions, once they are not needed any more.
+  /// The memory of the partitions, for reuse after Run.
   absl::Span<std::byte> memory() { return memory_.bytes(); }
 
  private:
@@ -98,7 +99,7 @@ class FeatureScan {
               int64_t partition_nodes, uint64_t file_bytes,
               io::AlignedMemory memory);
 
-  // Fills that part of the memory whose turn it is.
+  // Reads the next partition into its third of the memory.
   absl::Status Read(const std::stop_token& stop, Partition& partition);
 
   io::ReadableFile* features_;
@@ -108,14 +109,14 @@ class FeatureScan {
   io::AlignedMemory memory_;
 };
 
-/// Fills many regions of one file side by side, each from its beginning to its
-/// end: what batched packing appends to (DiskGNN, section 5.2). All writes are
-/// whole pages at page boundaries, so that they pass by the page cache: what is
-/// left of a page waits in memory for the region's next piece; the end of a
-/// region is filled up with zeros. Single-owner, but for its workers: each may
-/// be another thread, where no two fill the same region at the same time.
+/// Appends to many regions of one file at a time, as batched packing does
+/// (DiskGNN, section 5.2). All writes are whole pages at page boundaries, so
+/// that they bypass the page cache: a partial page waits in memory for the
+/// region's next piece; the last page of a region is filled up with zeros.
+/// Single-owner, except that each worker may be another thread, as long as no
+/// two append to the same region at the same time.
 ///
-/// Memory: kBytesPerRegion each, and kStagingBytes for each worker.
+/// Memory: kBytesPerRegion for each region, kStagingBytes for each worker.
 class RegionWriter {
  public:
   static constexpr uint64_t kBytesPerRegion = kPageBytes + 40;
@@ -126,19 +127,19 @@ class RegionWriter {
                                            std::vector<FileRange> regions,
                                            int workers = 1);
 
-  /// Where the next bytes of `region` are to be put: at most `bytes`, and no
-  /// fewer unless there is less staging memory, or the region ends. Workers are
-  /// counted from 0.
+  /// Memory for the next bytes of `region`: `bytes`, or fewer if there is less
+  /// staging memory or the region ends. Workers are numbered from 0.
   absl::Span<std::byte> Begin(int64_t region, uint64_t bytes, int worker = 0);
 
-  /// `count` bytes of what Begin gave that worker were put there.
+  /// Appends the first `count` bytes of the memory from the worker's last
+  /// Begin.
   absl::Status Commit(int64_t region, uint64_t count, int worker = 0);
 
-  /// CRC32C of a region's bytes so far.
+  /// CRC32C of the region's bytes so far.
   uint32_t crc(int64_t region) const { return states_[region].crc; }
 
-  /// DATA_LOSS if a region has not been filled: what was to fill it is not
-  /// what it was measured by.
+  /// DATA_LOSS unless all regions are full: otherwise the input was not what
+  /// was measured.
   absl::Status CheckFull() const;
 
  private:
@@ -150,7 +151,7 @@ class RegionWriter {
   RegionWriter(io::WritableFile& file, std::vector<FileRange> regions,
                io::AlignedMemory carries, io::AlignedMemory staging);
 
-  // The bytes of the region's last, not yet full page.
+  // The region's last, partial page.
   std::byte* Carry(int64_t region) {
     return carries_.bytes().data() + static_cast<uint64_t>(region) * kPageBytes;
   }

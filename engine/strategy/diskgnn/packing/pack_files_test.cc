@@ -28,13 +28,13 @@ class RegionWriterTest : public ::testing::Test {
   static absl::Status Append(RegionWriter& writer, int64_t region,
                              const std::string& bytes) {
     for (size_t at = 0; at < bytes.size();) {
-      const absl::Span<std::byte> room =
+      const absl::Span<std::byte> place =
           writer.Begin(region, bytes.size() - at);
-      if (room.empty()) return absl::OutOfRangeError("the region is full");
-      std::memcpy(room.data(), bytes.data() + at, room.size());
-      const absl::Status status = writer.Commit(region, room.size());
+      if (place.empty()) return absl::OutOfRangeError("the region is full");
+      std::memcpy(place.data(), bytes.data() + at, place.size());
+      const absl::Status status = writer.Commit(region, place.size());
       if (!status.ok()) return status;
-      at += room.size();
+      at += place.size();
     }
     return absl::OkStatus();
   }

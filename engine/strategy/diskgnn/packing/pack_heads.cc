@@ -63,14 +63,14 @@ void TableBuilder::Sort(std::vector<Address>& from, std::vector<int64_t>& rows,
   }
 }
 
-// A block: its CRC32C, the words that follow, and these: records of a target, a
-// count, and as many nodes. A record never goes on in the next block: the rest
-// of its nodes are another record.
+// A block of the dispatch spool: its CRC32C, the number of words that follow,
+// and the words: records of a target, a count, and `count` nodes. A record
+// never crosses blocks: the rest of its nodes becomes another record.
 
 namespace {
 
 constexpr uint32_t kHeaderWords = 2;
-// A record with one node.
+// Words of a record with one node.
 constexpr uint32_t kLeastRecordWords = 3;
 
 uint32_t BlockCrc(absl::Span<const uint32_t> block) {
@@ -105,7 +105,7 @@ absl::StatusOr<std::unique_ptr<DispatchSpool>> DispatchSpool::Create(
 }
 
 DispatchSpool::~DispatchSpool() {
-  // The next run overwrites what is left.
+  // A leftover is overwritten by the next run.
   files_.RemoveTree(path_).IgnoreError();
 }
 
@@ -154,7 +154,7 @@ absl::Status DispatchSpool::Flush(int64_t partition) {
   uint32_t& filled = filled_[partition];
   if (filled == kHeaderWords) return absl::OkStatus();
   const absl::Span<uint32_t> block = Block(partition);
-  // All blocks have one size, so that one read takes each.
+  // All blocks have the same size on disk, so that one read fetches each.
   std::fill(block.begin() + filled, block.end(), 0);
   block[1] = filled;
   block[0] = BlockCrc(block);
@@ -181,7 +181,7 @@ absl::Status DispatchSpool::EndAdding(int readers) {
 
 absl::Status DispatchSpool::ReadBlock(uint64_t offset,
                                       absl::Span<uint32_t> block) {
-  // Damage on the way is gone at the second reading; damage on disk is not.
+  // A second read heals damage in transit; damage on disk stays.
   for (int attempt = 0; attempt < 2; ++attempt) {
     HEARTH_RETURN_IF_ERROR(reader_->Read(
         offset,
@@ -271,7 +271,7 @@ class HeadWriter {
                                 planner_->cached_nodes());
   }
 
-  /// The sample does not depend on the rest, so that it is another thread's.
+  /// Another thread copies the sample, which does not depend on the rest.
   absl::Status WriteBatch(const Segment& segment, int64_t batch,
                           int64_t disk_base) {
     const PackOptions& options = context_.options;
@@ -292,7 +292,7 @@ class HeadWriter {
     return absl::OkStatus();
   }
 
-  /// With the first batch of a segment, plans it.
+  /// At the first batch of a segment: plans the segment.
   absl::Status WriteTable(const Segment& segment, int64_t batch,
                           int64_t disk_base) {
     if (batch == segment.begin) HEARTH_RETURN_IF_ERROR(PlanSegment(segment));

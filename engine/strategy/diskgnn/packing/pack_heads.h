@@ -21,16 +21,19 @@
 #include "engine/strategy/diskgnn/packing/disk_cache_writer.h"
 #include "engine/strategy/diskgnn/packing/pack_batches.h"
 
+/// The first stage of packing: address tables (TableBuilder), destinations of
+/// rows (DispatchSpool), and the beginning of every chunk (WritePackHeads).
+
 namespace hearth::strategy {
 
-/// Makes the address tables of a segment's batches. A batch's packed rows stand
+/// Makes the address tables of a segment's batches. A batch's packed rows are
 /// in the order of the nodes, so that a scan of the features appends them.
-/// Reused, it allocates nothing in the long run. Single-owner.
+/// Reuse saves allocations. Single-owner.
 class TableBuilder {
  public:
-  /// Makes the table of a batch with these input nodes, in a segment that
-  /// `planner` has ordered and whose disk cache begins at row `disk_base` of
-  /// the file.
+  /// Makes the table of a batch with input nodes `nodes`, in the segment that
+  /// `planner` has ordered, whose disk cache begins at row `disk_base` of the
+  /// file.
   void Build(const SegmentPlanner& planner, int64_t disk_base,
              absl::Span<const store::NodeId> nodes);
 
@@ -40,7 +43,7 @@ class TableBuilder {
   absl::Span<const store::NodeId> packed_nodes() const { return packed_nodes_; }
 
  private:
-  // A row of a level, and the position that it belongs to.
+  // A row of a level, and its position in the batch.
   using Address = std::pair<int64_t, int32_t>;
 
   void Sort(std::vector<Address>& from, std::vector<int64_t>& rows,
@@ -55,31 +58,32 @@ class TableBuilder {
   AddressTable table_;
 };
 
-/// The destination of each row, turned from "by batch" to "by partition of the
-/// feature file": what lets batched packing (DiskGNN, section 5.2) handle all
-/// batches while one partition is in memory. A scratch file: each partition has
-/// a buffer of one block, which is appended, with its CRC32C, when it is full;
-/// where a partition's blocks are is kept in memory, 8 bytes each. In the
-/// machine's byte order, not synced.
+/// The dispatch spool: the destinations of rows, turned from "by batch" into
+/// "by partition of the feature file", so that batched packing (DiskGNN,
+/// section 5.2) serves all batches while one partition is in memory. A scratch
+/// file of blocks: each partition has a buffer of one block, which is appended,
+/// with its CRC32C, when it is full; offsets of blocks are kept in memory, 8
+/// bytes each. In the machine's byte order, not synced.
 
 struct DispatchOptions {
   int64_t num_partitions = 0;
-  /// Nodes are numbered in partitions of as many, below 2^32.
+  /// Nodes of a partition; below 2^32.
   int64_t partition_nodes = 0;
   /// Bytes of a block; a multiple of 4.
   uint64_t block_bytes = 0;
 
-  /// Memory of buffers and of reading.
+  /// Memory of buffers, and of one reader.
   uint64_t memory_bytes() const {
     return (static_cast<uint64_t>(num_partitions) + 1) * block_bytes;
   }
 };
 
-/// Takes and gives back lists of nodes. Single-owner, but for its readers.
+/// Spools lists of nodes by target and partition. Single-owner, except that
+/// readers may be different threads.
 class DispatchSpool {
  public:
-  /// Called with a target and the ascending numbers, within the partition, of
-  /// the nodes that go there.
+  /// Called with a target and the nodes that go there: ascending, numbered
+  /// within the partition.
   using Visit = absl::FunctionRef<absl::Status(
       uint32_t target, absl::Span<const uint32_t> nodes)>;
 
@@ -90,17 +94,17 @@ class DispatchSpool {
   /// Removes the file.
   ~DispatchSpool();
 
-  /// `nodes`, ascending, go to `target`.
+  /// Adds that `nodes`, ascending, go to `target`.
   absl::Status Add(uint32_t target, absl::Span<const store::NodeId> nodes);
 
-  /// No more is added, and so many threads read: frees the buffers but for a
-  /// block for each reader.
+  /// Ends adding; `readers` threads may read. Frees the buffers, except a block
+  /// for each reader.
   absl::Status EndAdding(int readers = 1);
 
-  /// Calls `visit` for what was added for a partition, in that order, in
-  /// pieces of any size. Damaged blocks are read once more, then DATA_LOSS
-  /// naming file and offset. Each reader, from 0, may be another thread.
-  /// REQUIRES: EndAdding was called.
+  /// Calls `visit` with everything added for a partition, in the order of
+  /// adding, in pieces of any size. Damaged blocks are read once more, then
+  /// DATA_LOSS naming file and offset. Readers are numbered from 0; each may be
+  /// another thread. REQUIRES: EndAdding was called.
   absl::Status ForEach(int64_t partition, Visit visit, int reader = 0);
 
  private:
@@ -120,29 +124,29 @@ class DispatchSpool {
   const DispatchOptions options_;
   std::unique_ptr<io::WritableFile> file_;
   std::unique_ptr<io::ReadableFile> reader_;
-  // One block for each partition, then for each reader.
+  // While adding, one block for each partition; then one for each reader.
   io::AlignedMemory buffers_;
-  // Words in each partition's block.
+  // Words used in each partition's block.
   std::vector<uint32_t> filled_;
-  // Where each partition's blocks are.
+  // Offsets of each partition's blocks.
   std::vector<std::vector<uint64_t>> blocks_;
   uint64_t end_ = 0;
 };
 
-/// The results of the first stage of packing that others need.
+/// The results of the first stage of packing.
 struct PackHeads {
-  /// Targets below the number of batches are packs; the others are segments of
-  /// the disk cache.
+  /// Where rows go. Targets below the number of batches are packs; the others
+  /// are segments of the disk cache.
   std::unique_ptr<DispatchSpool> dispatch;
   std::unique_ptr<DiskOrder> order;
 };
 
 /// The first stage of packing, segment by segment: orders the disk cache, makes
 /// the address tables, writes the beginning of every chunk (header, graph
-/// sample, address table) to `packs`, and spools which rows go where. Sets the
-/// checksums of what it wrote in `layout`. The spools are scratch files in the
-/// options' folder, the first one readable by all of `team`.
-/// FAILED_PRECONDITION if a batch is not what was measured.
+/// sample, address table) to `packs`, and spools the destinations of rows. Sets
+/// the checksums of the written ranges in `layout`. The spools are scratch
+/// files in the options' folder; `dispatch` has a reader for each worker of
+/// `team`. FAILED_PRECONDITION if a batch differs from what was measured.
 absl::StatusOr<PackHeads> WritePackHeads(const PackContext& context,
                                          const DispatchOptions& dispatch,
                                          ThreadTeam& team,

@@ -24,7 +24,7 @@ namespace hearth::strategy {
 namespace {
 
 using store::NodeId;
-// For each target, its nodes in the order they came.
+// For each target, its nodes in the order of visits.
 using Lists = std::map<uint32_t, std::vector<NodeId>>;
 
 constexpr DispatchOptions kOptions = {

@@ -15,7 +15,7 @@
 #include "engine/plan/plan_records.h"
 #include "engine/strategy/diskgnn/layout/batch_code.h"
 
-// All numbers little-endian, as the machines are that Hearth runs on.
+// All numbers are little-endian, like the machines that Hearth runs on.
 
 namespace hearth::strategy {
 
@@ -23,15 +23,15 @@ namespace {
 
 constexpr char kIndexMagic[8] = {'H', 'e', 'a', 'r', 't', 'h', 'P', 'I'};
 constexpr char kChunkMagic[8] = {'H', 'e', 'a', 'r', 't', 'h', 'P', 'C'};
-// The version of the index and of all files that it is the index of.
+// The version of the index and of all files of the plan.
 constexpr uint32_t kVersion = 1;
-// An index of more is no index.
+// A larger index is taken as damaged.
 constexpr uint64_t kMaxIndexBytes = uint64_t{256} << 30;
 
 struct IndexHeader {
   char magic[8];
   uint32_t version;
-  // The CRC32C of the chunks, all other fields first.
+  // The CRC32C of all other fields and of the chunks.
   uint32_t crc;
   uint64_t plan_id;
   int64_t row_bytes;
@@ -164,7 +164,7 @@ absl::StatusOr<PackedLayout> ReadLayoutIndex(io::FileSystem& files,
                                              uint64_t plan_id) {
   const std::string path = io::JoinPath(folder, kIndexFile);
   absl::StatusOr<PackedLayout> layout = absl::UnknownError("not read");
-  // Damage on the way is gone at the second reading; damage on disk is not.
+  // A second read heals damage in transit; damage on disk stays.
   for (int attempt = 0; attempt < 2; ++attempt) {
     HEARTH_ASSIGN_OR_RETURN(const std::string index,
                             io::ReadWholeFile(files, path, kMaxIndexBytes));
@@ -198,7 +198,8 @@ namespace {
 
 constexpr uint64_t kReadBytes = 4 << 20;
 
-// Parts of `bytes`, each read into place(offset) and then given to `take`.
+// Reads `bytes` of a file in parts, each into place(offset), and gives each
+// part to `take`.
 struct Parts {
   uint64_t bytes = 0;
   std::function<std::byte*(uint64_t)> place;
@@ -363,7 +364,7 @@ class PageReader final : public DiskCacheReader {
     FindPages(rows);
     numbers_.clear();
     for (const Page& page : wanted_) numbers_.push_back(page.number);
-    // Damage on the way is gone at the second reading; damage on disk is not.
+    // A second read heals damage in transit; damage on disk stays.
     for (int attempt = 0; attempt < 2 && !wanted_.empty(); ++attempt) {
       damaged_.clear();
       HEARTH_RETURN_IF_ERROR(pages_->Read(
@@ -392,7 +393,7 @@ class PageReader final : public DiskCacheReader {
  private:
   struct Page {
     int64_t number;
-    // Among the rows asked for, the first that lies on it in part.
+    // The first of the wanted rows that lies on the page, at least in part.
     size_t first;
   };
 
@@ -407,7 +408,7 @@ class PageReader final : public DiskCacheReader {
     }
   }
 
-  // Copies the parts of rows that a page has.
+  // Copies the parts of rows that lie on a page.
   void Copy(const Page& page, const std::byte* bytes,
             absl::Span<const int64_t> rows, absl::Span<std::byte> out) const {
     const int64_t row_bytes = layout_.row_bytes;

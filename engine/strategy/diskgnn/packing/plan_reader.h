@@ -19,64 +19,66 @@
 #include "engine/store/block_checksums.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 
+/// The files of a plan: index, images of the memory levels, chunks and disk
+/// cache. All reads are checked against checksums.
+
 namespace hearth::strategy {
 
-/// Writes the index of a plan in `folder`, durably: the last step of packing.
+/// Writes the index of the plan in `folder`, durably: the last step of packing.
 absl::Status WriteLayoutIndex(io::FileSystem& files, const std::string& folder,
                               const PackedLayout& layout);
 
-/// The layout of the plan in `folder`. NOT_FOUND if there is none, or if it was
-/// not finished; DATA_LOSS, naming the file, if the index is damaged, is that
-/// of another plan, or does not agree with the sizes of the files;
-/// FAILED_PRECONDITION if another version of Hearth wrote it.
+/// The layout of the plan in `folder`. NOT_FOUND if there is no finished plan;
+/// DATA_LOSS, naming the file, if the index is damaged, belongs to another
+/// plan, or disagrees with the sizes of the files; FAILED_PRECONDITION if
+/// another version of Hearth wrote it.
 absl::StatusOr<PackedLayout> ReadLayoutIndex(io::FileSystem& files,
                                              const std::string& folder,
                                              uint64_t plan_id);
 
-/// Writes the header before the graph sample of batch `batch`:
-/// kChunkHeaderBytes.
+/// Writes the header, kChunkHeaderBytes, before the graph sample of batch
+/// `batch`.
 void WriteChunkHeader(const PackedLayout& layout, int64_t batch, std::byte* to);
 
-/// Whether `bytes` begin with the header of that batch's chunk.
+/// Whether `bytes` begin with the header of the chunk of batch `batch`.
 bool IsChunkHeader(const PackedLayout& layout, int64_t batch,
                    absl::Span<const std::byte> bytes);
 
-/// The rows of a memory level as a file: gpu_cache or cpu_cache of a plan.
+/// The file with the rows of a memory level: gpu_cache or cpu_cache of a plan.
 struct RowImage {
   std::string path;
   uint32_t crc = 0;
   uint64_t bytes = 0;
 };
 
-/// Fills `out`, image.bytes aligned to a page, with the file, past the page
-/// cache, and compares it with its checksum. What does not match is read once
-/// more, and is then DATA_LOSS naming the file; CANCELLED when `stop` is
-/// requested.
+/// Reads the file into `out`, image.bytes aligned to a page, past the page
+/// cache, and compares its checksum. A mismatch is read once more, then
+/// DATA_LOSS naming the file; CANCELLED when `stop` is requested.
 absl::Status LoadRowImage(io::FileSystem& files, const RowImage& image,
                           absl::Span<std::byte> out,
                           const std::stop_token& stop);
 
-/// Takes bytes of an image and the offset of the first one.
+/// Takes the offset of a part of an image, and its bytes.
 using TakeImagePart =
     std::function<absl::Status(uint64_t, absl::Span<const std::byte>)>;
 
-/// The same for rows that are to lie where files cannot be read into: hands the
-/// image to `take` in parts, in their order, each of which is in `buffer`,
-/// whole pages aligned to a page, until `take` returns. Where the image is read
-/// once more, `take` is given all of it again. Returns the errors of `take`,
-/// too.
+/// As LoadRowImage for rows that go where files cannot be read into: calls
+/// `take` with parts of the image, in order. A part is valid during the call,
+/// in `buffer`: whole pages, aligned to a page. If the image is read once more,
+/// `take` gets all of it again. Also returns errors of `take`.
 absl::Status StreamRowImage(io::FileSystem& files, const RowImage& image,
                             absl::Span<std::byte> buffer,
                             const TakeImagePart& take,
                             const std::stop_token& stop);
 
-/// Reads the chunks of a plan, for the graph loader and the feature loader of
-/// the pipeline (DiskGNN, section 5.3): each by one sequential read past the
-/// page cache. Everything is checked against its CRC32C; what does not match is
-/// read once more, and is then DATA_LOSS naming file, batch and offset.
+/// Reads the chunks of a plan for the graph loader and the feature loader of
+/// the pipeline (DiskGNN, section 5.3), each part by one sequential read past
+/// the page cache. Every part is checked against its CRC32C; a mismatch is read
+/// once more, then DATA_LOSS naming file, batch and offset.
 ///
-/// Buffers belong to the caller, are aligned to a page and at least as large as
-/// told. Thread-safe, with a buffer for each thread.
+/// Buffers belong to the caller, are aligned to a page and have at least
+/// sample_buffer_bytes() or features_buffer_bytes(). Thread-safe, with a buffer
+/// for each thread.
 class ChunkReader {
  public:
   /// `layout` outlives the reader.
@@ -88,17 +90,17 @@ class ChunkReader {
   uint64_t sample_buffer_bytes() const { return sample_buffer_bytes_; }
   uint64_t features_buffer_bytes() const { return features_buffer_bytes_; }
 
-  /// The graph sample of batch `batch` of the trace, which has the key `key`.
+  /// The graph sample of batch `batch` of the trace; `key` is its key.
   absl::StatusOr<sample::MiniBatch> ReadSample(
       int64_t batch, const sample::BatchKey& key,
       absl::Span<std::byte> buffer) const;
 
   /// Replaces `table` by the batch's address table, and returns its packed
-  /// rows, one after the other, which stay in `buffer`.
+  /// rows, concatenated, as a part of `buffer`.
   absl::StatusOr<absl::Span<const std::byte>> ReadFeatures(
       int64_t batch, absl::Span<std::byte> buffer, AddressTable& table) const;
 
-  /// The same without its rows, which are not read.
+  /// As ReadFeatures without the rows, which are not read.
   absl::Status ReadTable(int64_t batch, absl::Span<std::byte> buffer,
                          AddressTable& table) const;
 
@@ -114,22 +116,23 @@ class ChunkReader {
   uint64_t features_buffer_bytes_ = 0;
 };
 
-/// The disk cache of a plan, open for reading: the device, and the checksums of
-/// its pages, 4 bytes each, in memory. Thread-safe.
+/// The disk cache of a plan, open for reading: the device, and in memory the
+/// checksums of its pages, 4 bytes each. Thread-safe.
 struct DiskCache {
   std::unique_ptr<io::BlockDevice> device;
   store::BlockChecksums checksums;
 };
 
-/// DATA_LOSS, naming the file, if the checksums are damaged.
+/// Opens the disk cache. DATA_LOSS, naming the file, if the checksums are
+/// damaged.
 absl::StatusOr<DiskCache> OpenDiskCache(io::FileSystem& files,
                                         const std::string& folder,
                                         const PackedLayout& layout,
                                         const io::BlockDeviceOptions& options);
 
-/// Reads rows of the disk cache as the pages that hold them: requests to one
-/// page are merged (DiskGNN, section 4), neighboring pages are read together,
-/// and every page is checked. Single-owner, with its queue.
+/// Reads rows of the disk cache by pages: requests to one page are merged
+/// (DiskGNN, section 4), neighboring pages are read together, and every page is
+/// checked. Single-owner, with its queue.
 class DiskCacheReader {
  public:
   /// `cache`, `layout` and `queue` outlive the reader. Errors as
@@ -140,10 +143,10 @@ class DiskCacheReader {
 
   virtual ~DiskCacheReader() = default;
 
-  /// Puts `rows` (ascending, as in AddressTable::disk) one after the other into
+  /// Reads `rows` (ascending, as in AddressTable::disk), concatenated, into
   /// `out`, [rows.size() * row_bytes]. A damaged page is read once more, then
-  /// DATA_LOSS naming the file, the batch (for which `batch` is told) and the
-  /// offset; otherwise as io::RowReader::Read. `tally` counts pages as rows.
+  /// DATA_LOSS naming the file, `batch` and the offset; otherwise as
+  /// io::RowReader::Read. `tally` counts pages as rows.
   virtual absl::Status Read(int64_t batch, absl::Span<const int64_t> rows,
                             absl::Span<std::byte> out, std::stop_token stop,
                             io::ReadTally& tally) = 0;

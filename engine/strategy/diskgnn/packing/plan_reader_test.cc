@@ -140,8 +140,8 @@ TEST_F(RowImageTest, MayBeMissing) {
 
 }  // namespace
 
-// Reading a packed plan: damage is found, named, and healed if it came
-// about on the way.
+// Reading a packed plan: damage is found, named, and healed if it was in
+// transit.
 
 namespace {
 
@@ -281,7 +281,7 @@ TEST_F(ReadPlanTest, DamageOnTheWayIsReadOnceMore) {
 }
 
 TEST_F(ReadPlanTest, FailedReadsAreReturned) {
-  // A device repeats its reads itself.
+  // The device repeats failed reads itself.
   int64_t failed = 0;
   for (int64_t nth = 1; nth < 40; ++nth) {
     faulty_.Inject({.nth = nth, .for_good = true});

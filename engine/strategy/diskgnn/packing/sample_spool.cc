@@ -17,14 +17,14 @@ namespace {
 using store::NodeId;
 
 constexpr char kMagic[8] = {'H', 'e', 'a', 'r', 't', 'h', 'L', '1'};
-// An index of more is no index.
+// A larger index is taken as damaged.
 constexpr uint64_t kMaxIndexBytes = uint64_t{128} << 30;
 
 struct IndexHeader {
   char magic[8];
   uint64_t num_records;
   uint64_t file_bytes;
-  // The CRC32C of the records, the fields above first.
+  // The CRC32C of the fields above and of the records.
   uint32_t crc;
   uint32_t zero;
 };
@@ -54,7 +54,7 @@ SampleSpoolWriter::SampleSpoolWriter(io::FileSystem& files, std::string path,
 
 absl::StatusOr<std::unique_ptr<SampleSpoolWriter>> SampleSpoolWriter::Create(
     io::FileSystem& files, std::string path) {
-  // An index must never stand beside samples that are not its own.
+  // An index must never stand beside samples of another spool.
   HEARTH_RETURN_IF_ERROR(files.RemoveTree(IndexPath(path)));
   HEARTH_RETURN_IF_ERROR(files.SyncDirectory(io::ParentDirectory(path)));
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::WritableFile> file,
@@ -64,7 +64,7 @@ absl::StatusOr<std::unique_ptr<SampleSpoolWriter>> SampleSpoolWriter::Create(
 }
 
 SampleSpoolWriter::~SampleSpoolWriter() {
-  // An error has been told already.
+  // The error that led here was reported.
   if (!finished_) SampleSpool::Remove(files_, path_).IgnoreError();
 }
 
@@ -153,7 +153,7 @@ absl::StatusOr<absl::Span<const NodeId>> SampleSpool::Load(int64_t batch) {
   const Record& record = records_[batch];
   bytes_.resize(record.nodes_bytes);
   absl::Status status;
-  // Damage on the way is gone at the second reading; damage on disk is not.
+  // A second read heals damage in transit; damage on disk stays.
   for (int attempt = 0; attempt < 2; ++attempt) {
     HEARTH_RETURN_IF_ERROR(file_->Read(record.offset, absl::MakeSpan(bytes_)));
     status = DecodeBatchNodes(bytes_, KeyOf(batch), nodes_);

@@ -15,41 +15,46 @@
 #include "engine/sample/mini_batch.h"
 #include "engine/store/topology.h"
 
+/// Encoded samples of a trace, and the files in which offline sampling keeps
+/// them.
+
 namespace hearth::strategy {
 
-/// The graph samples of a trace's batches as bytes (EncodeBatch), to be put
-/// into their chunks.
+/// The graph samples of a trace's batches as bytes (EncodeBatch), from which
+/// packing writes chunks.
 class EncodedSamples {
  public:
   virtual ~EncodedSamples() = default;
 
-  /// [num_batches] bytes of each.
+  /// [num_batches] bytes of each sample.
   virtual absl::Span<const uint64_t> sizes() const = 0;
 
-  /// Fills `out`, which has the size of batch `batch`. Thread-safe.
+  /// Reads the sample of batch `batch` into `out`, which has its size.
+  /// Thread-safe.
   virtual absl::Status Read(int64_t batch, absl::Span<std::byte> out) = 0;
 };
 
-/// The samples that offline sampling leaves for planning: all batches in one
-/// file, `path`, one after the other as EncodeBatch makes them, and where they
-/// are in `path`.index. The index is written last: where it is, the samples are
-/// whole and durable, so that a preparation that was killed goes on from there.
+/// A sample spool: the samples that offline sampling leaves for planning. The
+/// file `path` has all batches as EncodeBatch makes them, concatenated;
+/// `path`.index has their places. The index is written last: if it exists, the
+/// samples are whole and durable, so that a preparation after a kill continues
+/// from there.
 
 /// Writes a spool. Single-owner.
 class SampleSpoolWriter {
  public:
-  /// `files` outlives the writer. What was at `path` is gone.
+  /// Replaces a spool at `path`. `files` outlives the writer.
   static absl::StatusOr<std::unique_ptr<SampleSpoolWriter>> Create(
       io::FileSystem& files, std::string path);
 
-  /// Removes what was not finished.
+  /// Removes an unfinished spool.
   ~SampleSpoolWriter();
 
-  /// The next batch. RESOURCE_EXHAUSTED if the disk is full. After an error
-  /// nothing is left but to destroy the writer.
+  /// Appends the next batch. RESOURCE_EXHAUSTED if the disk is full. After an
+  /// error only destroy the writer.
   absl::Status Append(const sample::MiniBatch& batch);
 
-  /// Makes all of it durable.
+  /// Makes the spool durable.
   absl::Status Finish();
 
   int64_t num_batches() const { return std::ssize(records_); }
@@ -64,7 +69,7 @@ class SampleSpoolWriter {
     uint64_t batch;
     uint64_t offset;
     uint64_t total_bytes;
-    // At the beginning, which hold the input nodes.
+    // Bytes at the beginning that hold the input nodes.
     uint64_t nodes_bytes;
   };
 
@@ -79,28 +84,27 @@ class SampleSpoolWriter {
   bool finished_ = false;
 };
 
-/// Reads a spool: as a trace, in the order of writing, as bytes, and as
-/// batches. Memory: 48 bytes a batch, and the nodes of
-/// one. Single-owner.
+/// Reads a spool: as a trace in the order of writing, and as encoded samples.
+/// Memory: 48 bytes a batch, and the nodes of one. Single-owner, except Read.
 class SampleSpool final : public plan::AccessTrace, public EncodedSamples {
  public:
-  /// NOT_FOUND if none was finished at `path`; DATA_LOSS, naming the file, if
-  /// its index is damaged or the file has another size.
+  /// NOT_FOUND if there is no finished spool at `path`; DATA_LOSS, naming the
+  /// file, if its index is damaged or the file has another size.
   static absl::StatusOr<std::unique_ptr<SampleSpool>> Open(
       io::FileSystem& files, const std::string& path);
 
-  /// Removes a spool, finished or not; fine if there is none.
+  /// Removes a spool, finished or not; OK if there is none.
   static absl::Status Remove(io::FileSystem& files, const std::string& path);
 
   int64_t num_batches() const override { return std::ssize(records_); }
 
-  /// The input nodes of a batch. Damage is read once more, then DATA_LOSS
-  /// naming the file, the batch and the offset.
+  /// The input nodes of a batch. Damaged bytes are read once more, then
+  /// DATA_LOSS naming the file, the batch and the offset.
   absl::StatusOr<absl::Span<const store::NodeId>> Load(int64_t batch) override;
 
   absl::Span<const uint64_t> sizes() const override { return sizes_; }
 
-  /// Checked as Load; other threads may do so meanwhile.
+  /// Checked as Load. Thread-safe.
   absl::Status Read(int64_t batch, absl::Span<std::byte> out) override;
 
  private:
@@ -118,8 +122,8 @@ class SampleSpool final : public plan::AccessTrace, public EncodedSamples {
   const std::unique_ptr<io::ReadableFile> file_;
   const std::vector<Record> records_;
   std::vector<uint64_t> sizes_;
-  // The batch whose input nodes were loaded last, or -1: planning asks for
-  // those of one batch several times in a row.
+  // The batch whose input nodes were loaded last, or -1: planning loads the
+  // same batch several times in a row.
   int64_t loaded_ = -1;
   std::vector<std::byte> bytes_;
   std::vector<store::NodeId> nodes_;

@@ -62,10 +62,10 @@ void ExpectSame(const MiniBatch& a, const MiniBatch& b) {
   EXPECT_EQ(a.top->computed, b.top->computed);
   EXPECT_EQ(a.top->pulled, b.top->pulled);
   EXPECT_EQ(a.top->pushed, b.top->pushed);
-  EXPECT_EQ(a.top->total_age, b.top->total_age);
+  EXPECT_EQ(a.top->sum_of_ages, b.top->sum_of_ages);
 }
 
-// The same of a heterograph, with types up to `highest`.
+// A batch of a heterograph, with types up to `highest`.
 MiniBatch MakeTypedBatch(uint64_t number, store::TypeId highest) {
   MiniBatch batch = MakeBatch(number, 1000);
   batch.node_types = {0, highest, 1};
@@ -74,7 +74,7 @@ MiniBatch MakeTypedBatch(uint64_t number, store::TypeId highest) {
   return batch;
 }
 
-// The batch with a top layer of four nodes, of which some are pulled.
+// `batch` with a top layer of four nodes, some of them pulled.
 MiniBatch WithTop(MiniBatch batch, std::vector<int32_t> computed,
                   std::vector<int32_t> pulled) {
   batch.top = {.nodes = {8, 7, int64_t{1} << 33, 6},
@@ -82,7 +82,7 @@ MiniBatch WithTop(MiniBatch batch, std::vector<int32_t> computed,
                .computed = std::move(computed),
                .pulled = std::move(pulled),
                .pushed = {},
-               .total_age = 5};
+               .sum_of_ages = 5};
   if (!batch.top->computed.empty()) {
     batch.top->pushed = {batch.top->computed.back()};
   }
@@ -223,7 +223,7 @@ TEST_F(SampleSpoolTest, DamageIsNamedByFileBatchAndOffset) {
   const auto spool = *SampleSpool::Open(posix_, path_);
   const uint64_t begin = spool->sizes()[0];
   Flip(path_, begin + 75);
-  // Renaming left the open file as it was.
+  // The open file stays readable after the rename.
   const auto bent = *SampleSpool::Open(posix_, path_);
   EXPECT_TRUE(bent->Load(0).ok());
   const absl::Status status = bent->Load(1).status();

@@ -186,7 +186,7 @@ SmallPlan::SmallPlan(const Shape& shape) : shape_(shape) {
                    .segment_size = shape.segment_size,
                    .max_rows = shape.max_cache_rows,
                    .seed = shape.seed};
-  // Opening below fails if this does.
+  // If this fails, opening below fails, too.
   WriteInput().IgnoreError();
   const auto spool = *SampleSpool::Open(Posix(), spool_path());
   layout_ = *MeasureLayout({.trace = spool.get(),

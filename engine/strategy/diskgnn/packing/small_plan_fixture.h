@@ -41,7 +41,7 @@ class SmallPlan {
   const std::vector<sample::MiniBatch>& batches() const { return batches_; }
   const MemoryLevels& levels() const { return *levels_; }
   const Segmentation& segmentation() const { return segmentation_; }
-  /// Before packing.
+  /// The layout before packing.
   const PackedLayout& layout() const { return layout_; }
   std::string folder() const { return scratch_.Path("plan"); }
   std::string features_path() const { return scratch_.Path("features"); }
@@ -52,12 +52,12 @@ class SmallPlan {
   absl::StatusOr<PackedLayout> Pack(io::FileSystem& files,
                                     PackOptions options = {}) const;
 
-  /// The bytes of a node's row.
+  /// The bytes of the row of `node`.
   std::string Row(int64_t node) const;
 
   /// Reads the plan in folder() through `files`, and compares every sample and
-  /// every row of every batch. DATA_LOSS from reading is returned; what
-  /// differs is INTERNAL.
+  /// every row of every batch. Returns errors of reading; INTERNAL for a
+  /// difference.
   absl::Status ReadAll(io::FileSystem& files) const;
 
   /// The files in folder(), by name.

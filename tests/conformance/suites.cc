@@ -1,4 +1,4 @@
-#include "tests/conformance/conformance_case.h"
+#include "tests/conformance/suites.h"
 
 #include <cstdint>
 #include <map>
@@ -29,7 +29,8 @@ absl::Span<plan::PlanStore* const> DataDisks(const std::string& folder) {
 
 namespace {
 
-// A multiple of the communities, which nodes belong to in turn.
+// A multiple of the number of communities: node i is in community i %
+// communities.
 constexpr int64_t kParts = 12;
 
 }  // namespace
