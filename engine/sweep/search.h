@@ -218,7 +218,7 @@ class Search {
   void EndTrial(int64_t number, TrialState state, const std::string& reason);
   void ApplyVerdicts();
   // Begins trials, and lets those go on that may, while there is room.
-  void FillRoom();
+  void FillPlaces();
   // The one of `ready` that comes next.
   std::deque<int64_t>::iterator NextOf(std::deque<int64_t>& ready) const;
   int64_t DataOf(int64_t number) const;

@@ -34,8 +34,8 @@ int64_t RankOf(const Rung& rung, int64_t trial) {
   });
 }
 
-Verdict JudgeAt(const Rung& rung, int64_t boundary, int64_t eta,
-                int64_t trial) {
+StopDecision JudgeAt(const Rung& rung, int64_t boundary, int64_t eta,
+                     int64_t trial) {
   const int64_t rank = RankOf(rung, trial);
   const int64_t places = PlacesOf(rung, eta);
   if (rank < places) return {.trial = trial, .goes_on = true, .reason = ""};
@@ -61,7 +61,7 @@ class RunAllRule final : public StoppingRule {
   }
   void Reach(int64_t, int64_t, const Result&) override {}
   void End(int64_t, int64_t, Outcome, const Result&) override {}
-  std::vector<Verdict> Judge() override { return {}; }
+  std::vector<StopDecision> Judge() override { return {}; }
 };
 
 class AshaRule final : public StoppingRule {
@@ -90,14 +90,14 @@ class AshaRule final : public StoppingRule {
     }
   }
 
-  std::vector<Verdict> Judge() override {
-    std::vector<Verdict> verdicts;
+  std::vector<StopDecision> Judge() override {
+    std::vector<StopDecision> decisions;
     for (const auto& [trial, boundary] : unjudged_) {
-      verdicts.push_back(
+      decisions.push_back(
           JudgeAt(rungs_[boundary], boundary, options_.eta, trial));
     }
     unjudged_.clear();
-    return verdicts;
+    return decisions;
   }
 
  private:
@@ -133,30 +133,30 @@ class HalvingRule final : public StoppingRule {
     ended_[trial] = outcome;
   }
 
-  std::vector<Verdict> Judge() override {
-    std::vector<Verdict> verdicts;
+  std::vector<StopDecision> Judge() override {
+    std::vector<StopDecision> decisions;
     // Those that have ended may be the only ones at the next rung.
     while (boundary_.has_value() && awaited_.empty() && !rung_.empty()) {
-      JudgeRung(verdicts);
+      JudgeRung(decisions);
     }
-    return verdicts;
+    return decisions;
   }
 
  private:
-  void JudgeRung(std::vector<Verdict>& verdicts) {
+  void JudgeRung(std::vector<StopDecision>& decisions) {
     Rung next;
     for (const auto& [trial, best] : rung_) {
-      Verdict verdict = JudgeAt(rung_, *boundary_, options_.eta, trial);
+      StopDecision decision = JudgeAt(rung_, *boundary_, options_.eta, trial);
       const auto ended = ended_.find(trial);
       if (ended != ended_.end()) {
         // It keeps its place among those that are left.
-        if (verdict.goes_on && ended->second == Outcome::kSucceeded) {
+        if (decision.goes_on && ended->second == Outcome::kSucceeded) {
           next[trial] = best;
         }
         continue;
       }
-      if (verdict.goes_on) awaited_.insert(trial);
-      verdicts.push_back(std::move(verdict));
+      if (decision.goes_on) awaited_.insert(trial);
+      decisions.push_back(std::move(decision));
     }
     rung_ = std::move(next);
     boundary_ = NextBoundary(*boundary_);
@@ -200,17 +200,17 @@ class MedianRule final : public StoppingRule {
     }
   }
 
-  std::vector<Verdict> Judge() override {
-    std::vector<Verdict> verdicts;
+  std::vector<StopDecision> Judge() override {
+    std::vector<StopDecision> decisions;
     for (const auto& [trial, reached] : unjudged_) {
-      verdicts.push_back(JudgeTrial(trial, reached.first, reached.second));
+      decisions.push_back(JudgeTrial(trial, reached.first, reached.second));
     }
     unjudged_.clear();
-    return verdicts;
+    return decisions;
   }
 
  private:
-  Verdict JudgeTrial(int64_t trial, int64_t boundary, double best) const {
+  StopDecision JudgeTrial(int64_t trial, int64_t boundary, double best) const {
     std::vector<double> others;
     for (const auto& [other, mean] : means_.at(boundary)) {
       if (other != trial) others.push_back(Comparable(mean));

@@ -56,7 +56,7 @@ bool ComesBefore(int64_t a, double x, int64_t b, double y);
 enum class Outcome { kSucceeded, kFailed, kStopped };
 
 /// Decision about a trial at a boundary.
-struct Verdict {
+struct StopDecision {
   int64_t trial = 0;
   bool goes_on = false;
   /// Why it does not, for people.
@@ -83,7 +83,7 @@ class StoppingRule {
                    const Result& final) = 0;
 
   /// The trials that can be judged now, each once.
-  virtual std::vector<Verdict> Judge() = 0;
+  virtual std::vector<StopDecision> Judge() = 0;
 };
 
 /// The rule for `trials` trials that take at most `epochs` epochs: no boundary

@@ -98,9 +98,9 @@ class NameClaims {
 };
 
 /// The parts that an Admission uses; all must outlive it.
-struct AdmissionParts {
+struct AdmissionDependencies {
   io::FileSystem& files;
-  /// See JobRunnerParts.
+  /// See JobRunnerDependencies.
   io::FileSystem& export_files;
   const DataDir& data_dir;
   const DatasetCatalog& datasets;
@@ -119,7 +119,7 @@ struct AdmissionParts {
 /// hold no lock while they look at files. Thread-safe.
 class Admission {
  public:
-  Admission(const AdmissionParts& parts, SpecLimits limits,
+  Admission(const AdmissionDependencies& dependencies, SpecLimits limits,
             std::vector<std::string> import_roots);
 
   static constexpr int kMostPriority = 100;
@@ -226,7 +226,7 @@ class Admission {
   // data directory.
   absl::Status CheckNewPath(const std::string& path) const;
 
-  const AdmissionParts parts_;
+  const AdmissionDependencies dependencies_;
   const SpecLimits limits_;
   const std::vector<std::string> import_roots_;
   NameClaims claims_;

@@ -28,7 +28,7 @@ absl::Status CheckImportSource(const std::string& path,
                                std::stop_token stop = {});
 
 /// The parts of the daemon that jobs on datasets use; all must outlive them.
-struct DatasetJobParts {
+struct DatasetJobDependencies {
   io::FileSystem& files;
   const Clock& clock;
   const DataDir& data_dir;
@@ -41,28 +41,27 @@ struct DatasetJobParts {
 /// is run again. CANCELLED when `stop` is requested.
 
 absl::StatusOr<v1::JobReport> RunImport(
-    const DatasetJobParts& parts, const std::string& job_id,
+    const DatasetJobDependencies& dependencies, const std::string& job_id,
     const v1::ImportSpec& spec, const std::vector<std::string>& import_roots,
     job::Observer& observer, std::stop_token stop);
 
-absl::StatusOr<v1::JobReport> RunGenerate(const DatasetJobParts& parts,
-                                          const std::string& job_id,
-                                          const v1::GenerateSpec& spec,
-                                          job::Observer& observer,
-                                          std::stop_token stop);
+absl::StatusOr<v1::JobReport> RunGenerate(
+    const DatasetJobDependencies& dependencies, const std::string& job_id,
+    const v1::GenerateSpec& spec, job::Observer& observer,
+    std::stop_token stop);
 
 /// DATA_LOSS, naming the damaged blocks, if there are any.
-absl::StatusOr<v1::JobReport> RunVerify(const DatasetJobParts& parts,
-                                        const v1::VerifySpec& spec,
-                                        job::Observer& observer,
-                                        std::stop_token stop);
+absl::StatusOr<v1::JobReport> RunVerify(
+    const DatasetJobDependencies& dependencies, const v1::VerifySpec& spec,
+    job::Observer& observer, std::stop_token stop);
 
 /// Memory that an export of a dataset is given where there is enough.
 inline constexpr uint64_t kMostExportBytes = uint64_t{1} << 30;
 
 absl::StatusOr<v1::JobReport> RunExportDataset(
-    const DatasetJobParts& parts, const v1::ExportDatasetSpec& spec,
-    uint64_t memory_limit_bytes, job::Observer& observer, std::stop_token stop);
+    const DatasetJobDependencies& dependencies,
+    const v1::ExportDatasetSpec& spec, uint64_t memory_limit_bytes,
+    job::Observer& observer, std::stop_token stop);
 
 }  // namespace hearth::server
 

@@ -64,8 +64,8 @@ struct QueuedJob {
   bool makes_plan = false;
 
   /// Facts for sharing passes with others (engine/job/run/shared_pass.h); a job
-  /// without a convoy shares with none.
-  job::Boarding boarding = {};
+  /// without a group shares with none.
+  job::SharedPassCandidate sharing = {};
   /// When it came into the queue, untried, on the steady clock.
   double queued_since = 0;
 
@@ -108,17 +108,18 @@ struct QueuedJob {
 class JobQueue {
  public:
   static constexpr int kMostOvertaking = 16;
-  /// Far more than a convoy has room for; so that it costs little however many
+  /// Far more than a group has room for; so that it costs little however many
   /// are queued.
-  static constexpr size_t kMostMembers = 1000;
-  /// Members of running convoys that FirstOfOthers passes over; as many as can
+  static constexpr size_t kMostCandidates = 1000;
+  /// Jobs of running groups that FirstOfOthers passes over; as many as can
   /// share passes at a time.
   static constexpr int kMostPassedOver = 64;
 
-  /// `room` tells whether memory could be reserved now, `plan_room` whether a
-  /// plan of so many bytes has room beside those in use.
-  JobQueue(WaitOptions options, std::function<job::MemoryRoom(uint64_t)> room,
-           std::function<bool(uint64_t)> plan_room);
+  /// `memory_availability` tells whether memory could be reserved now,
+  /// `plan_fits` whether a plan of so many bytes has room beside those in use.
+  JobQueue(WaitOptions options,
+           std::function<job::MemoryAvailability(uint64_t)> memory_availability,
+           std::function<bool(uint64_t)> plan_fits);
 
   /// One of the same id is replaced.
   void Add(QueuedJob job);
@@ -137,12 +138,12 @@ class JobQueue {
     /// start that share the passes of running ones.
     bool is_free = false;
     /// Whether a job shares the passes of running ones. The answer is the same
-    /// for jobs of one convoy with equal epoch and join, but for those that are
+    /// for jobs of one group with equal epoch and join, but for those that are
     /// expected.
-    absl::FunctionRef<bool(const job::Boarding&)> shares;
-    /// The convoys that jobs run in.
-    const std::set<std::string>& convoys;
-    /// Ids of jobs that these convoys wait for.
+    absl::FunctionRef<bool(const job::SharedPassCandidate&)> shares;
+    /// Sharing keys of the groups that jobs run in.
+    const std::set<std::string>& running_groups;
+    /// Ids of jobs that these groups wait for.
     const std::set<std::string>& expected;
   };
 
@@ -154,15 +155,15 @@ class JobQueue {
   void PutBack(QueuedJob job);
 
   /// The jobs of a lane that have not been tried and may share passes with
-  /// those of a convoy, the next one first; at most kMostMembers.
-  std::vector<job::Boarding> MembersOf(Lane lane,
-                                       const std::string& convoy) const;
+  /// those of a group, the next one first; at most kMostCandidates.
+  std::vector<job::SharedPassCandidate> CandidatesOf(
+      Lane lane, const std::string& sharing_key) const;
 
   /// The first job of a lane that has not been tried and is of none of
-  /// `convoys`; null if there is none, or kMostPassedOver jobs of these are
-  /// before it.
-  const QueuedJob* FirstOfOthers(Lane lane,
-                                 const std::set<std::string>& convoys) const;
+  /// `running_groups`; null if there is none, or kMostPassedOver jobs of these
+  /// are before it.
+  const QueuedJob* FirstOfOthers(
+      Lane lane, const std::set<std::string>& running_groups) const;
 
   /// Takes out the jobs that are of sweeps and have not begun.
   std::vector<QueuedJob> TakeBeginningTrials();
@@ -185,10 +186,10 @@ class JobQueue {
   using Key = std::pair<int, int64_t>;
   using Jobs = std::map<Key, QueuedJob>;
   using Place = std::pair<Jobs*, Key>;
-  // Epoch and join of a Boarding.
-  using Group = std::pair<std::optional<int64_t>, bool>;
-  // Jobs of a convoy.
-  using Groups = std::map<Group, std::map<Key, const QueuedJob*>>;
+  // Epoch and join of a SharedPassCandidate.
+  using Start = std::pair<std::optional<int64_t>, bool>;
+  // Jobs of a group.
+  using ByStart = std::map<Start, std::map<Key, const QueuedJob*>>;
 
   // The jobs of a lane that have not been tried, and indexes of them.
   struct NewJobs {
@@ -197,13 +198,13 @@ class JobQueue {
     std::set<Key> without_memory;
     // Jobs that have been overtaken kMostOvertaking times.
     std::set<Key> overtaken;
-    // Jobs that can share passes, by convoy.
-    std::unordered_map<std::string, Groups> of_convoy;
+    // Jobs that can share passes, by group.
+    std::unordered_map<std::string, ByStart> by_sharing_key;
   };
 
   static Key KeyOf(const QueuedJob& job) { return {-job.priority, job.number}; }
-  static Group GroupOf(const QueuedJob& job) {
-    return {job.boarding.epoch, job.boarding.join};
+  static Start StartOf(const QueuedJob& job) {
+    return {job.sharing.epoch, job.sharing.join};
   }
   NewJobs& NewOf(Lane lane) { return new_[static_cast<size_t>(lane)]; }
   const NewJobs& NewOf(Lane lane) const {
@@ -223,8 +224,8 @@ class JobQueue {
                              const Places& places);
 
   const WaitOptions options_;
-  const std::function<job::MemoryRoom(uint64_t)> room_;
-  const std::function<bool(uint64_t)> plan_room_;
+  const std::function<job::MemoryAvailability(uint64_t)> memory_availability_;
+  const std::function<bool(uint64_t)> plan_fits_;
   std::array<NewJobs, kNumLanes> new_;
   Jobs waiting_;
   std::unordered_map<std::string, Place> keys_;

@@ -91,7 +91,7 @@ class JobObserver final : public job::Observer {
 };
 
 /// The parts that jobs use; all must outlive the runner.
-struct JobRunnerParts {
+struct JobRunnerDependencies {
   const job::JobEnvironment environment;
   const DataDir& data_dir;
   JobStore& store;
@@ -112,8 +112,9 @@ struct JobRunnerParts {
 /// A runner of jobs of every kind by the engine. A job that was
 /// interrupted after its result had appeared, but before that was noted,
 /// succeeds when it is run again.
-std::unique_ptr<JobRunner> NewJobRunner(const JobRunnerParts& parts,
-                                        std::vector<std::string> import_roots);
+std::unique_ptr<JobRunner> NewJobRunner(
+    const JobRunnerDependencies& dependencies,
+    std::vector<std::string> import_roots);
 
 }  // namespace hearth::server
 

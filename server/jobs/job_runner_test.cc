@@ -208,10 +208,11 @@ class JobRunnerTest : public ::testing::Test {
 
   absl::StatusOr<v1::JobReport> Run(const v1::Job& job,
                                     std::vector<std::string> roots = {}) {
-    return NewJobRunner(Parts(), std::move(roots))->Run(job, events_, {});
+    return NewJobRunner(Dependencies(), std::move(roots))
+        ->Run(job, events_, {});
   }
 
-  JobRunnerParts Parts() {
+  JobRunnerDependencies Dependencies() {
     return {.environment = environment_,
             .data_dir = *data_dir_,
             .store = *store_,
@@ -362,18 +363,18 @@ TEST_F(JobRunnerTest, SeriesOfAJobOutliveIt) {
 TEST_F(JobRunnerTest, WhatAnImportHasLeftIsThrownAwayWhereThereIsAny) {
   const std::string left = data_dir_->UnfinishedDatasetPath("import-1");
   std::vector<std::string> thrown;
-  JobRunnerParts parts = Parts();
-  parts.throw_away = [&](const std::string& path) {
+  JobRunnerDependencies dependencies = Dependencies();
+  dependencies.throw_away = [&](const std::string& path) {
     thrown.push_back(path);
     return absl::OkStatus();
   };
-  const auto throwing = NewJobRunner(parts, {});
+  const auto throwing = NewJobRunner(dependencies, {});
   throwing->Discard("import-1");
   EXPECT_THAT(thrown, ::testing::IsEmpty());
   fs::create_directories(left);
   throwing->Discard("import-1");
   EXPECT_THAT(thrown, ::testing::ElementsAre(left));
-  NewJobRunner(Parts(), {})->Discard("import-1");
+  NewJobRunner(Dependencies(), {})->Discard("import-1");
   EXPECT_FALSE(fs::exists(left));
 }
 

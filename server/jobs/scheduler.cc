@@ -113,7 +113,7 @@ Scheduler::Scheduler(JobStore& store, JobRunner& runner,
       options_(options),
       queue_(
           options.wait,
-          [this](uint64_t bytes) { return memory_.RoomFor(bytes); },
+          [this](uint64_t bytes) { return memory_.Availability(bytes); },
           [this](uint64_t bytes) { return plans_.HasRoomFor(bytes); }) {
   memory_.SetOnRelease([this] { OnMemoryReleased(); });
   plans_.SetOnRelease([this] { Wake(); });
@@ -134,7 +134,7 @@ Scheduler::~Scheduler() {
   for (Workers& of_lane : workers) of_lane.threads.clear();
   ahead_.reset();
   // The last job of one may have ended before it.
-  if (options_.convoys != nullptr) options_.convoys->AwaitEnd();
+  if (options_.shared_passes != nullptr) options_.shared_passes->AwaitEnd();
   memory_.SetOnRelease(nullptr);
   plans_.SetOnRelease(nullptr);
 }
@@ -159,8 +159,9 @@ void Scheduler::Load(const std::vector<v1::Job>& unended) {
 void Scheduler::Start() {
   absl::MutexLock lock(&mutex_);
   workers_[static_cast<size_t>(Lane::kTraining)].most = static_cast<size_t>(
-      options_.max_running_jobs *
-      (options_.convoys == nullptr ? 1 : options_.convoys->max_members()));
+      options_.max_running_jobs * (options_.shared_passes == nullptr
+                                       ? 1
+                                       : options_.shared_passes->max_jobs()));
   workers_[static_cast<size_t>(Lane::kShort)].most =
       static_cast<size_t>(options_.max_short_jobs);
   AddWorker(Lane::kTraining);
@@ -187,7 +188,7 @@ void Scheduler::Enqueue(const v1::Job& job) {
 
 bool Scheduler::MayRun(const QueuedJob& job) const {
   if (workers_[static_cast<size_t>(job.lane)].idle.empty()) return false;
-  return job.lane == Lane::kShort || HasFreePlace() || Shares(job.boarding);
+  return job.lane == Lane::kShort || HasFreePlace() || Shares(job.sharing);
 }
 
 double Scheduler::LongestQueueSeconds() {
@@ -280,12 +281,12 @@ absl::Status Scheduler::Release(absl::Span<const std::string> ids) {
   return absl::OkStatus();
 }
 
-void Scheduler::StopAfterEpoch(const std::string& id, EpochVerdict verdict) {
+void Scheduler::StopAfterEpoch(const std::string& id, EpochDecision decision) {
   absl::MutexLock lock(&mutex_);
   Run& run = running_[id];
-  run.held = run.held || verdict == EpochVerdict::kHold;
+  run.held = run.held || decision == EpochDecision::kHold;
   run.cancelled_by_user =
-      run.cancelled_by_user || verdict == EpochVerdict::kCancel;
+      run.cancelled_by_user || decision == EpochDecision::kCancel;
   run.stop.request_stop();
 }
 
@@ -328,7 +329,7 @@ absl::Status Scheduler::Stop(absl::Duration patience) {
   absl::MutexLock lock(&mutex_);
   stopping_ = true;
   changed_.SignalAll();
-  if (options_.convoys != nullptr) options_.convoys->ForgetAll();
+  if (options_.shared_passes != nullptr) options_.shared_passes->ForgetAll();
   expected_.clear();
   if (ahead_ != nullptr) ahead_->Stop();
   for (auto& [id, run] : running_) run.stop.request_stop();
@@ -367,15 +368,15 @@ void Scheduler::Report(absl::Span<EpochOfJob> jobs) {
     } else if (const absl::Status status =
                    store_.AppendEpoch(one.job.id(), one.report);
                !status.ok()) {
-      one.verdict = status;
+      one.decision = status;
     }
   }
   std::vector<std::string> begun;
   if (!trials.empty()) begun = observer->OnEpochs(trials);
   for (const EpochOfJob* one : trials) {
     // It stops before its next batch, since that waits for this.
-    if (one->verdict.ok() && *one->verdict != EpochVerdict::kGoOn) {
-      StopAfterEpoch(one->job.id(), *one->verdict);
+    if (one->decision.ok() && *one->decision != EpochDecision::kGoOn) {
+      StopAfterEpoch(one->job.id(), *one->decision);
     }
   }
   // Those that begin may share the passes of these from now on: they are
@@ -384,7 +385,7 @@ void Scheduler::Report(absl::Span<EpochOfJob> jobs) {
   const absl::Status queued = Release(begun);
   if (!queued.ok()) spdlog::warn("not queued yet: {}", queued.ToString());
   absl::MutexLock lock(&mutex_);
-  ExpectMembers(running_.at(jobs.front().job.id()).convoy);
+  ExpectCandidates(running_.at(jobs.front().job.id()).sharing_key);
   // Some may have a place now whose first epoch is the next one.
   changed_.SignalAll();
 }
@@ -394,14 +395,15 @@ bool Scheduler::GivePlace(const std::string& id) {
   if (stopping_ || !HasFreePlace()) return false;
   Run& run = running_.at(id);
   run.place = &run;
-  run.convoy.clear();
+  run.sharing_key.clear();
   return true;
 }
 
 void Scheduler::Work(Lane lane, size_t worker) {
   while (std::optional<QueuedJob> job = TakeNext(lane, worker)) {
     const absl::Status lack = RunJob(*job);
-    if (options_.convoys != nullptr) options_.convoys->Forget(job->id);
+    if (options_.shared_passes != nullptr)
+      options_.shared_passes->Forget(job->id);
     if (!lack.ok()) {
       if (Requeue(*job, lack)) continue;
       StateUpdate update;
@@ -465,20 +467,20 @@ std::optional<QueuedJob> Scheduler::TakeNext(Lane lane, size_t worker) {
 
 std::optional<QueuedJob> Scheduler::TakeOne(Lane lane, double now) {
   const bool is_free = lane == Lane::kShort || HasFreePlace();
-  const std::set<std::string> convoys = RunningConvoys();
+  const std::set<std::string> groups = RunningGroups();
   const auto shares =
-      [this](const job::Boarding& candidate)
+      [this](const job::SharedPassCandidate& candidate)
           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return Shares(candidate); };
   std::optional<QueuedJob> job = queue_.Take(lane, now,
                                              {.is_free = is_free,
                                               .shares = shares,
-                                              .convoys = convoys,
+                                              .running_groups = groups,
                                               .expected = expected_});
   if (!job.has_value()) return std::nullopt;
   expected_.erase(job->id);
   const void* place = nullptr;
-  if (options_.convoys != nullptr && !job->boarding.convoy.empty()) {
-    place = options_.convoys->Expect(job->boarding, /*may_begin=*/is_free);
+  if (options_.shared_passes != nullptr && !job->sharing.key.empty()) {
+    place = options_.shared_passes->Expect(job->sharing, /*may_begin=*/is_free);
     if (place == nullptr) {
       // There was room a moment ago.
       queue_.PutBack(*std::move(job));
@@ -486,8 +488,8 @@ std::optional<QueuedJob> Scheduler::TakeOne(Lane lane, double now) {
     }
   }
   Run& run = running_[job->id];
-  if (place != nullptr) ExpectMembers(job->boarding.convoy);
-  run.convoy = job->boarding.convoy;
+  if (place != nullptr) ExpectCandidates(job->sharing.key);
+  run.sharing_key = job->sharing.key;
   run.place = place != nullptr ? place : &run;
   run.lane = lane;
   run.retries = retries_;
@@ -495,38 +497,40 @@ std::optional<QueuedJob> Scheduler::TakeOne(Lane lane, double now) {
   return job;
 }
 
-std::set<std::string> Scheduler::RunningConvoys() const {
-  std::set<std::string> convoys;
+std::set<std::string> Scheduler::RunningGroups() const {
+  std::set<std::string> running_groups;
   for (const auto& [id, run] : running_) {
-    if (!run.convoy.empty()) convoys.insert(run.convoy);
+    if (!run.sharing_key.empty()) running_groups.insert(run.sharing_key);
   }
-  return convoys;
+  return running_groups;
 }
 
-bool Scheduler::Shares(const job::Boarding& job) const {
-  if (options_.convoys == nullptr || job.convoy.empty()) return false;
-  const void* const place = options_.convoys->RoomFor(job);
+bool Scheduler::Shares(const job::SharedPassCandidate& job) const {
+  if (options_.shared_passes == nullptr || job.key.empty()) return false;
+  const void* const place = options_.shared_passes->GroupWithPlaceFor(job);
   return place != nullptr &&
          std::any_of(running_.begin(), running_.end(), [&](const auto& entry) {
            return entry.second.place == place;
          });
 }
 
-// Those of a convoy that are queued, as many as it has room for, are known to
+// Those of a group that are queued, as many as it has room for, are known to
 // come: it waits for them before it goes on.
-void Scheduler::ExpectMembers(const std::string& convoy) {
-  if (options_.convoys == nullptr || convoy.empty() || stopping_) return;
-  for (const job::Boarding& member :
-       queue_.MembersOf(Lane::kTraining, convoy)) {
-    if (options_.convoys->Expect(member, /*may_begin=*/false) != nullptr) {
-      expected_.insert(member.job);
+void Scheduler::ExpectCandidates(const std::string& sharing_key) {
+  if (options_.shared_passes == nullptr || sharing_key.empty() || stopping_)
+    return;
+  for (const job::SharedPassCandidate& candidate :
+       queue_.CandidatesOf(Lane::kTraining, sharing_key)) {
+    if (options_.shared_passes->Expect(candidate, /*may_begin=*/false) !=
+        nullptr) {
+      expected_.insert(candidate.job);
     }
   }
 }
 
 void Scheduler::Forget(const std::string& id) {
   expected_.erase(id);
-  if (options_.convoys != nullptr) options_.convoys->Forget(id);
+  if (options_.shared_passes != nullptr) options_.shared_passes->Forget(id);
   if (ahead_ != nullptr) ahead_->Forget(id);
 }
 
@@ -545,12 +549,12 @@ void Scheduler::LookAhead() {
   if (!stopping_ && !HasFreePlace()) {
     // Those that share passes with what trains need no place.
     const QueuedJob* const first =
-        queue_.FirstOfOthers(Lane::kTraining, RunningConvoys());
+        queue_.FirstOfOthers(Lane::kTraining, RunningGroups());
     if (first != nullptr && first->makes_plan) {
-      const std::string& convoy = first->boarding.convoy;
+      const std::string& sharing_key = first->sharing.key;
       next = {.id = first->id,
               .log_name = first->LogName(),
-              .data = convoy.empty() ? first->id : convoy};
+              .data = sharing_key.empty() ? first->id : sharing_key};
     }
   }
   ahead_->SetNext(next);
@@ -571,7 +575,7 @@ absl::Status Scheduler::RunJob(QueuedJob& job) {
     one.job.set_id(job.id);
     one.report = epoch;
     Report(absl::MakeSpan(&one, 1));
-    return one.verdict.status();
+    return one.decision.status();
   });
   v1::JobReport report;
   const absl::Status status =
@@ -585,12 +589,12 @@ absl::Status Scheduler::RunJob(QueuedJob& job) {
   if (events.has_progressed()) {
     job.tries = 0;
     // Where it goes on, its checkpoint knows.
-    job.boarding.join = false;
-    job.boarding.epoch.reset();
+    job.sharing.join = false;
+    job.sharing.epoch.reset();
   }
   {
     absl::MutexLock lock(&mutex_);
-    job.boarding.convoy = running_[job.id].convoy;
+    job.sharing.key = running_[job.id].sharing_key;
   }
   update = Conclude(job, status, report);
   if (update.state == v1::FAILED || update.state == v1::WAITING) {

@@ -80,7 +80,7 @@ class JobRunner {
 };
 
 /// Decision about a job after an epoch.
-enum class EpochVerdict {
+enum class EpochDecision {
   kGoOn,
   /// It stops at once and is QUEUED, held back.
   kHold,
@@ -95,7 +95,7 @@ struct EpochOfJob {
   /// Requested once the job is to stop: nothing is to be waited for then.
   std::stop_token stop;
   /// The answer: what is to become of the job, or why it cannot go on.
-  absl::StatusOr<EpochVerdict> verdict = EpochVerdict::kGoOn;
+  absl::StatusOr<EpochDecision> decision = EpochDecision::kGoOn;
 };
 
 /// Decides about jobs that are trials of sweeps. Thread-safe; called without
@@ -120,7 +120,7 @@ struct SchedulerOptions {
   int max_short_jobs = 2;
   /// Through which train jobs share passes; those that do count as one running
   /// job. Null = none do. Outlives the scheduler.
-  job::Convoys* convoys = nullptr;
+  job::SharedPassGroups* shared_passes = nullptr;
   /// Whether the plan of the train job that begins next is made while others
   /// train.
   bool prepares_ahead = true;
@@ -212,7 +212,7 @@ class Scheduler {
     Lane lane = Lane::kTraining;
     // Its place: jobs that share passes have the same one.
     const void* place = nullptr;
-    std::string convoy;
+    std::string sharing_key;
     // As the store has it; the id alone until it is read.
     v1::Job job;
   };
@@ -244,14 +244,14 @@ class Scheduler {
   // Whether there is a thread and a place for a job that comes in now.
   bool MayRun(const QueuedJob& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether a job needs no place of its own.
-  bool Shares(const job::Boarding& job) const
+  bool Shares(const job::SharedPassCandidate& job) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The convoys that jobs run in.
-  std::set<std::string> RunningConvoys() const
+  // The groups that jobs run in.
+  std::set<std::string> RunningGroups() const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ExpectMembers(const std::string& convoy)
+  void ExpectCandidates(const std::string& sharing_key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The job leaves the queue without running: no convoy waits for it any more,
+  // The job leaves the queue without running: no group waits for it any more,
   // and its plan is not made ahead.
   void Forget(const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasFreePlace() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -263,7 +263,7 @@ class Scheduler {
   // WAITING now; OK for all others.
   absl::Status RunJob(QueuedJob& job) ABSL_LOCKS_EXCLUDED(mutex_);
   // Asks a running job to stop, as its sweep says.
-  void StopAfterEpoch(const std::string& id, EpochVerdict verdict)
+  void StopAfterEpoch(const std::string& id, EpochDecision decision)
       ABSL_LOCKS_EXCLUDED(mutex_);
   TrialObserver* trial_observer() ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether the job is CANCELLED at once.
@@ -295,7 +295,7 @@ class Scheduler {
   // given back, and when the scheduler stops.
   absl::CondVar changed_;
   JobQueue queue_ ABSL_GUARDED_BY(mutex_);
-  // Jobs in the queue that convoys may wait for.
+  // Jobs in the queue that groups may wait for.
   std::set<std::string> expected_ ABSL_GUARDED_BY(mutex_);
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   // Queued, but not to begin while it drains.

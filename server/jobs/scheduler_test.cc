@@ -174,7 +174,7 @@ class SchedulerTest : public testing::Test {
         *store_, runner_, memory_, plans_, Clock::Real(),
         SchedulerOptions{.max_running_jobs = max_running_jobs,
                          .max_short_jobs = 1,
-                         .convoys = convoys_.get(),
+                         .shared_passes = shared_passes_.get(),
                          .wait = {.first_pause_seconds = pause_seconds_,
                                   .limit_seconds = wait_limit_seconds_},
                          .retry_interval = absl::Milliseconds(1)});
@@ -217,7 +217,7 @@ class SchedulerTest : public testing::Test {
   int events_ ABSL_GUARDED_BY(mutex_) = 0;
   std::unique_ptr<JobStore> store_;
   static constexpr int kMembers = 2;
-  std::unique_ptr<job::Convoys> convoys_;
+  std::unique_ptr<job::SharedPassGroups> shared_passes_;
   FakeRunner runner_;
   job::MemoryLedger memory_{
       100, {.available = [] { return 0; }, .used = [] { return 0; }}};
@@ -602,8 +602,8 @@ v1::JobSpec ModelSpec(const std::string& dataset, uint32_t epochs = 2) {
 }
 
 TEST_F(SchedulerTest, JobsWithEqualDataTakeOnePlace) {
-  convoys_ = std::make_unique<job::Convoys>(
-      job::ConvoyOptions{.max_members = kMembers}, nullptr);
+  shared_passes_ = std::make_unique<job::SharedPassGroups>(
+      job::SharedPassOptions{.max_jobs = kMembers}, nullptr);
   Start(1);
   const std::string first = Submit(ModelSpec("a"));
   const std::string other = Submit(ModelSpec("b"));
@@ -625,8 +625,8 @@ TEST_F(SchedulerTest, JobsWithEqualDataTakeOnePlace) {
 }
 
 TEST_F(SchedulerTest, AMemberMayGetAPlaceOfItsOwnIfOneIsFree) {
-  convoys_ = std::make_unique<job::Convoys>(
-      job::ConvoyOptions{.max_members = kMembers}, nullptr);
+  shared_passes_ = std::make_unique<job::SharedPassGroups>(
+      job::SharedPassOptions{.max_jobs = kMembers}, nullptr);
   Start(2);
   const std::string stays = Submit(ModelSpec("a"));
   const std::string leaves = Submit(ModelSpec("a"));
@@ -678,8 +678,8 @@ TEST_F(SchedulerTest, ThePlanOfTheNextJobIsMadeWhileOneTrains) {
 }
 
 TEST_F(SchedulerTest, NoPlanIsMadeAheadForAJobThatNeedsNoneOrSharesAPass) {
-  convoys_ = std::make_unique<job::Convoys>(
-      job::ConvoyOptions{.max_members = kMembers}, nullptr);
+  shared_passes_ = std::make_unique<job::SharedPassGroups>(
+      job::SharedPassOptions{.max_jobs = kMembers}, nullptr);
   Start(1);
   const std::string first = Submit(PlannedSpec("a"));
   AwaitState(first, v1::RUNNING);
@@ -735,10 +735,10 @@ class FakeObserver final : public TrialObserver {
   // `on_epoch` is called before the verdict is heard of, and `on_ended` while
   // the scheduler still has the job.
   explicit FakeObserver(
-      EpochVerdict verdict,
+      EpochDecision decision,
       std::function<void(const std::string&)> on_epoch = [](const auto&) {},
       std::function<void(const std::string&)> on_ended = [](const auto&) {})
-      : verdict_(verdict),
+      : decision_(decision),
         on_epoch_(std::move(on_epoch)),
         on_ended_(std::move(on_ended)) {}
 
@@ -747,7 +747,7 @@ class FakeObserver final : public TrialObserver {
     for (EpochOfJob* epoch : epochs) {
       EXPECT_EQ(epoch->job.trial(), 5u);
       on_epoch_(epoch->job.id());
-      epoch->verdict = verdict_;
+      epoch->decision = decision_;
     }
     return {};
   }
@@ -762,7 +762,7 @@ class FakeObserver final : public TrialObserver {
   }
 
  private:
-  const EpochVerdict verdict_;
+  const EpochDecision decision_;
   const std::function<void(const std::string&)> on_epoch_;
   const std::function<void(const std::string&)> on_ended_;
   absl::Mutex mutex_;
@@ -874,7 +874,7 @@ TEST_F(HoldTest, ADrainSetsAsideWhatSweepsBegin) {
 }
 
 TEST_F(HoldTest, AnEpochsVerdictStopsTheTrialAtOnce) {
-  FakeObserver observer(EpochVerdict::kCancel);
+  FakeObserver observer(EpochDecision::kCancel);
   Start(1);
   scheduler_->SetTrialObserver(&observer);
   const std::string trial = SubmitTrial();
@@ -887,7 +887,7 @@ TEST_F(HoldTest, AnEpochsVerdictStopsTheTrialAtOnce) {
 }
 
 TEST_F(HoldTest, AnEpochsVerdictHoldsTheTrial) {
-  FakeObserver observer(EpochVerdict::kHold,
+  FakeObserver observer(EpochDecision::kHold,
                         [this](const std::string& id) { SetHeld(id, true); });
   Start(1);
   scheduler_->SetTrialObserver(&observer);
@@ -900,7 +900,8 @@ TEST_F(HoldTest, AnEpochsVerdictHoldsTheTrial) {
 
 TEST_F(HoldTest, ATrialCancelledOnceItIsPutBackDoesNotStayQueued) {
   FakeObserver observer(
-      EpochVerdict::kHold, [this](const std::string& id) { SetHeld(id, true); },
+      EpochDecision::kHold,
+      [this](const std::string& id) { SetHeld(id, true); },
       [this](const std::string& id) {
         scheduler_->SetTrialObserver(nullptr);
         EXPECT_EQ(store_->Get(id)->state(), v1::QUEUED);
@@ -914,7 +915,7 @@ TEST_F(HoldTest, ATrialCancelledOnceItIsPutBackDoesNotStayQueued) {
 }
 
 TEST_F(HoldTest, ATrialReleasedBeforeItsVerdictIsHeardRunsAgain) {
-  FakeObserver observer(EpochVerdict::kHold, [this](const std::string& id) {
+  FakeObserver observer(EpochDecision::kHold, [this](const std::string& id) {
     scheduler_->SetTrialObserver(nullptr);
     EXPECT_TRUE(scheduler_->Release({id}).ok());
   });

@@ -34,14 +34,14 @@ struct Known {
 
 // The data that a job has trained on, or prepared; empty of other jobs.
 std::string DataOf(const v1::JobSpec& spec) {
-  if (spec.has_train()) return ConvoyOf(spec.train());
+  if (spec.has_train()) return SharingKeyOf(spec.train());
   if (!spec.has_prepare()) return "";
   v1::TrainJobSpec train;
   *train.mutable_data() = spec.prepare().data();
   *train.mutable_pipeline() = spec.prepare().pipeline();
   v1::TrainSpec& model = *train.add_trains();
   if (spec.prepare().training_only()) model.mutable_none();
-  return ConvoyOf(train);
+  return SharingKeyOf(train);
 }
 
 // Whether the job has made plans, or found them, and all are still there.
@@ -107,7 +107,7 @@ std::vector<uint32_t> OrderOfData(
   std::vector<uint32_t> warm;
   std::set<uint32_t> others;
   for (uint32_t i = 0; i < data.size(); ++i) {
-    const auto found = known.find(ConvoyOf(data[i]));
+    const auto found = known.find(SharingKeyOf(data[i]));
     if (found != known.end() && found->second.has_plans) {
       order.push_back(i);
     } else if (found != known.end() && found->second.age < kWarmData) {
@@ -260,7 +260,7 @@ sweep::Search::Decisions LiveSweep::Feed(const v1::SweepEvent& event) {
         together.insert(result.trial());
       }
       for (const v1::EpochResult& result : event.results().results()) {
-        company_[int64_t{result.trial()} - 1] = together;
+        peers_[int64_t{result.trial()} - 1] = together;
         reports.push_back({.trial = int64_t{result.trial()} - 1,
                            .replica = result.replica(),
                            .epoch = result.epoch(),
@@ -562,7 +562,7 @@ v1::Trial LiveSweep::TrialToProto(int64_t number) const {
       if (!job.empty()) trial.add_test_jobs(job);
     }
   }
-  if (const auto found = company_.find(number); found != company_.end()) {
+  if (const auto found = peers_.find(number); found != peers_.end()) {
     for (const uint32_t other : found->second) {
       if (other != trial.number()) trial.add_shared_with(other);
     }

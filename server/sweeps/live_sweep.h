@@ -111,7 +111,7 @@ class LiveSweep {
   // By trial and replica; only as many as have begun.
   std::vector<std::vector<std::string>> jobs_;
   // The trials that had part in the last pass of a trial.
-  std::map<int64_t, std::set<uint32_t>> company_;
+  std::map<int64_t, std::set<uint32_t>> peers_;
   // Results of tests, by trial and replica.
   std::map<std::pair<int64_t, int64_t>, double> test_metrics_;
   // The best trial, once its test has begun, or has proved impossible; by

@@ -83,10 +83,11 @@ absl::Status EndedError(const v1::Sweep& sweep) {
 
 class SweepManagerImpl final : public SweepManager {
  public:
-  explicit SweepManagerImpl(const SweepManagerParts& parts) : parts_(parts) {}
+  explicit SweepManagerImpl(const SweepManagerDependencies& dependencies)
+      : dependencies_(dependencies) {}
 
   ~SweepManagerImpl() override {
-    parts_.scheduler.SetTrialObserver(nullptr);
+    dependencies_.scheduler.SetTrialObserver(nullptr);
     {
       absl::MutexLock lock(&mutex_);
       exiting_ = true;
@@ -97,7 +98,7 @@ class SweepManagerImpl final : public SweepManager {
 
   absl::Status Begin() {
     HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Sweep> sweeps,
-                            parts_.sweeps.List());
+                            dependencies_.sweeps.List());
     {
       absl::MutexLock lock(&mutex_);
       for (const v1::Sweep& sweep : sweeps) {
@@ -111,16 +112,16 @@ class SweepManagerImpl final : public SweepManager {
         }
       }
     }
-    parts_.scheduler.SetTrialObserver(this);
+    dependencies_.scheduler.SetTrialObserver(this);
     thread_ = std::jthread([this] { Work(); });
     for (const v1::TrialState state : kTrialStates) {
       const std::string name = v1::TrialState_Name(state);
-      gauges_[state] = parts_.registry.NewGauge(
+      gauges_[state] = dependencies_.registry.NewGauge(
           "hearth_sweep_trials", "Trials of sweeps in each state.",
           {{"state",
             absl::AsciiStrToLower(absl::StripPrefix(name, "TRIAL_"))}});
     }
-    hook_ = parts_.registry.NewCollectHook([this] { UpdateGauges(); });
+    hook_ = dependencies_.registry.NewCollectHook([this] { UpdateGauges(); });
     return absl::OkStatus();
   }
 
@@ -135,20 +136,20 @@ class SweepManagerImpl final : public SweepManager {
     summary.set_priority(request.priority());
     summary.set_owner(origin.owner);
     summary.set_trace_id(origin.trace_id);
-    HEARTH_RETURN_IF_ERROR(
-        FillAndValidate(parts_.admission.limits(), *summary.mutable_spec()));
+    HEARTH_RETURN_IF_ERROR(FillAndValidate(dependencies_.admission.limits(),
+                                           *summary.mutable_spec()));
     const NameClaims::Claim same =
-        parts_.admission.AwaitRequest(request.request_id());
+        dependencies_.admission.AwaitRequest(request.request_id());
     HEARTH_ASSIGN_OR_RETURN(
         const std::optional<v1::Sweep> existing,
-        parts_.sweeps.FindRequest(request.request_id(), summary.spec()));
+        dependencies_.sweeps.FindRequest(request.request_id(), summary.spec()));
     if (existing.has_value()) return Get(existing->id());
-    HEARTH_RETURN_IF_ERROR(parts_.store.CheckRoom(origin.owner));
+    HEARTH_RETURN_IF_ERROR(dependencies_.store.CheckRoom(origin.owner));
     // The dataset stays until the first jobs need it.
     v1::JobSpec job;
     *job.mutable_train() = summary.spec().train();
     HEARTH_ASSIGN_OR_RETURN(const NameClaims::Claim claim,
-                            parts_.admission.Admit(job));
+                            dependencies_.admission.Admit(job));
     HEARTH_RETURN_IF_ERROR(CheckMetric(summary.spec()));
     auto sweep = std::make_unique<LiveSweep>(summary);
     v1::SweepEvent begin = StateEvent(v1::SWEEP_RUNNING);
@@ -158,9 +159,10 @@ class SweepManagerImpl final : public SweepManager {
                                                         order.end());
     NoteEqualTrials(summary.spec(), *begin.mutable_state());
     absl::MutexLock lock(&mutex_);
-    SweepStep step = sweep->Apply(parts_.admission.limits(), begin);
-    HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> ids,
-                            parts_.sweeps.Add(request.request_id(), step));
+    SweepStep step = sweep->Apply(dependencies_.admission.limits(), begin);
+    HEARTH_ASSIGN_OR_RETURN(
+        const std::vector<std::string> ids,
+        dependencies_.sweeps.Add(request.request_id(), step));
     const std::string id = step.sweep.id();
     sweep->Stored(step, ids);
     LiveSweep& added = *(live_[id] = std::move(sweep));
@@ -180,7 +182,7 @@ class SweepManagerImpl final : public SweepManager {
       return *std::move(sweep);
     }
     HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<LiveSweep> loaded,
-                            LiveSweep::Load(parts_.sweeps, id));
+                            LiveSweep::Load(dependencies_.sweeps, id));
     return loaded->ToProto();
   }
 
@@ -202,9 +204,9 @@ class SweepManagerImpl final : public SweepManager {
       const v1::AddTrialRequest& request) override {
     absl::MutexLock lock(&mutex_);
     HEARTH_ASSIGN_OR_RETURN(LiveSweep * sweep, FindLive(request.id()));
-    HEARTH_ASSIGN_OR_RETURN(
-        const sweep::Point point,
-        ToPoint(parts_.admission.limits(), sweep->summary().spec(), request));
+    HEARTH_ASSIGN_OR_RETURN(const sweep::Point point,
+                            ToPoint(dependencies_.admission.limits(),
+                                    sweep->summary().spec(), request));
     const int64_t trials = sweep->search().trials();
     if (request.number() > 0 && request.number() <= trials &&
         sweep->point(int64_t{request.number()} - 1) == point) {
@@ -235,7 +237,7 @@ class SweepManagerImpl final : public SweepManager {
     event.mutable_added()->set_trial(static_cast<uint32_t>(trials + 1));
     *event.mutable_added()->mutable_parameters() = request.parameters();
     if (const std::optional<int64_t> original =
-            sweep->OriginalOf(parts_.admission.limits(), point)) {
+            sweep->OriginalOf(dependencies_.admission.limits(), point)) {
       event.mutable_added()->set_same_as(static_cast<uint32_t>(*original + 1));
     }
     return Perform(request.id(), event);
@@ -264,14 +266,14 @@ class SweepManagerImpl final : public SweepManager {
                             TrialIn(**sweep, request.trial()));
     int64_t& judged = judged_[{request.id(), trial}];
     judged = std::max<int64_t>(judged, request.epoch());
-    judgement_.SignalAll();
+    decided_.SignalAll();
     return absl::OkStatus();
   }
 
   absl::Status Delete(const v1::DeleteSweepRequest& request) override {
-    return parts_.admission.DeleteOnce(request.request_id(),
-                                       absl::StrCat("sweep ", request.id()),
-                                       [&] { return Remove(request.id()); });
+    return dependencies_.admission.DeleteOnce(
+        request.request_id(), absl::StrCat("sweep ", request.id()),
+        [&] { return Remove(request.id()); });
   }
 
   std::vector<std::string> OnEpochs(
@@ -286,18 +288,18 @@ class SweepManagerImpl final : public SweepManager {
       }
       // Its sweep, or its trial, has ended, and somebody resumed it.
       const absl::Status status =
-          parts_.store.AppendEpoch(epoch->job.id(), epoch->report);
-      if (!status.ok()) epoch->verdict = status;
+          dependencies_.store.AppendEpoch(epoch->job.id(), epoch->report);
+      if (!status.ok()) epoch->decision = status;
     }
     for (auto& [sweep, together] : by_sweep) {
       const absl::Status status = Record(sweep, together, begun);
       if (status.ok()) continue;
-      for (EpochOfJob* epoch : together) epoch->verdict = status;
+      for (EpochOfJob* epoch : together) epoch->decision = status;
     }
     AwaitJudgement(epochs);
     for (const auto& [sweep, together] : by_sweep) {
       for (EpochOfJob* epoch : together) {
-        if (epoch->verdict.ok()) epoch->verdict = VerdictOf(epoch->job);
+        if (epoch->decision.ok()) epoch->decision = DecisionOf(epoch->job);
       }
     }
     return begun;
@@ -306,14 +308,14 @@ class SweepManagerImpl final : public SweepManager {
   void Close() override {
     absl::MutexLock lock(&mutex_);
     closed_ = true;
-    judgement_.SignalAll();
+    decided_.SignalAll();
   }
 
   void OnEnded(const std::string& id) override {
     absl::MutexLock lock(&mutex_);
     if (!owners_.contains(id)) return;
     // It may be one that waits to be judged.
-    judgement_.SignalAll();
+    decided_.SignalAll();
     Tell(Message::Kind::kHasEnded, id);
   }
 
@@ -330,7 +332,7 @@ class SweepManagerImpl final : public SweepManager {
     for (v1::Trial& trial : *sweep.mutable_trials()) {
       for (const auto* jobs : {&trial.jobs(), &trial.test_jobs()}) {
         if (std::any_of(jobs->begin(), jobs->end(), [&](const auto& job) {
-              return parts_.scheduler.IsSetAside(job);
+              return dependencies_.scheduler.IsSetAside(job);
             })) {
           trial.set_waiting_reason(kDraining);
         }
@@ -342,7 +344,7 @@ class SweepManagerImpl final : public SweepManager {
   absl::Status CheckMetric(const v1::SweepSpec& spec) const {
     const std::string& name = spec.train().data().dataset();
     HEARTH_ASSIGN_OR_RETURN(const v1::Dataset dataset,
-                            parts_.datasets.Get(name));
+                            dependencies_.datasets.Get(name));
     const bool validates = std::any_of(
         dataset.node_types().begin(), dataset.node_types().end(),
         [](const v1::NodeType& type) { return type.num_valid() > 0; });
@@ -365,18 +367,18 @@ class SweepManagerImpl final : public SweepManager {
       if (data_of_trials[trial] < std::ssize(data)) continue;
       HEARTH_ASSIGN_OR_RETURN(
           v1::JobSpec job,
-          TrialJobSpec(parts_.admission.limits(), spec,
+          TrialJobSpec(dependencies_.admission.limits(), spec,
                        PointOf(spec, static_cast<int64_t>(trial)), 0));
       data.push_back(std::move(*job.mutable_train()));
     }
     if (data.empty()) return std::vector<uint32_t>();
     HEARTH_ASSIGN_OR_RETURN(
         const JobPage jobs,
-        parts_.store.List({.states = {v1::SUCCEEDED},
-                           .page_size = JobQuery::kMaxPageSize,
-                           .page_token = ""}));
+        dependencies_.store.List({.states = {v1::SUCCEEDED},
+                                  .page_size = JobQuery::kMaxPageSize,
+                                  .page_token = ""}));
     return OrderOfData(data, jobs.jobs, [this](const std::string& plan) {
-      const absl::StatusOr<plan::PlanInfo> info = parts_.plans.Get(plan);
+      const absl::StatusOr<plan::PlanInfo> info = dependencies_.plans.Get(plan);
       return info.ok() && info->state == plan::PlanInfo::State::kWhole;
     });
   }
@@ -388,9 +390,10 @@ class SweepManagerImpl final : public SweepManager {
     const int64_t trials = ToSearchOptions(spec).trials;
     for (int64_t trial = 0; trial < trials; ++trial) {
       const auto number = static_cast<uint32_t>(trial + 1);
-      const auto [first, is_new] = firsts.try_emplace(
-          ResultKey(parts_.admission.limits(), spec, PointOf(spec, trial)),
-          number);
+      const auto [first, is_new] =
+          firsts.try_emplace(ResultKey(dependencies_.admission.limits(), spec,
+                                       PointOf(spec, trial)),
+                             number);
       begin.add_same_as(is_new ? 0 : first->second);
     }
     if (firsts.size() == static_cast<size_t>(trials)) begin.clear_same_as();
@@ -400,7 +403,8 @@ class SweepManagerImpl final : public SweepManager {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const auto found = live_.find(id);
     if (found != live_.end()) return found->second.get();
-    HEARTH_ASSIGN_OR_RETURN(const v1::Sweep sweep, parts_.sweeps.Get(id));
+    HEARTH_ASSIGN_OR_RETURN(const v1::Sweep sweep,
+                            dependencies_.sweeps.Get(id));
     if (HasEnded(sweep.state())) return EndedError(sweep);
     return absl::DataLossError(
         absl::StrCat(id, " could not be rebuilt; hearthd's log says why"));
@@ -470,7 +474,7 @@ class SweepManagerImpl final : public SweepManager {
         if (closed_) return;
         // Others may wait for longer: the sweep of each says how long.
         if (left <= 0) break;
-        judgement_.WaitWithTimeout(&mutex_, absl::Seconds(left));
+        decided_.WaitWithTimeout(&mutex_, absl::Seconds(left));
       }
     }
   }
@@ -480,7 +484,7 @@ class SweepManagerImpl final : public SweepManager {
   double SecondsToJudge(const EpochOfJob& epoch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const LiveSweep* sweep = FindOwner(epoch.job.id());
-    if (sweep == nullptr || !epoch.verdict.ok() || sweep->search().paused() ||
+    if (sweep == nullptr || !epoch.decision.ok() || sweep->search().paused() ||
         epoch.stop.stop_requested()) {
       return 0;
     }
@@ -495,10 +499,11 @@ class SweepManagerImpl final : public SweepManager {
   }
 
   // The last decision about a job.
-  EpochVerdict VerdictOf(const v1::Job& job)
+  EpochDecision DecisionOf(const v1::Job& job)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const auto verdict = verdicts_.find(job.id());
-    return verdict == verdicts_.end() ? EpochVerdict::kGoOn : verdict->second;
+    const auto decision = decisions_.find(job.id());
+    return decision == decisions_.end() ? EpochDecision::kGoOn
+                                        : decision->second;
   }
 
   absl::StatusOr<v1::Sweep> ChangeState(const std::string& id,
@@ -521,10 +526,10 @@ class SweepManagerImpl final : public SweepManager {
     for (const SweepStep::JobEpoch& epoch : epochs) reporters.insert(epoch.job);
     const absl::Status status =
         [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
-      SweepStep step = sweep.Apply(parts_.admission.limits(), event);
+      SweepStep step = sweep.Apply(dependencies_.admission.limits(), event);
       step.epochs = std::move(epochs);
       HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> ids,
-                              parts_.sweeps.Commit(step));
+                              dependencies_.sweeps.Commit(step));
       sweep.Stored(step, ids);
       TellJobs(step, ids, reporters);
       if (begun != nullptr) begun->insert(begun->end(), ids.begin(), ids.end());
@@ -547,7 +552,7 @@ class SweepManagerImpl final : public SweepManager {
                     [&](const auto& entry) { return entry.first.first == id; });
     }
     // It may be of trials that wait to be judged.
-    judgement_.SignalAll();
+    decided_.SignalAll();
     return proto;
   }
 
@@ -563,15 +568,15 @@ class SweepManagerImpl final : public SweepManager {
       Tell(Message::Kind::kRelease, ids[i]);
     }
     for (const std::string& id : step.held) {
-      verdicts_[id] = EpochVerdict::kHold;
+      decisions_[id] = EpochDecision::kHold;
       if (!reporters.contains(id)) Tell(Message::Kind::kHold, id);
     }
     for (const std::string& id : step.released) {
-      verdicts_.erase(id);
+      decisions_.erase(id);
       Tell(Message::Kind::kRelease, id);
     }
     for (const std::string& id : step.cancelled) {
-      verdicts_[id] = EpochVerdict::kCancel;
+      decisions_[id] = EpochDecision::kCancel;
       if (!reporters.contains(id)) Tell(Message::Kind::kCancel, id);
     }
   }
@@ -593,9 +598,9 @@ class SweepManagerImpl final : public SweepManager {
   absl::Status CatchUp(const std::string& id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<LiveSweep> sweep,
-                            LiveSweep::Load(parts_.sweeps, id));
+                            LiveSweep::Load(dependencies_.sweeps, id));
     HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Job> jobs,
-                            parts_.sweeps.ReadJobs(id));
+                            dependencies_.sweeps.ReadJobs(id));
     for (const v1::Job& job : jobs) {
       const int64_t trial = int64_t{job.trial()} - 1;
       const bool is_test = job.spec().has_evaluate();
@@ -607,14 +612,14 @@ class SweepManagerImpl final : public SweepManager {
                            .trial = trial,
                            .replica = job.replica(),
                            .is_test = is_test};
-      verdicts_.erase(job.id());
+      decisions_.erase(job.id());
       if (HasEnded(job.state())) Tell(Message::Kind::kHasEnded, job.id());
       if (is_test) continue;
       const auto action = sweep->search().ActionOf(trial, job.replica());
       if (action == sweep::Action::kHold) {
-        verdicts_[job.id()] = EpochVerdict::kHold;
+        decisions_[job.id()] = EpochDecision::kHold;
       } else if (action == sweep::Action::kStop) {
-        verdicts_[job.id()] = EpochVerdict::kCancel;
+        decisions_[job.id()] = EpochDecision::kCancel;
       }
     }
     EndThoseWithoutJobs(id, *sweep);
@@ -680,12 +685,12 @@ class SweepManagerImpl final : public SweepManager {
   absl::Status Deliver(const Message& message) ABSL_LOCKS_EXCLUDED(mutex_) {
     switch (message.kind) {
       case Message::Kind::kRelease:
-        return parts_.scheduler.Release(message.jobs);
+        return dependencies_.scheduler.Release(message.jobs);
       case Message::Kind::kHold:
-        parts_.scheduler.Hold(message.jobs.front());
+        dependencies_.scheduler.Hold(message.jobs.front());
         return absl::OkStatus();
       case Message::Kind::kCancel:
-        return parts_.scheduler.Cancel(message.jobs.front());
+        return dependencies_.scheduler.Cancel(message.jobs.front());
       case Message::Kind::kHasEnded:
         return HearEnd(message.jobs.front());
     }
@@ -693,7 +698,7 @@ class SweepManagerImpl final : public SweepManager {
   }
 
   absl::Status HearEnd(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_) {
-    absl::StatusOr<v1::Job> found = parts_.store.Get(id);
+    absl::StatusOr<v1::Job> found = dependencies_.store.Get(id);
     if (absl::IsNotFound(found.status())) found = JobThatIsGone(id);
     HEARTH_ASSIGN_OR_RETURN(const v1::Job job, std::move(found));
     if (!HasEnded(job.state())) return absl::OkStatus();
@@ -708,7 +713,7 @@ class SweepManagerImpl final : public SweepManager {
               .status());
     }
     owners_.erase(id);
-    verdicts_.erase(id);
+    decisions_.erase(id);
     return absl::OkStatus();
   }
 
@@ -759,13 +764,14 @@ class SweepManagerImpl final : public SweepManager {
   }
 
   absl::Status Remove(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_) {
-    HEARTH_ASSIGN_OR_RETURN(const v1::Sweep sweep, parts_.sweeps.Get(id));
+    HEARTH_ASSIGN_OR_RETURN(const v1::Sweep sweep,
+                            dependencies_.sweeps.Get(id));
     if (!HasEnded(sweep.state())) {
       return absl::FailedPreconditionError(
           absl::StrCat(id, " has not ended; stop it first"));
     }
     HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Job> jobs,
-                            parts_.sweeps.ReadJobs(id));
+                            dependencies_.sweeps.ReadJobs(id));
     for (const v1::Job& job : jobs) {
       if (HasEnded(job.state())) continue;
       return absl::FailedPreconditionError(
@@ -774,10 +780,10 @@ class SweepManagerImpl final : public SweepManager {
     for (const v1::Job& job : jobs) {
       v1::DeleteJobRequest request;
       request.set_id(job.id());
-      const absl::Status status = parts_.admission.DeleteJob(request);
+      const absl::Status status = dependencies_.admission.DeleteJob(request);
       if (!status.ok() && !absl::IsNotFound(status)) return status;
     }
-    HEARTH_RETURN_IF_ERROR(parts_.sweeps.Delete(id));
+    HEARTH_RETURN_IF_ERROR(dependencies_.sweeps.Delete(id));
     absl::MutexLock lock(&mutex_);
     Count(sweep, -1);
     return absl::OkStatus();
@@ -804,7 +810,7 @@ class SweepManagerImpl final : public SweepManager {
     }
   }
 
-  const SweepManagerParts parts_;
+  const SweepManagerDependencies dependencies_;
   absl::Mutex mutex_;
   // Signalled when there is a message, and when the manager goes.
   absl::CondVar changed_;
@@ -814,10 +820,10 @@ class SweepManagerImpl final : public SweepManager {
   // Owners of the jobs whose end has not been heard of.
   std::map<std::string, Owner> owners_ ABSL_GUARDED_BY(mutex_);
   // Verdicts on those that shall not go on.
-  std::map<std::string, EpochVerdict> verdicts_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, EpochDecision> decisions_ ABSL_GUARDED_BY(mutex_);
   // Signalled when a trial was judged, or something happened to its sweep, and
   // when nobody is waited for any more.
-  absl::CondVar judgement_;
+  absl::CondVar decided_;
   // By sweep and trial: the epoch behind which it was let go on last.
   std::map<std::pair<std::string, int64_t>, int64_t> judged_
       ABSL_GUARDED_BY(mutex_);
@@ -836,8 +842,8 @@ class SweepManagerImpl final : public SweepManager {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SweepManager>> SweepManager::Make(
-    const SweepManagerParts& parts) {
-  auto manager = std::make_unique<SweepManagerImpl>(parts);
+    const SweepManagerDependencies& dependencies) {
+  auto manager = std::make_unique<SweepManagerImpl>(dependencies);
   HEARTH_RETURN_IF_ERROR(manager->Begin());
   return manager;
 }

@@ -21,7 +21,7 @@
 namespace hearth::server {
 
 /// The parts that a SweepManager uses; all must outlive it.
-struct SweepManagerParts {
+struct SweepManagerDependencies {
   JobStore& store;
   SweepStore& sweeps;
   const DatasetCatalog& datasets;
@@ -42,7 +42,7 @@ class SweepManager : public TrialObserver {
   /// ended without them. Call after the scheduler has loaded its jobs, and
   /// before it runs any.
   static absl::StatusOr<std::unique_ptr<SweepManager>> Make(
-      const SweepManagerParts& parts);
+      const SweepManagerDependencies& dependencies);
 
   /// From now on no trial waits to be judged: the daemon stops.
   virtual void Close() = 0;

@@ -84,37 +84,38 @@ class AheadPreparation {
   std::jthread thread_;
 };
 
-absl::StatusOr<std::unique_ptr<DataRun>> DataRun::Open(
+absl::StatusOr<std::unique_ptr<BatchSource>> BatchSource::Open(
     const JobEnvironment& environment, const Options& options,
     Observer& observer, std::stop_token stop) {
-  std::unique_ptr<DataRun> run(
-      new DataRun(environment, options, observer, std::move(stop)));
-  HEARTH_ASSIGN_OR_RETURN(
-      run->data_, OpenJobData(environment,
-                              {.data = options.data,
-                               .pipeline = options.pipeline,
-                               .training_only = options.training_only,
-                               .embedding_width = options.embedding_width,
-                               .folder = options.folder},
-                              observer, run->stop_));
+  std::unique_ptr<BatchSource> run(
+      new BatchSource(environment, options, observer, std::move(stop)));
+  HEARTH_ASSIGN_OR_RETURN(run->data_,
+                          OpenJob(environment,
+                                  {.data = options.data,
+                                   .pipeline = options.pipeline,
+                                   .training_only = options.training_only,
+                                   .embedding_width = options.embedding_width,
+                                   .folder = options.folder},
+                                  observer, run->stop_));
   return run;
 }
 
-DataRun::DataRun(const JobEnvironment& environment, const Options& options,
-                 Observer& observer, std::stop_token stop)
+BatchSource::BatchSource(const JobEnvironment& environment,
+                         const Options& options, Observer& observer,
+                         std::stop_token stop)
     : environment_(environment),
       options_(options),
       observer_(observer),
       stop_(std::move(stop)),
       running_(environment.running_jobs) {}
 
-DataRun::~DataRun() = default;
+BatchSource::~BatchSource() = default;
 
-const store::Dataset& DataRun::dataset() const {
+const store::Dataset& BatchSource::dataset() const {
   return lease_.has_value() ? lease_->dataset() : *data_->dataset;
 }
 
-absl::Status DataRun::TakeStrategy(const ModelNeed& model) {
+absl::Status BatchSource::TakeStrategy(const ModelNeed& model) {
   // From here on it is a part of what is reserved for all.
   data_->memory = {};
   HEARTH_ASSIGN_OR_RETURN(
@@ -132,13 +133,13 @@ absl::Status DataRun::TakeStrategy(const ModelNeed& model) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<strategy::PreparationReport> DataRun::PreparePeriod(
+absl::StatusOr<strategy::PreparationReport> BatchSource::PreparePeriod(
     int64_t period) {
   return lease_->strategy().Prepare(passes().OfPeriod(period),
                                     ListenFor(observer_), stop_);
 }
 
-absl::Status DataRun::PrepareEpoch(int64_t epoch) {
+absl::Status BatchSource::PrepareEpoch(int64_t epoch) {
   if (!strategy::KindOf(options_.data.strategy).prepares) {
     return absl::OkStatus();
   }
@@ -165,7 +166,7 @@ absl::Status DataRun::PrepareEpoch(int64_t epoch) {
 // The report of the preparation on the other thread, if there was one. Its
 // error is only logged: it comes again, or not, where the plan is needed.
 absl::StatusOr<std::optional<strategy::PreparationReport>>
-DataRun::FinishAhead() {
+BatchSource::FinishAhead() {
   if (ahead_ == nullptr) return std::nullopt;
   const absl::StatusOr<strategy::PreparationReport> report =
       ahead_->Finish(stop_);
@@ -181,7 +182,7 @@ DataRun::FinishAhead() {
   return std::nullopt;
 }
 
-absl::StatusOr<const store::SelfLoops*> DataRun::CountSelfLoops() {
+absl::StatusOr<const store::SelfLoops*> BatchSource::CountSelfLoops() {
   if (dataset().manifest().is_typed()) return nullptr;
   if (!self_loops_.has_value()) {
     HEARTH_ASSIGN_OR_RETURN(
@@ -193,16 +194,16 @@ absl::StatusOr<const store::SelfLoops*> DataRun::CountSelfLoops() {
   return self_loops_->empty() ? nullptr : &*self_loops_;
 }
 
-void DataRun::LogAhead() {
+void BatchSource::LogAhead() {
   if (ahead_ == nullptr) return;
   for (const std::string& text : ahead_->TakeLog()) {
     observer_.OnLog(Severity::kInfo, absl::StrCat("ahead: ", text));
   }
 }
 
-absl::Status DataRun::RunPass(const strategy::Pass& pass,
-                              const strategy::Strategy::Consumer& consumer,
-                              strategy::PassReport& report) {
+absl::Status BatchSource::RunPass(const strategy::Pass& pass,
+                                  const strategy::Strategy::Consumer& consumer,
+                                  strategy::PassReport& report) {
   pass_.emplace(RunningPass{
       .start = {environment_.running_jobs.Now(), ProcessReadBytes()},
       .report = report});
@@ -215,7 +216,7 @@ absl::Status DataRun::RunPass(const strategy::Pass& pass,
   return status;
 }
 
-void DataRun::LogReducedQueues(int64_t reduced_before) {
+void BatchSource::LogReducedQueues(int64_t reduced_before) {
   const io::ReadQueues& queues = environment_.read_queues;
   if (has_told_of_reduced_queues_ ||
       queues.statistics().reduced_queues == reduced_before) {
@@ -227,7 +228,7 @@ void DataRun::LogReducedQueues(int64_t reduced_before) {
                                "; `hearth doctor` says what to set"));
 }
 
-strategy::PassReport DataRun::PassSoFar() const {
+strategy::PassReport BatchSource::PassSoFar() const {
   strategy::PassReport report = pass_->report;
   AddBytesRead(pass_->start, report);
   return report;
@@ -235,8 +236,8 @@ strategy::PassReport DataRun::PassSoFar() const {
 
 // Adds the bytes that the kernel read on the strategy's behalf, where only
 // this job can have caused them.
-void DataRun::AddBytesRead(const ReadStart& start,
-                           strategy::PassReport& report) const {
+void BatchSource::AddBytesRead(const ReadStart& start,
+                               strategy::PassReport& report) const {
   if (report.bytes_read.has_value() ||
       !environment_.running_jobs.AloneSince(start.moment)) {
     return;
@@ -244,7 +245,7 @@ void DataRun::AddBytesRead(const ReadStart& start,
   report.bytes_read = static_cast<int64_t>(ProcessReadBytes() - start.bytes);
 }
 
-void DataRun::ReturnStrategy() {
+void BatchSource::ReturnStrategy() {
   ahead_.reset();
   if (lease_.has_value()) std::move(*lease_).Return();
 }

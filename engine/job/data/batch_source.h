@@ -29,12 +29,12 @@ class AheadPreparation;
 
 /// Delivers the batches of a job: has the dataset open, holds the strategy,
 /// prepares the epochs and runs the passes. It knows no model and no
-/// checkpoint: a Member trains on what it delivers, and the passes it is told
-/// to run say where. Single-owner: belongs to the thread of the run.
-class DataRun {
+/// checkpoint: a ModelTrainer trains on what it delivers, and the passes it is
+/// told to run say where. Single-owner: belongs to the thread of the run.
+class BatchSource {
  public:
   struct Options {
-    const DataOptions& data;
+    const BatchOptions& data;
     const strategy::PipelineOptions& pipeline;
     /// Nothing is validated or tested.
     bool training_only = false;
@@ -47,16 +47,16 @@ class DataRun {
 
   /// Opens the dataset, and finds or makes the partition that orders its seeds.
   /// `observer` hears what is odd about its split, and how preparations go.
-  /// Errors as OpenJobData. All arguments outlive this.
-  static absl::StatusOr<std::unique_ptr<DataRun>> Open(
+  /// Errors as OpenJob. All arguments outlive this.
+  static absl::StatusOr<std::unique_ptr<BatchSource>> Open(
       const JobEnvironment& environment, const Options& options,
       Observer& observer, std::stop_token stop);
-  ~DataRun();
-  DataRun(const DataRun&) = delete;
-  DataRun& operator=(const DataRun&) = delete;
+  ~BatchSource();
+  BatchSource(const BatchSource&) = delete;
+  BatchSource& operator=(const BatchSource&) = delete;
 
   const store::Dataset& dataset() const;
-  const JobPasses& passes() const { return data_->passes; }
+  const PassSchedule& passes() const { return data_->passes; }
   /// The partition that orders the seeds, found or made; absent if none does.
   std::optional<strategy::PreparationReport> partition() const {
     if (!data_->partition.has_value()) return std::nullopt;
@@ -80,8 +80,8 @@ class DataRun {
   /// Whether TakeStrategy got as far as having the memory.
   bool has_memory() const { return data_->dataset == nullptr; }
 
-  /// Prepares the passes of a period of epochs (JobPasses::OfPeriod). Errors as
-  /// Strategy::Prepare.
+  /// Prepares the passes of a period of epochs (PassSchedule::OfPeriod). Errors
+  /// as Strategy::Prepare.
   absl::StatusOr<strategy::PreparationReport> PreparePeriod(int64_t period);
 
   /// Prepares the passes of the period that `epoch`, from 0, belongs to, unless
@@ -149,8 +149,8 @@ class DataRun {
     const strategy::PassReport& report;
   };
 
-  DataRun(const JobEnvironment& environment, const Options& options,
-          Observer& observer, std::stop_token stop);
+  BatchSource(const JobEnvironment& environment, const Options& options,
+              Observer& observer, std::stop_token stop);
 
   absl::StatusOr<std::optional<strategy::PreparationReport>> FinishAhead();
   // Tells once that the queues of passes got less than they asked for.
@@ -163,7 +163,7 @@ class DataRun {
   const std::stop_token stop_;
   const RunningJobs::Job running_;
   // The dataset moves on to the lease, and labels go once it is there.
-  std::optional<JobData> data_;
+  std::optional<OpenedJob> data_;
   std::optional<StrategyLease> lease_;
   std::optional<store::SelfLoops> self_loops_;
   // The period that the strategy is prepared for; -1 = none yet.

@@ -45,7 +45,7 @@
 namespace hearth::job {
 
 /// The profile of a job's training, and the plan that keeps it.
-struct JobProfile {
+struct OpenedProfile {
   std::string plan;
   sample::EpochProfile profile;
 };
@@ -58,10 +58,10 @@ struct JobProfile {
 /// what it gives; sampling reserves its own. Errors of
 /// BatchMeasurement::Measure, MemoryLedger::Reserve,
 /// strategy::FindResidentLists, sampling and FindOrMakePlan.
-absl::StatusOr<JobProfile> OpenProfile(const JobEnvironment& environment,
-                                       const HistoryBasis& basis,
-                                       Observer& observer,
-                                       const std::stop_token& stop);
+absl::StatusOr<OpenedProfile> OpenProfile(const JobEnvironment& environment,
+                                          const HistoryBasis& basis,
+                                          Observer& observer,
+                                          const std::stop_token& stop);
 
 namespace {
 
@@ -240,13 +240,13 @@ class Profiling {
 
 }  // namespace
 
-absl::StatusOr<JobProfile> OpenProfile(const JobEnvironment& environment,
-                                       const HistoryBasis& basis,
-                                       Observer& observer,
-                                       const std::stop_token& stop) {
+absl::StatusOr<OpenedProfile> OpenProfile(const JobEnvironment& environment,
+                                          const HistoryBasis& basis,
+                                          Observer& observer,
+                                          const std::stop_token& stop) {
   Profiling profiling(environment, basis, observer, stop);
   HEARTH_ASSIGN_OR_RETURN(
-      KeptPlan<EpochProfile> kept,
+      LeasedPlan<EpochProfile> kept,
       FindOrMakePlan<EpochProfile>(
           environment,
           {.name = profiling.PlanName(),
@@ -260,8 +260,8 @@ absl::StatusOr<JobProfile> OpenProfile(const JobEnvironment& environment,
            .make =
                [&](plan::PlanLease& lease) { return profiling.Make(lease); }},
           observer, stop));
-  return JobProfile{.plan = kept.lease.name(),
-                    .profile = std::move(kept.opened)};
+  return OpenedProfile{.plan = kept.lease.name(),
+                       .profile = std::move(kept.opened)};
 }
 
 namespace {
@@ -299,7 +299,7 @@ struct EmbeddingSizes {
 
 // The memory that embeddings have for themselves; none if they share a cache
 // with rows.
-std::optional<uint64_t> OwnBytes(const DataOptions& data,
+std::optional<uint64_t> OwnBytes(const BatchOptions& data,
                                  const store::Manifest& manifest) {
   if (data.history->cache_bytes > 0) return data.history->cache_bytes;
   if (strategy::SharedCacheBytes(data.strategy).has_value()) {
@@ -310,10 +310,10 @@ std::optional<uint64_t> OwnBytes(const DataOptions& data,
 }
 
 // Chooses a history, or goes on with one that was chosen.
-class HistoryMaking {
+class HistorySelection {
  public:
-  HistoryMaking(const JobEnvironment& environment, const HistoryBasis& basis,
-                Observer& observer, const std::stop_token& stop)
+  HistorySelection(const JobEnvironment& environment, const HistoryBasis& basis,
+                   Observer& observer, const std::stop_token& stop)
       : environment_(environment),
         basis_(basis),
         options_(*basis.data.history),
@@ -323,7 +323,7 @@ class HistoryMaking {
         observer_(observer),
         stop_(stop) {}
 
-  absl::StatusOr<JobHistory> Run() {
+  absl::StatusOr<ChosenHistory> Run() {
     HEARTH_ASSIGN_OR_RETURN(std::optional<KeptHistoryChoice> kept, ReadKept());
     if (!kept.has_value()) {
       HEARTH_ASSIGN_OR_RETURN(kept, Choose());
@@ -332,9 +332,9 @@ class HistoryMaking {
             WriteHistoryChoice(environment_.files, basis_.folder, *kept));
       }
     }
-    JobHistory history = {.choice = kept->choice,
-                          .policy = nullptr,
-                          .strategy = basis_.data.strategy};
+    ChosenHistory history = {.choice = kept->choice,
+                             .policy = nullptr,
+                             .strategy = basis_.data.strategy};
     HEARTH_RETURN_IF_ERROR(TakeFromCache(history));
     if (!kept->nodes.empty()) {
       auto policy = std::make_shared<sample::HistoryPolicy>();
@@ -369,7 +369,7 @@ class HistoryMaking {
     MemoryLedger::Reservation reservation;
     HEARTH_RETURN_IF_ERROR(ReserveMemory(reservation));
     HEARTH_ASSIGN_OR_RETURN(
-        const JobProfile found,
+        const OpenedProfile found,
         OpenProfile(environment_, basis_, observer_, stop_));
     const EpochProfile& profile = found.profile;
     KeptHistoryChoice kept;
@@ -434,7 +434,7 @@ class HistoryMaking {
   }
 
   // Leaves the strategy what the embeddings do not take of its cache.
-  absl::Status TakeFromCache(JobHistory& history) const {
+  absl::Status TakeFromCache(ChosenHistory& history) const {
     const HistoryChoice& choice = history.choice;
     if (!choice.share.has_value()) return absl::OkStatus();
     const uint64_t bytes = *strategy::SharedCacheBytes(history.strategy);
@@ -480,7 +480,7 @@ class HistoryMaking {
 
 }  // namespace
 
-absl::Status CheckHistoryMemory(const DataOptions& data,
+absl::Status CheckHistoryMemory(const BatchOptions& data,
                                 const store::Manifest& manifest,
                                 int64_t embedding_width) {
   const EmbeddingSizes sizes = {
@@ -496,11 +496,11 @@ absl::Status CheckHistoryMemory(const DataOptions& data,
       " nodes, and each of them ", sizes.EmbeddingBytes(), " bytes"));
 }
 
-absl::StatusOr<JobHistory> MakeHistory(const JobEnvironment& environment,
-                                       const HistoryBasis& basis,
-                                       Observer& observer,
-                                       const std::stop_token& stop) {
-  return HistoryMaking(environment, basis, observer, stop).Run();
+absl::StatusOr<ChosenHistory> ChooseHistory(const JobEnvironment& environment,
+                                            const HistoryBasis& basis,
+                                            Observer& observer,
+                                            const std::stop_token& stop) {
+  return HistorySelection(environment, basis, observer, stop).Run();
 }
 
 }  // namespace hearth::job

@@ -28,8 +28,8 @@ namespace hearth::job {
 struct HistoryBasis {
   const store::Dataset& dataset;
   const store::Labels& labels;
-  const JobPasses& passes;
-  const DataOptions& data;
+  const PassSchedule& passes;
+  const BatchOptions& data;
   /// The partition that orders the seeds; null if none does.
   std::shared_ptr<const plan::Partition> partition;
   /// Width of an embedding; 0 without a model.
@@ -52,7 +52,7 @@ struct HistoryBasis {
 };
 
 /// The history of a job's training passes.
-struct JobHistory {
+struct ChosenHistory {
   HistoryChoice choice;
   /// Null if no embedding is worth its memory: all are computed.
   std::shared_ptr<const sample::HistoryPolicy> policy;
@@ -63,7 +63,7 @@ struct JobHistory {
 
 /// INVALID_ARGUMENT, with the numbers, if the memory that `data` gives its
 /// history has no room for a single embedding.
-absl::Status CheckHistoryMemory(const DataOptions& data,
+absl::Status CheckHistoryMemory(const BatchOptions& data,
                                 const store::Manifest& manifest,
                                 int64_t embedding_width);
 
@@ -77,10 +77,10 @@ absl::Status CheckHistoryMemory(const DataOptions& data,
 /// Errors as CheckHistoryMemory, before anything is made; INVALID_ARGUMENT,
 /// with the numbers, if the cache has become smaller than what they take of it;
 /// errors of OpenProfile; CANCELLED when a stop is requested.
-absl::StatusOr<JobHistory> MakeHistory(const JobEnvironment& environment,
-                                       const HistoryBasis& basis,
-                                       Observer& observer,
-                                       const std::stop_token& stop);
+absl::StatusOr<ChosenHistory> ChooseHistory(const JobEnvironment& environment,
+                                            const HistoryBasis& basis,
+                                            Observer& observer,
+                                            const std::stop_token& stop);
 
 }  // namespace hearth::job
 

@@ -30,22 +30,22 @@ namespace hearth::job {
 namespace {
 
 absl::Status AddHistory(const JobEnvironment& environment,
-                        const JobDataOptions& options, JobData& opened,
+                        const OpenJobOptions& options, OpenedJob& opened,
                         Observer& observer, const std::stop_token& stop) {
   HEARTH_ASSIGN_OR_RETURN(
-      JobHistory history,
-      MakeHistory(environment,
-                  {.dataset = *opened.dataset,
-                   .labels = opened.labels,
-                   .passes = opened.passes,
-                   .data = opened.data,
-                   .partition = opened.partition.has_value()
-                                    ? opened.partition->partition
-                                    : nullptr,
-                   .embedding_width = options.embedding_width,
-                   .samplers = options.pipeline.samplers,
-                   .folder = options.folder},
-                  observer, stop));
+      ChosenHistory history,
+      ChooseHistory(environment,
+                    {.dataset = *opened.dataset,
+                     .labels = opened.labels,
+                     .passes = opened.passes,
+                     .data = opened.data,
+                     .partition = opened.partition.has_value()
+                                      ? opened.partition->partition
+                                      : nullptr,
+                     .embedding_width = options.embedding_width,
+                     .samplers = options.pipeline.samplers,
+                     .folder = options.folder},
+                    observer, stop));
   opened.data.strategy = std::move(history.strategy);
   if (history.policy == nullptr) opened.data.history = std::nullopt;
   opened.passes.SetHistory(std::move(history.policy));
@@ -98,10 +98,10 @@ strategy::MemoryEstimate OpeningMemory(const store::Dataset& dataset) {
 
 }  // namespace
 
-absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
-                                    const JobDataOptions& options,
-                                    Observer& observer, std::stop_token stop) {
-  DataOptions data = options.data;
+absl::StatusOr<OpenedJob> OpenJob(const JobEnvironment& environment,
+                                  const OpenJobOptions& options,
+                                  Observer& observer, std::stop_token stop) {
+  BatchOptions data = options.data;
   HEARTH_ASSIGN_OR_RETURN(
       std::unique_ptr<store::Dataset> dataset,
       store::Dataset::Open(environment.files, data.dataset_path,
@@ -129,7 +129,7 @@ absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
   }
   store::Split& nodes = labeled.nodes;
   std::vector<int64_t> class_counts = CountClasses(labels, nodes.train);
-  std::optional<JobPartition> partition;
+  std::optional<SeedPartition> partition;
   std::unique_ptr<sample::SeedOrder> training;
   if (data.partition_order.has_value()) {
     HEARTH_ASSIGN_OR_RETURN(
@@ -149,16 +149,16 @@ absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
   }
   HEARTH_ASSIGN_OR_RETURN(std::vector<std::vector<int32_t>> fanouts_of,
                           FanoutsByType(dataset->manifest(), data));
-  JobPasses passes(data, std::move(training), std::move(nodes.valid),
-                   std::move(nodes.test), std::move(fanouts_of));
+  PassSchedule passes(data, std::move(training), std::move(nodes.valid),
+                      std::move(nodes.test), std::move(fanouts_of));
   passes.SetClassCounts(std::move(class_counts));
-  JobData opened = {.memory = std::move(memory),
-                    .dataset = std::move(dataset),
-                    .labels = std::move(labels),
-                    .partition = std::move(partition),
-                    .passes = std::move(passes),
-                    .data = std::move(data),
-                    .history = std::nullopt};
+  OpenedJob opened = {.memory = std::move(memory),
+                      .dataset = std::move(dataset),
+                      .labels = std::move(labels),
+                      .partition = std::move(partition),
+                      .passes = std::move(passes),
+                      .data = std::move(data),
+                      .history = std::nullopt};
   if (opened.data.history.has_value()) {
     HEARTH_RETURN_IF_ERROR(
         AddHistory(environment, options, opened, observer, stop));
@@ -168,7 +168,7 @@ absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
 
 absl::StatusOr<std::unique_ptr<train::TrainStep>> NewModel(
     const JobEnvironment& environment, const TrainJobOptions& options,
-    const store::Dataset& dataset, const JobPasses& passes) {
+    const store::Dataset& dataset, const PassSchedule& passes) {
   const store::Manifest& manifest = dataset.manifest();
   const store::NodeTypeEntry& target =
       manifest.node_types[dataset.target_type()];
@@ -200,7 +200,8 @@ uint64_t SelfLoopBytes(const TrainJobOptions& options,
 }
 
 uint64_t RankingBytes(const TrainJobOptions& options,
-                      const store::Dataset& dataset, const JobPasses& passes) {
+                      const store::Dataset& dataset,
+                      const PassSchedule& passes) {
   const store::NodeTypeEntry& nodes =
       dataset.manifest().node_types[dataset.target_type()];
   if (!train::IsRanking(options.train.MetricFor(nodes.label_kind))) return 0;

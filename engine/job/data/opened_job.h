@@ -23,29 +23,29 @@
 namespace hearth::job {
 
 /// The opened data of a job.
-struct JobData {
+struct OpenedJob {
   /// For what is opened here, labels and splits: to be given back when all of
   /// the job's memory is reserved, with what the strategy then holds of them.
   MemoryLedger::Reservation memory;
   std::unique_ptr<store::Dataset> dataset;
   store::Labels labels;
   /// The partition that orders the seeds, if one does.
-  std::optional<JobPartition> partition;
-  JobPasses passes;
+  std::optional<SeedPartition> partition;
+  PassSchedule passes;
   /// The options that it was opened with, but for what its history has taken:
   /// memory of the strategy's cache, or none where no embedding is kept.
-  DataOptions data;
+  BatchOptions data;
   /// History that the training passes are to have; absent without one.
   std::optional<HistoryChoice> history;
 
-  const JobPartition* PartitionOrNull() const {
+  const SeedPartition* PartitionOrNull() const {
     return partition.has_value() ? &*partition : nullptr;
   }
 };
 
 /// The data that a job opens.
-struct JobDataOptions {
-  const DataOptions& data;
+struct OpenJobOptions {
+  const BatchOptions& data;
   const strategy::PipelineOptions& pipeline;
   /// Nothing is validated or tested.
   bool training_only = false;
@@ -58,16 +58,16 @@ struct JobDataOptions {
 /// Opens the dataset that the options name, finds or makes the partition that
 /// orders its seeds, and chooses what a history keeps; `observer` hears what is
 /// odd about its split. Errors as store::Dataset::Open, CheckTrainable,
-/// MemoryLedger::Reserve, WithoutUnlabeled, OpenPartition and MakeHistory.
-absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
-                                    const JobDataOptions& options,
-                                    Observer& observer, std::stop_token stop);
+/// MemoryLedger::Reserve, WithoutUnlabeled, OpenPartition and ChooseHistory.
+absl::StatusOr<OpenedJob> OpenJob(const JobEnvironment& environment,
+                                  const OpenJobOptions& options,
+                                  Observer& observer, std::stop_token stop);
 
 /// The model of a job on `dataset`, which CheckTrainable accepts; `passes` tell
 /// how many steps an epoch has. Errors as JobEnvironment::new_train_step.
 absl::StatusOr<std::unique_ptr<train::TrainStep>> NewModel(
     const JobEnvironment& environment, const TrainJobOptions& options,
-    const store::Dataset& dataset, const JobPasses& passes);
+    const store::Dataset& dataset, const PassSchedule& passes);
 
 /// The most that the dataset's self loops take in memory, for a model that
 /// counts them; 0 for others.
@@ -77,7 +77,8 @@ uint64_t SelfLoopBytes(const TrainJobOptions& options,
 /// The bytes of the scores that the job's metric ranks at a time: those of the
 /// validation nodes or of the test nodes. 0 for metrics that rank nothing.
 uint64_t RankingBytes(const TrainJobOptions& options,
-                      const store::Dataset& dataset, const JobPasses& passes);
+                      const store::Dataset& dataset,
+                      const PassSchedule& passes);
 
 }  // namespace hearth::job
 

@@ -27,12 +27,12 @@ namespace hearth::job {
 /// it asks for layer-wise sampling then, or has fan-outs of edge types that are
 /// not there.
 absl::Status CheckTrainable(const store::Dataset& dataset,
-                            const DataOptions& data);
+                            const BatchOptions& data);
 
-/// DataOptions::fanouts_of by the number of the edge type, as samplers take
+/// BatchOptions::fanouts_of by the number of the edge type, as samplers take
 /// them: empty without any. INVALID_ARGUMENT naming one that is not there.
 absl::StatusOr<std::vector<std::vector<int32_t>>> FanoutsByType(
-    const store::Manifest& manifest, const DataOptions& data);
+    const store::Manifest& manifest, const BatchOptions& data);
 
 /// The nodes of a split that a job works on.
 struct LabeledSplit {
@@ -49,15 +49,16 @@ absl::StatusOr<LabeledSplit> WithoutUnlabeled(store::Split split,
 
 /// The passes of a job: over the nodes of each split that have labels, in which
 /// order, sampled with which keys. Passes live as long as this. Movable.
-class JobPasses {
+class PassSchedule {
  public:
   /// `training` orders the training nodes; validation and test visit theirs in
   /// the order of the split. `fanouts_of` are those of the edge types
   /// (FanoutsByType).
-  JobPasses(const DataOptions& data,
-            std::unique_ptr<sample::SeedOrder> training,
-            std::vector<store::NodeId> valid, std::vector<store::NodeId> test,
-            std::vector<std::vector<int32_t>> fanouts_of = {});
+  PassSchedule(const BatchOptions& data,
+               std::unique_ptr<sample::SeedOrder> training,
+               std::vector<store::NodeId> valid,
+               std::vector<store::NodeId> test,
+               std::vector<std::vector<int32_t>> fanouts_of = {});
 
   /// Nodes of each split.
   int64_t num_train() const { return train_order_->size(); }
@@ -100,7 +101,7 @@ class JobPasses {
  private:
   strategy::Pass Of(const sample::SeedOrder& order, uint64_t epoch_key) const;
 
-  DataOptions data_;
+  BatchOptions data_;
   std::vector<std::vector<int32_t>> fanouts_of_;
   std::unique_ptr<sample::SeedOrder> train_order_;
   std::unique_ptr<sample::SeedOrder> valid_order_;

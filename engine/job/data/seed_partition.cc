@@ -110,14 +110,14 @@ class PartitionPreparation {
     std::sort(training_nodes_.begin(), training_nodes_.end());
   }
 
-  absl::StatusOr<JobPartition> Open() {
+  absl::StatusOr<SeedPartition> Open() {
     using Partition = std::shared_ptr<const plan::Partition>;
     strategy::PreparationReport report;
     strategy::MemoryEstimate making_memory;
     const double start_seconds = environment_.clock.SteadySeconds();
     report.plan = NameOf(dataset_, options_);
     HEARTH_ASSIGN_OR_RETURN(
-        KeptPlan<Partition> kept,
+        LeasedPlan<Partition> kept,
         FindOrMakePlan<Partition>(
             environment_,
             {.name = report.plan,
@@ -139,10 +139,10 @@ class PartitionPreparation {
         Severity::kInfo,
         absl::StrCat("partition ", report.plan,
                      report.reused ? " reused: " : " made: ", report.reason));
-    return JobPartition{.lease = std::move(kept.lease),
-                        .partition = std::move(kept.opened),
-                        .report = std::move(report),
-                        .making_memory = std::move(making_memory)};
+    return SeedPartition{.lease = std::move(kept.lease),
+                         .partition = std::move(kept.opened),
+                         .report = std::move(report),
+                         .making_memory = std::move(making_memory)};
   }
 
  private:
@@ -202,7 +202,7 @@ class PartitionPreparation {
 
 }  // namespace
 
-absl::StatusOr<JobPartition> OpenPartition(
+absl::StatusOr<SeedPartition> OpenPartition(
     const JobEnvironment& environment, const store::Dataset& dataset,
     absl::Span<const NodeId> training_nodes, const PartitionOrder& order,
     int64_t batch_size, Observer& observer, std::stop_token stop) {

@@ -45,7 +45,7 @@ struct PlanRecipe {
 
 /// A plan that was found or made, and the right to use it.
 template <typename Opened>
-struct KeptPlan {
+struct LeasedPlan {
   plan::PlanLease lease;
   Opened opened;
   /// Whether it was found.
@@ -56,7 +56,7 @@ struct KeptPlan {
 /// cannot be used is removed, which the observer hears, and made anew. Errors
 /// of plan::PlanStore::Take and of the recipe.
 template <typename Opened>
-absl::StatusOr<KeptPlan<Opened>> FindOrMakePlan(
+absl::StatusOr<LeasedPlan<Opened>> FindOrMakePlan(
     const JobEnvironment& environment, const PlanRecipe<Opened>& recipe,
     Observer& observer, const std::stop_token& stop) {
   HEARTH_ASSIGN_OR_RETURN(plan::PlanLease lease,
@@ -80,13 +80,13 @@ absl::StatusOr<KeptPlan<Opened>> FindOrMakePlan(
   }
   HEARTH_RETURN_IF_ERROR(opened.status());
   HEARTH_RETURN_IF_ERROR(lease.Share());
-  return KeptPlan<Opened>{.lease = std::move(lease),
-                          .opened = *std::move(opened),
-                          .reused = reused};
+  return LeasedPlan<Opened>{.lease = std::move(lease),
+                            .opened = *std::move(opened),
+                            .reused = reused};
 }
 
 /// The partition that orders a job's seeds, and the right to use it.
-struct JobPartition {
+struct SeedPartition {
   plan::PlanLease lease;
   std::shared_ptr<const plan::Partition> partition;
   strategy::PreparationReport report;
@@ -98,7 +98,7 @@ struct JobPartition {
 /// makes it there within memory that it reserves meanwhile. A damaged one is
 /// made anew. `training_nodes` are those with labels, in any order. Errors as
 /// plan::WritePartition, plan::PlanStore::Take and MemoryLedger::Reserve.
-absl::StatusOr<JobPartition> OpenPartition(
+absl::StatusOr<SeedPartition> OpenPartition(
     const JobEnvironment& environment, const store::Dataset& dataset,
     absl::Span<const store::NodeId> training_nodes, const PartitionOrder& order,
     int64_t batch_size, Observer& observer, std::stop_token stop);

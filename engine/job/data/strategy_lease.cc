@@ -59,10 +59,11 @@ uint64_t ChecksumBytes(const store::Dataset& dataset) {
 }
 
 // Chooses what fits: with the checksums of rows if they are wanted and fit.
-class SizeChoice {
+class MemoryFitting {
  public:
-  SizeChoice(const JobEnvironment& environment, const store::Dataset& dataset,
-             const StrategyUse& use, BatchBound batches)
+  MemoryFitting(const JobEnvironment& environment,
+                const store::Dataset& dataset, const StrategyUse& use,
+                BatchBound batches)
       : limit_bytes_(environment.memory.most_bytes()),
         dataset_(dataset),
         use_(use),
@@ -71,26 +72,26 @@ class SizeChoice {
     AddJobShares(use, batches_, job_shares_);
   }
 
-  absl::StatusOr<JobSizes> Choose() const {
+  absl::StatusOr<MemoryFit> Fit() const {
     if (!strategy::KindOf(use_.data.strategy).reads_single_rows) {
-      return ChooseFor(RowVerification::kNone);
+      return FitWith(RowVerification::kNone);
     }
-    absl::StatusOr<JobSizes> sizes = ChooseFor(RowVerification::kEachRow);
-    if (sizes.ok() && sizes->estimate.TotalBytes() > limit_bytes_) {
-      return ChooseFor(RowVerification::kOnce);
+    absl::StatusOr<MemoryFit> fit = FitWith(RowVerification::kEachRow);
+    if (fit.ok() && fit->estimate.TotalBytes() > limit_bytes_) {
+      return FitWith(RowVerification::kOnce);
     }
-    return sizes;
+    return fit;
   }
 
  private:
-  absl::StatusOr<JobSizes> ChooseFor(RowVerification rows) const {
+  absl::StatusOr<MemoryFit> FitWith(RowVerification rows) const {
     const strategy::StrategyOptions asked =
         strategy::WithMeasuredBudgets(use_.data.strategy, basis_);
-    JobSizes sizes = {.batches = batches_,
-                      .chosen = {.strategy = asked, .pipeline = use_.pipeline},
-                      .cuts = {},
-                      .estimate = {},
-                      .rows = rows};
+    MemoryFit fit = {.batches = batches_,
+                     .chosen = {.strategy = asked, .pipeline = use_.pipeline},
+                     .cuts = {},
+                     .estimate = {},
+                     .rows = rows};
     if (!use_.data.strict_budgets) {
       const std::vector<strategy::Budget> budgets =
           strategy::BudgetsOf(asked, basis_);
@@ -103,11 +104,11 @@ class SizeChoice {
             return estimate.ok() ? estimate->TotalBytes() : 0;
           });
       HEARTH_RETURN_IF_ERROR(status);
-      sizes.chosen = strategy::WithBudgets(asked, basis_, amounts);
-      sizes.cuts = strategy::CutsOf(budgets, amounts);
+      fit.chosen = strategy::WithBudgets(asked, basis_, amounts);
+      fit.cuts = strategy::CutsOf(budgets, amounts);
     }
-    HEARTH_ASSIGN_OR_RETURN(sizes.estimate, Estimate(sizes.chosen, rows));
-    return sizes;
+    HEARTH_ASSIGN_OR_RETURN(fit.estimate, Estimate(fit.chosen, rows));
+    return fit;
   }
 
   absl::StatusOr<MemoryEstimate> Estimate(
@@ -206,7 +207,7 @@ void AddGpuShare(const train::TrainOptions& options,
   estimate.Add("model", bytes, /*kept=*/false, {.gpu = options.gpu});
 }
 
-absl::StatusOr<JobSizes> FindJobSizes(const JobEnvironment& environment,
+absl::StatusOr<MemoryFit> FitToMemory(const JobEnvironment& environment,
                                       const store::Dataset& dataset,
                                       const StrategyUse& use,
                                       std::stop_token stop) {
@@ -214,17 +215,18 @@ absl::StatusOr<JobSizes> FindJobSizes(const JobEnvironment& environment,
       .dataset = dataset, .labels = use.labels, .passes = use.passes};
   if (!strategy::KindOf(use.data.strategy).needs_measured_batches) {
     HEARTH_ASSIGN_OR_RETURN(
-        JobSizes sizes,
-        SizeChoice(environment, dataset, use, BoundBatches(passes)).Choose());
-    if (sizes.estimate.TotalBytes() <=
+        MemoryFit fit,
+        MemoryFitting(environment, dataset, use, BoundBatches(passes))
+            .Choose());
+    if (fit.estimate.TotalBytes() <=
         environment.memory.most_bytes() / kSmallPart) {
-      return sizes;
+      return fit;
     }
   }
   HEARTH_ASSIGN_OR_RETURN(BatchBound batches,
                           environment.batch_measurement.Measure(
                               passes, use.pipeline.samplers, std::move(stop)));
-  return SizeChoice(environment, dataset, use, std::move(batches)).Choose();
+  return MemoryFitting(environment, dataset, use, std::move(batches)).Fit();
 }
 
 namespace {
@@ -232,11 +234,11 @@ namespace {
 // The checksums of the rows that the strategy will read; null if it reads no
 // single rows, or if all features were verified instead.
 absl::StatusOr<std::shared_ptr<const io::RowCheck>> VerifyRows(
-    const store::Dataset& dataset, const JobSizes& sizes, Observer& observer,
+    const store::Dataset& dataset, const MemoryFit& fit, Observer& observer,
     const std::stop_token& stop) {
-  if (sizes.rows == RowVerification::kNone) return nullptr;
+  if (fit.rows == RowVerification::kNone) return nullptr;
   std::string reason = "their checksums do not fit into the memory limit";
-  if (sizes.rows == RowVerification::kEachRow) {
+  if (fit.rows == RowVerification::kEachRow) {
     absl::StatusOr<std::unique_ptr<io::RowCheck>> checksums =
         dataset.LoadRowChecksums(stop);
     if (checksums.ok()) return *std::move(checksums);
@@ -259,13 +261,13 @@ absl::StatusOr<std::shared_ptr<const io::RowCheck>> VerifyRows(
 absl::StatusOr<StrategyLease> StrategyLease::Take(
     const JobEnvironment& environment, std::unique_ptr<store::Dataset>& dataset,
     const Use& use, Observer& observer, std::stop_token stop) {
-  HEARTH_ASSIGN_OR_RETURN(JobSizes sizes,
-                          FindJobSizes(environment, *dataset, use, stop));
+  HEARTH_ASSIGN_OR_RETURN(MemoryFit fit,
+                          FitToMemory(environment, *dataset, use, stop));
   StrategyKey key = {.dataset_path = use.data.dataset_path,
                      .fingerprint = dataset->manifest().fingerprint,
-                     .strategy = sizes.chosen.strategy,
-                     .pipeline = sizes.chosen.pipeline,
-                     .batches = std::move(sizes.batches),
+                     .strategy = fit.chosen.strategy,
+                     .pipeline = fit.chosen.pipeline,
+                     .batches = std::move(fit.batches),
                      .target_type = dataset->target_type()};
   if (use.partition != nullptr) key.partition = use.partition->lease.name();
   std::optional<WarmStrategy> kept = environment.warm_strategies.Take(key);
@@ -280,9 +282,9 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
                         .checks_rows = false};
   }
   StrategyLease lease(environment.warm_strategies, std::move(key),
-                      *std::move(kept), sizes.cuts, warm);
+                      *std::move(kept), fit.cuts, warm);
   WarmStrategy& work = lease.work_;
-  for (const strategy::BudgetCut& cut : sizes.cuts) {
+  for (const strategy::BudgetCut& cut : fit.cuts) {
     observer.OnLog(
         Severity::kInfo,
         absl::StrCat(strategy::Describe(cut), ", to fit the memory limit of ",
@@ -290,21 +292,20 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
   }
   observer.OnLog(Severity::kInfo,
                  absl::StrCat("memory: at most ",
-                              FormatByteSize(sizes.estimate.TotalBytes()), " (",
-                              strategy::FormatShares(sizes.estimate), ")"));
-  HEARTH_RETURN_IF_ERROR(CheckFits(environment, use, sizes.estimate));
-  HEARTH_RETURN_IF_ERROR(
-      environment.memory.Reserve(sizes.estimate, work.memory));
+                              FormatByteSize(fit.estimate.TotalBytes()), " (",
+                              strategy::FormatShares(fit.estimate), ")"));
+  HEARTH_RETURN_IF_ERROR(CheckFits(environment, use, fit.estimate));
+  HEARTH_RETURN_IF_ERROR(environment.memory.Reserve(fit.estimate, work.memory));
   std::unique_ptr<store::Dataset> opened = std::move(dataset);
   if (!warm) {
     work.dataset = std::move(opened);
     HEARTH_ASSIGN_OR_RETURN(std::shared_ptr<const io::RowCheck> row_check,
-                            VerifyRows(*work.dataset, sizes, observer, stop));
+                            VerifyRows(*work.dataset, fit, observer, stop));
     work.checks_rows = row_check != nullptr;
     HEARTH_ASSIGN_OR_RETURN(
         work.strategy,
         strategy::NewStrategy(
-            sizes.chosen.strategy, sizes.chosen.pipeline, *work.dataset,
+            fit.chosen.strategy, fit.chosen.pipeline, *work.dataset,
             {.read_queues = environment.read_queues,
              .clock = environment.clock,
              .scratch_folder = work.scratch.path(),

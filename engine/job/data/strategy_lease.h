@@ -41,7 +41,7 @@ struct ModelNeed {
 
 /// The use that a job makes of a strategy.
 struct StrategyUse {
-  const DataOptions& data;
+  const BatchOptions& data;
   const strategy::PipelineOptions& pipeline;
   /// Those of the dataset; needed while batches are measured alone.
   const store::Labels& labels;
@@ -51,7 +51,7 @@ struct StrategyUse {
   int64_t embedding_width = 0;
   const ModelNeed& model;
   /// The partition that orders the seeds; null if none does.
-  const JobPartition* partition = nullptr;
+  const SeedPartition* partition = nullptr;
 };
 
 /// How the feature rows that a job reads are verified.
@@ -62,7 +62,7 @@ enum class RowVerification {
 };
 
 /// How large a job's batches are, and what follows from it for its memory.
-struct JobSizes {
+struct MemoryFit {
   strategy::BatchBound batches;
   /// The strategy's options and threads, cut so that the job fits.
   strategy::StrategyConfiguration chosen;
@@ -81,7 +81,7 @@ struct JobSizes {
 /// verified one by one if the checksums fit, too: budgets are cut before these
 /// are given up. Reserves nothing. Errors as BatchMeasurement::Measure
 /// and strategy::EstimateMemory.
-absl::StatusOr<JobSizes> FindJobSizes(const JobEnvironment& environment,
+absl::StatusOr<MemoryFit> FitToMemory(const JobEnvironment& environment,
                                       const store::Dataset& dataset,
                                       const StrategyUse& use,
                                       std::stop_token stop);
@@ -122,7 +122,7 @@ class StrategyLease {
   /// and takes or makes the strategy. A strategy that reads single rows gets
   /// their checksums; where these cannot be had, all features are verified
   /// first. Takes `dataset` once the memory is reserved; leaves it where that
-  /// is refused. Errors as FindJobSizes, CheckFits, MemoryLedger::Reserve,
+  /// is refused. Errors as FitToMemory, CheckFits, MemoryLedger::Reserve,
   /// store::Dataset::LoadRowChecksums and strategy::NewStrategy. All parts of
   /// `environment` outlive it.
   static absl::StatusOr<StrategyLease> Take(

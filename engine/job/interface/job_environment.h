@@ -59,7 +59,7 @@ class RunningJobs {
   uint64_t started_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-class Convoys;
+class SharedPassGroups;
 
 /// Makes the model of a job; model::NewTrainStep in the daemon.
 using TrainStepFactory =
@@ -89,7 +89,7 @@ struct JobEnvironment {
   /// Files of datasets that no job has to verify again; null = each does.
   store::VerificationRecord* verified = nullptr;
   /// Through which train jobs share passes; null = each runs alone.
-  Convoys* convoys = nullptr;
+  SharedPassGroups* shared_passes = nullptr;
 };
 
 }  // namespace hearth::job

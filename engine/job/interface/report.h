@@ -118,7 +118,7 @@ struct PeriodPreparation {
 };
 
 /// The jobs with which a job shared passes over the data.
-struct Company {
+struct Peers {
   /// Their names.
   std::set<std::string> jobs;
   /// Bytes that the passes read in which the job took part; also those before
@@ -176,7 +176,7 @@ struct TrainReport {
   std::optional<HistoryChoice> history;
   /// Whether all embeddings were computed, and batches came in order.
   bool exact = true;
-  Company company;
+  Peers peers;
 };
 
 }  // namespace hearth::job

@@ -53,7 +53,7 @@ struct EdgeTypeFanouts {
 };
 
 /// The batches that a train job reads. See hearth.v1.DataSpec.
-struct DataOptions {
+struct BatchOptions {
   /// The dataset's folder.
   std::string dataset_path;
   /// Neighbors per node and layer, from the seeds outward; -1 = all.
@@ -113,7 +113,7 @@ enum class TrainPart {
 
 /// A train job, whole. See hearth.v1.TrainJobSpec.
 struct TrainJobOptions {
-  DataOptions data;
+  BatchOptions data;
   train::TrainOptions train;
   /// Threads of the pipeline's stages; change no result.
   strategy::PipelineOptions pipeline;
@@ -127,7 +127,7 @@ struct TrainJobOptions {
   /// jobs with the same name have equal data options, but for first_epoch_key
   /// and epochs beyond the distinct ones, and pipelines, and a model, or all
   /// have none. Empty = it shares with none.
-  std::string convoy;
+  std::string sharing_key;
   /// Whether another first_epoch_key may be chosen for it, so that it can join
   /// those that share a pass.
   bool join = false;

@@ -33,7 +33,7 @@ struct MachineMemory {
 uint64_t DefaultMemoryLimit();
 
 /// Whether there is room for a reservation.
-enum class MemoryRoom {
+enum class MemoryAvailability {
   kFree,
   /// Once running jobs have given theirs back.
   kHeldByJobs,
@@ -101,7 +101,8 @@ class MemoryLedger {
 
   /// Whether a new reservation of `bytes` would find room now. Warm memory
   /// counts as free.
-  MemoryRoom RoomFor(uint64_t bytes) const ABSL_LOCKS_EXCLUDED(mutex_);
+  MemoryAvailability Availability(uint64_t bytes) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   uint64_t limit_bytes() const { return limit_bytes_; }
   /// The most that a reservation can ever be: the limit, or the machine's
@@ -127,15 +128,15 @@ class MemoryLedger {
 
  private:
   // For `bytes`, with `taken` bytes taken by others.
-  MemoryRoom RoomBeside(uint64_t taken, uint64_t bytes) const
+  MemoryAvailability AvailabilityBeside(uint64_t taken, uint64_t bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The error of Reserve, if there is no room for `estimate` in the place of
   // `now`.
-  absl::Status CheckRoom(const strategy::MemoryEstimate& estimate,
-                         const strategy::MemoryEstimate& now) const
+  absl::Status CheckAvailable(const strategy::MemoryEstimate& estimate,
+                              const strategy::MemoryEstimate& now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckGpuRoom(const strategy::MemoryEstimate& estimate,
-                            const strategy::MemoryEstimate& now) const
+  absl::Status CheckGpuAvailable(const strategy::MemoryEstimate& estimate,
+                                 const strategy::MemoryEstimate& now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The sum of all shares of this one's owner, or of its GPU.
   uint64_t& SumOf(const strategy::MemoryShare& share)

@@ -175,7 +175,7 @@ TrainJobOptions WithoutHistory(TrainJobOptions options) {
 
 // The dataset's fingerprint, if the job can have its history: what is refused
 // then would have been compared with for nothing.
-absl::StatusOr<std::string> CheckedFingerprint(const Member::Parts& job) {
+absl::StatusOr<std::string> CheckedFingerprint(const ModelTrainer::Job& job) {
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<store::Dataset> dataset,
       store::Dataset::Open(job.environment.files, job.options.data.dataset_path,
@@ -187,56 +187,60 @@ absl::StatusOr<std::string> CheckedFingerprint(const Member::Parts& job) {
 }
 
 // Training in this run of the job. `exact.options` are those without a history.
-absl::Status Train(const Member::Parts& exact, int64_t epochs, KeptEpochs& kept,
-                   std::stop_token stop, ExactEpochs& result) {
+absl::Status Train(const ModelTrainer::Job& exact, int64_t epochs,
+                   KeptEpochs& kept, std::stop_token stop,
+                   ExactEpochs& result) {
   const double begin = exact.environment.clock.SteadySeconds();
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<DataRun> data,
-                          DataRun::Open(exact.environment,
-                                        {.data = exact.options.data,
-                                         .pipeline = exact.options.pipeline},
-                                        exact.observer, stop));
-  if (data->passes().num_valid() == 0) {
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<BatchSource> source,
+      BatchSource::Open(
+          exact.environment,
+          {.data = exact.options.data, .pipeline = exact.options.pipeline},
+          exact.observer, stop));
+  if (source->passes().num_valid() == 0) {
     return absl::InvalidArgumentError(
         "history.compare_epochs: must be 0: the dataset has no validation "
         "nodes with labels, on which a history could be compared");
   }
-  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<Member> member,
-                          Member::Make(exact, data->dataset(), data->passes()));
+  HEARTH_ASSIGN_OR_RETURN(
+      std::unique_ptr<ModelTrainer> trainer,
+      ModelTrainer::Make(exact, source->dataset(), source->passes()));
   // The job may have been killed between the epoch's checkpoint and this.
-  if (member->last_epoch().has_value()) {
-    HEARTH_RETURN_IF_ERROR(exact.observer.OnEpoch(*member->last_epoch()));
+  if (trainer->last_epoch().has_value()) {
+    HEARTH_RETURN_IF_ERROR(exact.observer.OnEpoch(*trainer->last_epoch()));
   }
-  if (static_cast<int64_t>(kept.epochs().size()) < member->epoch()) {
+  if (static_cast<int64_t>(kept.epochs().size()) < trainer->epoch()) {
     exact.observer.OnLog(Severity::kWarning,
                          "the figures of some epochs are lost: training them "
                          "from the start");
-    member.reset();
+    trainer.reset();
     HEARTH_RETURN_IF_ERROR(
         RemoveCheckpoints(exact.environment.files, exact.options.directory));
     HEARTH_ASSIGN_OR_RETURN(
-        member, Member::Make(exact, data->dataset(), data->passes()));
+        trainer,
+        ModelTrainer::Make(exact, source->dataset(), source->passes()));
   }
   HEARTH_ASSIGN_OR_RETURN(const TrainReport report,
-                          TrainAlone(exact.environment, *data,
+                          TrainAlone(exact.environment, *source,
                                      {.options = exact.options,
                                       .observer = exact.observer,
                                       .metrics = exact.metrics,
-                                      .member = *member,
+                                      .trainer = *trainer,
                                       .stop = stop,
                                       .begin_seconds = begin,
-                                      .owes_report = false,
+                                      .report_pending = false,
                                       .until_epoch = epochs}));
   result.trained = true;
   result.first_batch_seconds = report.first_batch_seconds;
-  result.memory_bytes = std::max(data->memory().TotalBytes(),
-                                 data->partitioning_memory().TotalBytes());
+  result.memory_bytes = std::max(source->memory().TotalBytes(),
+                                 source->partitioning_memory().TotalBytes());
   result.partition = report.partition;
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<ExactEpochs> TrainExactEpochs(const Member::Parts& job,
+absl::StatusOr<ExactEpochs> TrainExactEpochs(const ModelTrainer::Job& job,
                                              std::stop_token stop) {
   io::FileSystem& files = job.environment.files;
   const int64_t epochs = job.options.data.history->compare_epochs;

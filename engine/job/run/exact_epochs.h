@@ -35,7 +35,7 @@ struct ExactEpochs {
 /// The observer hears of it as of the phase "comparing". Errors as RunTrainJob;
 /// INVALID_ARGUMENT without validation nodes, or if the history has no room
 /// (CheckHistoryMemory).
-absl::StatusOr<ExactEpochs> TrainExactEpochs(const Member::Parts& job,
+absl::StatusOr<ExactEpochs> TrainExactEpochs(const ModelTrainer::Job& job,
                                              std::stop_token stop);
 
 }  // namespace hearth::job

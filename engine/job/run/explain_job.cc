@@ -198,14 +198,13 @@ class ExplainRun {
 
   absl::Status Open() {
     HEARTH_ASSIGN_OR_RETURN(
-        JobData data,
-        OpenJobData(
-            environment_,
-            {.data = options_.data,
-             .pipeline = options_.pipeline,
-             .training_only = !options_.HasModel(),
-             .embedding_width = train::HiddenWidth(options_.train.model)},
-            observer_, stop_));
+        OpenedJob data,
+        OpenJob(environment_,
+                {.data = options_.data,
+                 .pipeline = options_.pipeline,
+                 .training_only = !options_.HasModel(),
+                 .embedding_width = train::HiddenWidth(options_.train.model)},
+                observer_, stop_));
     dataset_ = std::move(data.dataset);
     labels_ = std::move(data.labels);
     partition_ = std::move(data.partition);
@@ -237,8 +236,8 @@ class ExplainRun {
         .embedding_width = train::HiddenWidth(options_.train.model),
         .model = model,
         .partition = partition_.has_value() ? &*partition_ : nullptr};
-    HEARTH_ASSIGN_OR_RETURN(const JobSizes sizes,
-                            FindJobSizes(environment_, *dataset_, use, stop_));
+    HEARTH_ASSIGN_OR_RETURN(const MemoryFit sizes,
+                            FitToMemory(environment_, *dataset_, use, stop_));
     report_.memory = sizes.estimate;
     report_.memory_bytes = sizes.estimate.TotalBytes();
     const sample::BatchShape largest = sizes.batches.WithMargin();
@@ -344,10 +343,10 @@ class ExplainRun {
   const RunningJobs::Job running_;
   std::unique_ptr<store::Dataset> dataset_;
   store::Labels labels_;
-  std::optional<JobPartition> partition_;
-  std::optional<JobPasses> passes_;
+  std::optional<SeedPartition> partition_;
+  std::optional<PassSchedule> passes_;
   // Without the memory that a history takes of the strategy's.
-  DataOptions data_;
+  BatchOptions data_;
   // Configuration that the job would have, so that it fits.
   strategy::StrategyConfiguration chosen_;
   std::unique_ptr<train::TrainStep> step_;

@@ -232,7 +232,7 @@ class JobTest : public ::testing::Test {
             .batch_measurement = *batch_measurement_,
             .plans = *plans_,
             .new_train_step = new_train_step_,
-            .convoys = convoys_.get()};
+            .shared_passes = shared_passes_.get()};
   }
 
   absl::StatusOr<WholeReport> Run(const TrainJobOptions& options,
@@ -264,7 +264,7 @@ class JobTest : public ::testing::Test {
   std::unique_ptr<BatchMeasurement> batch_measurement_;
   std::unique_ptr<metrics::Registry> registry_ = metrics::NewRegistry();
   // Null: jobs run alone.
-  std::unique_ptr<Convoys> convoys_;
+  std::unique_ptr<SharedPassGroups> shared_passes_;
   RecordingObserver observer_;
   // Epochs that runs in a directory have reported, by number.
   std::map<std::string, std::map<uint32_t, EpochReport>> epochs_;

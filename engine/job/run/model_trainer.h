@@ -32,24 +32,24 @@
 
 namespace hearth::job {
 
-/// One model that is trained on the batches a DataRun delivers: its steps, what
-/// its checkpoints keep, its epochs' results and its report. It reads nothing
-/// itself and does not know how batches come about, so several can be fed by
-/// one data run, each at a batch of its own. An error of one of its calls is
-/// its own; the data run and other members can go on. Single-owner: belongs to
-/// the job's thread.
+/// One model that is trained on the batches a BatchSource delivers: its steps,
+/// what its checkpoints keep, its epochs' results and its report. It reads
+/// nothing itself and does not know how batches come about, so several can be
+/// fed by one data run, each at a batch of its own. An error of one of its
+/// calls is its own; the data run and other trainers can go on. Single-owner:
+/// belongs to the job's thread.
 ///
 /// States, with the calls that lead from one to the next:
 ///   made --Begin--> between epochs
 ///   between epochs --TrainBatch...EndTraining--> trained
 ///   trained --[StartValidation, EvaluateBatch...]--EndEpoch--> between epochs
 ///   between epochs, Done() --KeepBest--[StartTest, EvaluateBatch...]--Finish
-/// A member that was resumed may begin between two batches of an epoch, or
+/// A trainer that was resumed may begin between two batches of an epoch, or
 /// trained. One that is only tested (TrainPart::kTest) is Done() from the
 /// beginning, and writes nothing.
-class Member {
+class ModelTrainer {
  public:
-  struct Parts {
+  struct Job {
     const JobEnvironment& environment;
     const TrainJobOptions& options;
     Observer& observer;
@@ -60,7 +60,7 @@ class Member {
     absl::Span<const ExactEpoch> exact = {};
   };
 
-  /// A member with a model for `dataset`, which is not needed afterwards, at
+  /// A trainer with a model for `dataset`, which is not needed afterwards, at
   /// the place of the checkpoint in options.directory if there is one that is
   /// whole; the observer hears of those that are not. `passes` tell how many
   /// batches there are. It holds neither parameters nor embeddings before
@@ -68,11 +68,11 @@ class Member {
   /// FindCheckpoint; FAILED_PRECONDITION if it has patience, but no validation
   /// nodes, and if the model is only to be tested, and there is no checkpoint
   /// of the end of its training. All but `dataset` outlive this.
-  static absl::StatusOr<std::unique_ptr<Member>> Make(
-      const Parts& parts, const store::Dataset& dataset,
-      const JobPasses& passes);
-  Member(const Member&) = delete;
-  Member& operator=(const Member&) = delete;
+  static absl::StatusOr<std::unique_ptr<ModelTrainer>> Make(
+      const Job& job, const store::Dataset& dataset,
+      const PassSchedule& passes);
+  ModelTrainer(const ModelTrainer&) = delete;
+  ModelTrainer& operator=(const ModelTrainer&) = delete;
 
   /// Takes the memory that is reserved: makes room for the history, and the
   /// model as the checkpoint has it. To be called once, before what follows it
@@ -85,17 +85,17 @@ class Member {
   /// (TrainStep::MemoryBytes), the scores that its metric ranks, and the self
   /// loops that it asks for.
   uint64_t ModelBytes(const sample::BatchShape& shape) const {
-    return step_->MemoryBytes(shape) + judgement_.ranking_bytes +
-           self_loop_bytes_;
+    return step_->MemoryBytes(shape) + metric_.ranking_bytes + self_loop_bytes_;
   }
   /// The part of it that stays between two batches (TrainStep::KeptBytes).
   uint64_t KeptBytes() const {
-    return step_->KeptBytes() + judgement_.ranking_bytes + self_loop_bytes_;
+    return step_->KeptBytes() + metric_.ranking_bytes + self_loop_bytes_;
   }
   /// Bytes of the model's parameters (TrainStep::ParameterBytes).
   uint64_t ParameterBytes() const { return step_->ParameterBytes(); }
   /// Reserves the memory of the GPU that trains it, if one does, for batches of
-  /// `shape`, for as long as the member lives. Errors as MemoryLedger::Reserve.
+  /// `shape`, for as long as the trainer lives. Errors as
+  /// MemoryLedger::Reserve.
   absl::Status ReserveGpu(const sample::BatchShape& shape);
   /// The reservation of ReserveGpu; empty without a GPU.
   const strategy::MemoryEstimate& gpu_memory() const {
@@ -114,7 +114,7 @@ class Member {
   bool is_new() const {
     return !found_checkpoint_ && state_.epoch == 0 && state_.next_batch == 0;
   }
-  /// The report of the last epoch, for the observer. A member that was resumed
+  /// The report of the last epoch, for the observer. A trainer that was resumed
   /// has it, too: the job may have been killed between the epoch's checkpoint
   /// and its report. Absent before the first one.
   const std::optional<EpochReport>& last_epoch() const {
@@ -162,13 +162,13 @@ class Member {
   absl::Status KeepBest();
 
   /// Writes the model, unless it is only tested, and reports all that the
-  /// member knows: metrics, digest and the peak of memory. `test` is what the
+  /// trainer knows: metrics, digest and the peak of memory. `test` is what the
   /// test pass cost.
   absl::StatusOr<TrainReport> Finish(const strategy::PassReport& test);
 
  private:
   // How predictions are judged.
-  struct Judgement {
+  struct EvaluatedMetric {
     train::Metric metric = train::Metric::kAccuracy;
     // Scores of a node that the metric ranks.
     int64_t ranked_columns = 0;
@@ -183,13 +183,14 @@ class Member {
     train::Tally tally = {};
   };
 
-  Member(const Parts& parts, const Judgement& judgement,
-         const JobPasses& passes, std::unique_ptr<train::TrainStep> step);
+  ModelTrainer(const Job& job, const EvaluatedMetric& evaluated,
+               const PassSchedule& passes,
+               std::unique_ptr<train::TrainStep> step);
 
   absl::Status FindPlace(const std::string& fingerprint);
   // Warns if the batches so far were trained with another arithmetic.
   void NoteArithmetic();
-  bool OnlyTests() const { return parts_.options.part == TrainPart::kTest; }
+  bool OnlyTests() const { return job_.options.part == TrainPart::kTest; }
   std::vector<train::BatchView> WithSelfLoops(
       absl::Span<const train::BatchView> shards) const;
   absl::Status AddHistories(std::vector<train::BatchView>& shards);
@@ -208,9 +209,9 @@ class Member {
                       std::optional<double> loss);
   uint64_t PeakMemory();
 
-  const Parts parts_;
-  const Judgement judgement_;
-  const JobPasses& passes_;
+  const Job job_;
+  const EvaluatedMetric metric_;
+  const PassSchedule& passes_;
   const int64_t num_batches_;
   // Steps that have begun, after those that state_ counts.
   std::deque<train::AwaitResult> pending_;

@@ -101,23 +101,24 @@ class ConvoyTest : public JobTest {
     UseConvoys({});
   }
 
-  void UseConvoys(ConvoyOptions options) {
-    convoys_ = std::make_unique<Convoys>(std::move(options), registry_.get());
-    environment_->convoys = convoys_.get();
+  void UseConvoys(SharedPassOptions options) {
+    shared_passes_ =
+        std::make_unique<SharedPassGroups>(std::move(options), registry_.get());
+    environment_->shared_passes = shared_passes_.get();
   }
 
   std::unique_ptr<Job> NewJob(const std::string& name, uint64_t seed) {
     TrainJobOptions options = Options(name);
     options.name = name;
-    options.convoy = "all";
+    options.sharing_key = "all";
     options.train.model_seed = seed;
     return std::make_unique<Job>(std::move(options));
   }
 
   // Everything that is known of a job before it runs.
-  static Boarding BoardingOf(const Job& job) {
+  static SharedPassCandidate CandidateOf(const Job& job) {
     return {.job = job.options.name,
-            .convoy = job.options.convoy,
+            .key = job.options.sharing_key,
             .epoch = job.options.data.EpochOfBatches(0),
             .join = job.options.join};
   }
@@ -127,12 +128,12 @@ class ConvoyTest : public JobTest {
         NewTrainMetrics(*registry_, job.options.name, "memory");
     job.report = RunTrainJob(*environment_, job.options, job.observer, *metrics,
                              job.stop.get_token());
-    convoys_->Forget(job.options.name);
+    shared_passes_->Forget(job.options.name);
   }
 
   // Runs jobs that are known to come, each on its thread, until all have ended.
   void RunTogether(const std::vector<Job*>& jobs) {
-    for (const Job* job : jobs) convoys_->Expect(BoardingOf(*job));
+    for (const Job* job : jobs) shared_passes_->Expect(CandidateOf(*job));
     std::vector<std::jthread> threads;
     threads.reserve(jobs.size());
     for (Job* job : jobs) {
@@ -144,7 +145,7 @@ class ConvoyTest : public JobTest {
   std::string DigestAlone(const Job& job, int64_t first_epoch_key = 0) {
     TrainJobOptions options = job.options;
     options.directory += absl::StrCat("-alone", first_epoch_key);
-    options.convoy.clear();
+    options.sharing_key.clear();
     options.data.first_epoch_key = first_epoch_key;
     const auto metrics =
         NewTrainMetrics(*registry_, options.name + "-alone", "memory");
@@ -179,7 +180,7 @@ TEST_F(ConvoyTest, EightJobsReadTheDataOnceAndLearnAsEachAlone) {
     ASSERT_TRUE(job->report.ok()) << job->report.status();
     EXPECT_EQ(job->report->loss_digest, DigestAlone(*job));
     EXPECT_EQ(job->observer.running, 1);
-    EXPECT_THAT(job->report->company.jobs, SizeIs(7));
+    EXPECT_THAT(job->report->peers.jobs, SizeIs(7));
     EXPECT_FALSE(job->observer.first_epoch_key.has_value());
   }
   EXPECT_THAT(jobs[0]->observer.epochs, SizeIs(4));
@@ -267,7 +268,7 @@ TEST_F(ConvoyTest, SomeAreTestedAtOnceOthersLaterOrNever) {
   }
   EXPECT_EQ(later[0]->report->test_metric, jobs[0]->report->test_metric);
   EXPECT_EQ(later[1]->report->test_metric, jobs[1]->report->test_metric);
-  EXPECT_THAT(later[0]->report->company.jobs, Contains("job-3-test"));
+  EXPECT_THAT(later[0]->report->peers.jobs, Contains("job-3-test"));
   EXPECT_THAT(later[0]->observer.epochs, SizeIs(0));
   EXPECT_EQ(later[2]->report->loss_digest, jobs[1]->report->loss_digest);
   EXPECT_EQ(later[2]->report->test_metric, jobs[1]->report->test_metric);
@@ -321,8 +322,8 @@ TEST_F(ConvoyTest, OneThatMayJoinBeginsWithTheBatchesThatAreNext) {
   std::jthread joining;
   early->observer.on_epoch = [&](const EpochReport& epoch) {
     if (epoch.epoch == 1) {
-      EXPECT_NE(convoys_->RoomFor(BoardingOf(*late)), nullptr);
-      convoys_->Expect(BoardingOf(*late));
+      EXPECT_NE(shared_passes_->GroupWithPlaceFor(CandidateOf(*late)), nullptr);
+      shared_passes_->Expect(CandidateOf(*late));
       joining = std::jthread([&] { RunOne(*late); });
     }
     return absl::OkStatus();
@@ -336,7 +337,7 @@ TEST_F(ConvoyTest, OneThatMayJoinBeginsWithTheBatchesThatAreNext) {
   EXPECT_EQ(*late->observer.first_epoch_key, 1);
   EXPECT_EQ(late->report->loss_digest, DigestAlone(*late, 1));
   EXPECT_NE(late->report->loss_digest, DigestAlone(*late, 0));
-  EXPECT_THAT(late->report->company.jobs, ElementsAre("early"));
+  EXPECT_THAT(late->report->peers.jobs, ElementsAre("early"));
 }
 
 TEST_F(ConvoyTest, AnyOtherComesWhereItsBatchesAreNext) {
@@ -349,9 +350,10 @@ TEST_F(ConvoyTest, AnyOtherComesWhereItsBatchesAreNext) {
   std::jthread joining;
   std::vector<bool> room;
   early->observer.on_epoch = [&](const EpochReport& /*epoch*/) {
-    room.push_back(convoys_->RoomFor(BoardingOf(*late)) != nullptr);
+    room.push_back(shared_passes_->GroupWithPlaceFor(CandidateOf(*late)) !=
+                   nullptr);
     if (room.back() && !joining.joinable()) {
-      convoys_->Expect(BoardingOf(*late));
+      shared_passes_->Expect(CandidateOf(*late));
       joining = std::jthread([&] { RunOne(*late); });
     }
     return absl::OkStatus();
@@ -365,14 +367,14 @@ TEST_F(ConvoyTest, AnyOtherComesWhereItsBatchesAreNext) {
   EXPECT_TRUE(room[2]);
   ASSERT_TRUE(late->report.ok()) << late->report.status();
   EXPECT_EQ(late->report->loss_digest, DigestAlone(*late));
-  EXPECT_THAT(late->report->company.jobs, ElementsAre("early"));
+  EXPECT_THAT(late->report->peers.jobs, ElementsAre("early"));
 }
 
 TEST_F(ConvoyTest, AModelThatFindsNoMemoryHarmsNoOther) {
   const auto a = NewJob("a", 0);
   const auto b = NewJob("b", PacedStep::kLarge);
   // The first one that comes gets its memory with the strategy's.
-  convoys_->Expect(BoardingOf(*b));
+  shared_passes_->Expect(CandidateOf(*b));
   std::jthread second;
   a->observer.on_epoch = [&](const EpochReport& epoch) {
     if (epoch.epoch == 2) second = std::jthread([&] { RunOne(*b); });
@@ -389,8 +391,8 @@ TEST_F(ConvoyTest, AModelThatFindsNoMemoryHarmsNoOther) {
 TEST_F(ConvoyTest, AModelThatNeverFitsIsRefusedAloneThoughItComesFirst) {
   const auto a = NewJob("a", 0);
   const auto b = NewJob("b", PacedStep::kLarge);
-  convoys_->Expect(BoardingOf(*a));
-  convoys_->Expect(BoardingOf(*b));
+  shared_passes_->Expect(CandidateOf(*a));
+  shared_passes_->Expect(CandidateOf(*b));
   std::jthread first([&] { RunOne(*b); });
   while (!absl::StrContains(registry_->Text(), "hearth_convoy_members 1")) {
     absl::SleepFor(absl::Milliseconds(1));
@@ -419,7 +421,7 @@ TEST_F(ConvoyTest, OneThatNeverComesKeepsNobodyForLong) {
   UseConvoys({.gather = absl::Milliseconds(10)});
   const auto a = NewJob("a", 0);
   const auto b = NewJob("b", 1);
-  convoys_->Expect(BoardingOf(*b));
+  shared_passes_->Expect(CandidateOf(*b));
   RunTogether({a.get()});
   ASSERT_TRUE(a->report.ok()) << a->report.status();
   EXPECT_EQ(a->report->loss_digest, DigestAlone(*a));
@@ -429,8 +431,8 @@ TEST_F(ConvoyTest, OneThatNeverComesKeepsNobodyForLong) {
   EXPECT_EQ(b->report->loss_digest, DigestAlone(*b));
   // It comes although nobody waits for it any more.
   const auto last = NewJob("last", 4);
-  convoys_->Expect(BoardingOf(*last));
-  convoys_->ForgetAll();
+  shared_passes_->Expect(CandidateOf(*last));
+  shared_passes_->ForgetAll();
   const auto first = NewJob("first", 5);
   RunTogether({first.get()});
   RunOne(*last);
@@ -439,12 +441,12 @@ TEST_F(ConvoyTest, OneThatNeverComesKeepsNobodyForLong) {
   EXPECT_EQ(last->report->loss_digest, DigestAlone(*last));
   const auto c = NewJob("c", 2);
   const auto d = NewJob("d", 3);
-  convoys_->Expect(BoardingOf(*d));
+  shared_passes_->Expect(CandidateOf(*d));
   RunTogether({c.get()});
   EXPECT_TRUE(c->report.ok()) << c->report.status();
   // They may go while one is expected.
-  environment_->convoys = nullptr;
-  convoys_.reset();
+  environment_->shared_passes = nullptr;
+  shared_passes_.reset();
 }
 
 // It comes while the strategy of the last one is being returned.
@@ -458,7 +460,7 @@ TEST_F(ConvoyTest, AJobThatHasEndedDoesNotWaitForOneThatComesThen) {
   std::jthread second;
   memory_->SetOnRelease([&] {
     if (second.joinable() || a->observer.epochs.size() < 4) return;
-    convoys_->Expect(BoardingOf(*b));
+    shared_passes_->Expect(CandidateOf(*b));
     second = std::jthread([&] { RunOne(*b); });
     b_comes.Notify();
   });
@@ -482,7 +484,7 @@ TEST_F(ConvoyTest, AJobWhoseCheckpointsAreDamagedKeepsItsFirstEpoch) {
   std::jthread joining;
   early->observer.on_epoch = [&](const EpochReport& epoch) {
     if (epoch.epoch == 1) {
-      convoys_->Expect(BoardingOf(*late));
+      shared_passes_->Expect(CandidateOf(*late));
       joining = std::jthread([&] { RunOne(*late); });
     }
     return absl::OkStatus();
@@ -509,7 +511,7 @@ TEST_F(ConvoyTest, AnExceptionIsTheErrorOfTheJobThatThrewIt) {
 }
 
 TEST_F(ConvoyTest, NoMoreThanTheMostMembersShareAPass) {
-  UseConvoys({.max_members = 2});
+  UseConvoys({.max_jobs = 2});
   std::vector<std::unique_ptr<Job>> jobs;
   for (uint64_t i = 0; i < 4; ++i) {
     jobs.push_back(NewJob("job-" + std::to_string(i), i));
@@ -518,33 +520,34 @@ TEST_F(ConvoyTest, NoMoreThanTheMostMembersShareAPass) {
   for (const auto& job : jobs) {
     ASSERT_TRUE(job->report.ok()) << job->report.status();
     EXPECT_EQ(job->report->loss_digest, DigestAlone(*job));
-    EXPECT_THAT(job->report->company.jobs, SizeIs(1));
+    EXPECT_THAT(job->report->peers.jobs, SizeIs(1));
   }
 }
 
 TEST(FindLaggardTest, IsSlowAndKeepsTheOthersWaitingForLongerThanAPassTakes) {
   // Twice the median of the others is not slow yet.
-  EXPECT_EQ(FindLaggard({{1, 0}, {2, 9}, {1, 0}}, 1), std::nullopt);
-  EXPECT_EQ(FindLaggard({{1, 0}, {2.1, 9}, {1, 0}}, 1), 1);
+  EXPECT_EQ(FindSlowest({{1, 0}, {2, 9}, {1, 0}}, 1), std::nullopt);
+  EXPECT_EQ(FindSlowest({{1, 0}, {2.1, 9}, {1, 0}}, 1), 1);
   // Two others waited 4 s each.
-  EXPECT_EQ(FindLaggard({{1, 0}, {1, 0}, {5, 4}}, 8), std::nullopt);
-  EXPECT_EQ(FindLaggard({{1, 0}, {1, 0}, {5, 4}}, 7.9), 2);
+  EXPECT_EQ(FindSlowest({{1, 0}, {1, 0}, {5, 4}}, 8), std::nullopt);
+  EXPECT_EQ(FindSlowest({{1, 0}, {1, 0}, {5, 4}}, 7.9), 2);
   // The median of an even number of others lies between the middle two.
-  EXPECT_EQ(FindLaggard({{1, 0}, {3, 0}, {4, 9}}, 1), std::nullopt);
-  EXPECT_EQ(FindLaggard({{1, 0}, {3, 0}, {4.1, 9}}, 1), 2);
-  EXPECT_EQ(FindLaggard({{5, 4}}, 0), std::nullopt);
-  EXPECT_EQ(FindLaggard({}, 0), std::nullopt);
+  EXPECT_EQ(FindSlowest({{1, 0}, {3, 0}, {4, 9}}, 1), std::nullopt);
+  EXPECT_EQ(FindSlowest({{1, 0}, {3, 0}, {4.1, 9}}, 1), 2);
+  EXPECT_EQ(FindSlowest({{5, 4}}, 0), std::nullopt);
+  EXPECT_EQ(FindSlowest({}, 0), std::nullopt);
 }
 
 TEST_F(ConvoyTest, ASlowMemberGoesOnByItselfWhereThereIsAPlace) {
-  for (const bool may_leave : {true, false}) {
-    SCOPED_TRACE(may_leave);
+  for (const bool may_train_alone : {true, false}) {
+    SCOPED_TRACE(may_train_alone);
     std::vector<std::string> asked;
-    UseConvoys({.processors = 4, .may_leave = [&](const std::string& job) {
-                  asked.push_back(job);
-                  return may_leave && absl::StartsWith(job, "slow");
-                }});
-    const std::string suffix = may_leave ? "-leaves" : "-stays";
+    UseConvoys(
+        {.processors = 4, .may_train_alone = [&](const std::string& job) {
+           asked.push_back(job);
+           return may_train_alone && absl::StartsWith(job, "slow");
+         }});
+    const std::string suffix = may_train_alone ? "-leaves" : "-stays";
     std::vector<std::unique_ptr<Job>> jobs;
     for (uint64_t i = 0; i < 3; ++i) {
       jobs.push_back(NewJob(absl::StrCat(i, suffix), i));
@@ -560,7 +563,7 @@ TEST_F(ConvoyTest, ASlowMemberGoesOnByItselfWhereThereIsAPlace) {
       EXPECT_EQ(job->report->loss_digest, DigestAlone(*job));
       EXPECT_EQ(job->observer.running, 1);
       EXPECT_EQ(job->observer.training_batches, 24);
-      EXPECT_THAT(job->report->company.jobs, SizeIs(3));
+      EXPECT_THAT(job->report->peers.jobs, SizeIs(3));
     }
     EXPECT_THAT(asked, Contains(slow->options.name));
     EXPECT_EQ(memory_->reserved_bytes(), 0u);
@@ -575,7 +578,7 @@ TEST_F(ConvoyTest, OneThatWaitsToComeOnBoardGoesAtOnce) {
   std::jthread second;
   a->observer.act_at = 2;
   a->observer.act = [&] {
-    convoys_->Expect(BoardingOf(*b));
+    shared_passes_->Expect(CandidateOf(*b));
     second = std::jthread([&] {
       RunOne(*b);
       b_has_gone.Notify();

@@ -14,7 +14,7 @@ namespace hearth::job {
 
 /// A prepare job, whole. See hearth.v1.PrepareSpec.
 struct PrepareJobOptions {
-  DataOptions data;
+  BatchOptions data;
   /// Threads of the pipeline's stages; change no result.
   strategy::PipelineOptions pipeline;
   /// Whether it is for jobs that neither validate nor test.

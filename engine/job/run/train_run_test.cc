@@ -126,7 +126,8 @@ class DeviceRowsTest : public Gpu, public JobTest {
       }
       return std::make_unique<LinearStep>(shape);
     };
-    convoys_ = std::make_unique<Convoys>(ConvoyOptions(), registry_.get());
+    shared_passes_ = std::make_unique<SharedPassGroups>(SharedPassOptions(),
+                                                        registry_.get());
   }
 
   TrainJobOptions OptionsOn(std::optional<int> gpu, const std::string& name) {
@@ -149,11 +150,11 @@ class DeviceRowsTest : public Gpu, public JobTest {
     std::vector<std::jthread> threads;
     for (TrainJobOptions& job : jobs) {
       if (jobs.size() == 1) break;
-      job.convoy = "all";
-      convoys_->Expect({.job = job.name,
-                        .convoy = job.convoy,
-                        .epoch = job.data.EpochOfBatches(0),
-                        .join = job.join});
+      job.sharing_key = "all";
+      shared_passes_->Expect({.job = job.name,
+                              .key = job.sharing_key,
+                              .epoch = job.data.EpochOfBatches(0),
+                              .join = job.join});
     }
     for (size_t i = 0; i < jobs.size(); ++i) {
       threads.emplace_back([&, i] {
@@ -162,9 +163,9 @@ class DeviceRowsTest : public Gpu, public JobTest {
             NewTrainMetrics(*registry_, jobs[i].name, "diskgnn");
         const auto report =
             RunTrainJob(environment, jobs[i], observer, *metrics, {});
-        convoys_->Forget(jobs[i].name);
+        shared_passes_->Forget(jobs[i].name);
         ASSERT_TRUE(report.ok()) << report.status();
-        EXPECT_EQ(report->company.jobs.size(), jobs.size() - 1);
+        EXPECT_EQ(report->peers.jobs.size(), jobs.size() - 1);
         digests[i] = report->loss_digest +
                      std::to_string(report->test_metric.value_or(0));
       });

@@ -1,3 +1,5 @@
+#include "engine/job/data/history.h"
+
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -7,7 +9,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "engine/job/data/history.h"
 #include "engine/job/run/job_fixture.h"
 #include "engine/sample/mini_batch.h"
 #include "engine/store/safetensors.h"
