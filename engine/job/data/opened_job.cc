@@ -29,6 +29,103 @@ namespace hearth::job {
 
 namespace {
 
+// Describes the types of a heterograph to a model.
+void DescribeTypes(const store::Manifest& manifest, size_t target,
+                   train::ModelShape& shape) {
+  std::map<std::string, size_t> type_of;
+  for (const store::NodeTypeEntry& type : manifest.node_types) {
+    type_of[type.name] = shape.node_types.size();
+    shape.node_types.push_back(
+        {.name = type.name, .feature_dim = type.features.shape[1]});
+  }
+  for (const store::EdgeTypeEntry& type : manifest.edge_types) {
+    shape.edge_types.push_back({.name = store::RelationOf(type),
+                                .source = type_of[type.source_type],
+                                .destination = type_of[type.destination_type]});
+  }
+  shape.target_type = target;
+}
+
+// Number of nodes of each class among `nodes`, all of them labeled; empty
+// unless labels are classes.
+std::vector<int64_t> CountClasses(const store::Labels& labels,
+                                  const std::vector<store::NodeId>& nodes) {
+  if (labels.kind() != store::LabelKind::kClasses) return {};
+  std::vector<int64_t> counts(static_cast<size_t>(labels.width()));
+  const store::Labels gathered = labels.Gather(nodes);
+  for (const int32_t label : gathered.view().classes) {
+    ++counts[static_cast<size_t>(label)];
+  }
+  return counts;
+}
+
+// Memory of the labels and of three copies of the splits: as they are read,
+// without unlabeled nodes, and in the order of an epoch.
+strategy::MemoryEstimate OpeningMemory(const store::Dataset& dataset) {
+  const store::NodeTypeEntry& nodes =
+      dataset.manifest().node_types[dataset.target_type()];
+  strategy::MemoryEstimate estimate;
+  estimate.Add("labels", nodes.labels.file_size_bytes);
+  estimate.Add("seeds",
+               3 * (nodes.train.file_size_bytes + nodes.valid.file_size_bytes +
+                    nodes.test.file_size_bytes));
+  return estimate;
+}
+
+// Opens the dataset of `data` for training, and sets the budgets in `data` that
+// are left to the engine.
+absl::StatusOr<std::unique_ptr<store::Dataset>> OpenDataset(
+    const JobEnvironment& environment, BatchOptions& data) {
+  HEARTH_ASSIGN_OR_RETURN(
+      std::unique_ptr<store::Dataset> dataset,
+      store::Dataset::Open(environment.files, data.dataset_path,
+                           environment.verified));
+  data.strategy =
+      strategy::WithAutoBudgets(std::move(data.strategy), dataset->manifest(),
+                                environment.memory.most_bytes());
+  if (!data.target.empty()) {
+    HEARTH_RETURN_IF_ERROR(dataset->ChooseTarget(data.target));
+  }
+  HEARTH_RETURN_IF_ERROR(CheckTrainable(*dataset, data));
+  return dataset;
+}
+
+// Loads the labeled nodes of each split; with `training_only`, of the training
+// split alone.
+absl::StatusOr<store::Split> LoadNodes(const store::Dataset& dataset,
+                                       const store::Labels& labels,
+                                       bool training_only, Observer& observer) {
+  HEARTH_ASSIGN_OR_RETURN(store::Split split, dataset.LoadSplit());
+  if (training_only) {
+    split.valid.clear();
+    split.test.clear();
+  }
+  HEARTH_ASSIGN_OR_RETURN(LabeledSplit labeled,
+                          WithoutUnlabeled(std::move(split), labels));
+  for (const std::string& warning : labeled.warnings) {
+    observer.OnLog(Severity::kWarning, warning);
+  }
+  return std::move(labeled.nodes);
+}
+
+// Orders the training nodes: by the parts of `partition`, or shuffled without
+// one.
+std::unique_ptr<sample::SeedOrder> OrderSeeds(
+    const BatchOptions& data, const std::optional<SeedPartition>& partition,
+    std::vector<store::NodeId> nodes) {
+  if (!partition.has_value()) {
+    return sample::NewShuffledOrder(std::move(nodes), data.data_seed);
+  }
+  const std::vector<uint16_t> parts = PartsOf(*partition->partition, nodes);
+  return sample::NewPartitionOrder(
+      nodes, {.parts = parts,
+              .parts_per_macro_batch =
+                  static_cast<int>(data.partition_order->macro_batch_parts),
+              .partition = partition->lease.name(),
+              .data_seed = data.data_seed});
+}
+
+// Chooses the history of the training passes and gives it to them.
 absl::Status AddHistory(const JobEnvironment& environment,
                         const OpenJobOptions& options, OpenedJob& opened,
                         Observer& observer, const std::stop_token& stop) {
@@ -53,104 +150,34 @@ absl::Status AddHistory(const JobEnvironment& environment,
   return absl::OkStatus();
 }
 
-// Tells a model the types of a heterograph.
-void DescribeTypes(const store::Manifest& manifest, size_t target,
-                   train::ModelShape& shape) {
-  std::map<std::string, size_t> type_of;
-  for (const store::NodeTypeEntry& type : manifest.node_types) {
-    type_of[type.name] = shape.node_types.size();
-    shape.node_types.push_back(
-        {.name = type.name, .feature_dim = type.features.shape[1]});
-  }
-  for (const store::EdgeTypeEntry& type : manifest.edge_types) {
-    shape.edge_types.push_back({.name = store::RelationOf(type),
-                                .source = type_of[type.source_type],
-                                .destination = type_of[type.destination_type]});
-  }
-  shape.target_type = target;
-}
-
-// Nodes of each class among `nodes`, all of them labeled; none for labels of
-// other kinds.
-std::vector<int64_t> CountClasses(const store::Labels& labels,
-                                  const std::vector<store::NodeId>& nodes) {
-  if (labels.kind() != store::LabelKind::kClasses) return {};
-  std::vector<int64_t> counts(static_cast<size_t>(labels.width()));
-  const store::Labels gathered = labels.Gather(nodes);
-  for (const int32_t label : gathered.view().classes) {
-    ++counts[static_cast<size_t>(label)];
-  }
-  return counts;
-}
-
-// The labels, and the splits: as they are read, without unlabeled nodes, and in
-// the order of an epoch.
-strategy::MemoryEstimate OpeningMemory(const store::Dataset& dataset) {
-  const store::NodeTypeEntry& nodes =
-      dataset.manifest().node_types[dataset.target_type()];
-  strategy::MemoryEstimate estimate;
-  estimate.Add("labels", nodes.labels.file_size_bytes);
-  estimate.Add("seeds",
-               3 * (nodes.train.file_size_bytes + nodes.valid.file_size_bytes +
-                    nodes.test.file_size_bytes));
-  return estimate;
-}
-
 }  // namespace
 
 absl::StatusOr<OpenedJob> OpenJob(const JobEnvironment& environment,
                                   const OpenJobOptions& options,
                                   Observer& observer, std::stop_token stop) {
   BatchOptions data = options.data;
-  HEARTH_ASSIGN_OR_RETURN(
-      std::unique_ptr<store::Dataset> dataset,
-      store::Dataset::Open(environment.files, data.dataset_path,
-                           environment.verified));
-  data.strategy =
-      strategy::WithAutoBudgets(std::move(data.strategy), dataset->manifest(),
-                                environment.memory.most_bytes());
-  if (!data.target.empty()) {
-    HEARTH_RETURN_IF_ERROR(dataset->ChooseTarget(data.target));
-  }
-  HEARTH_RETURN_IF_ERROR(CheckTrainable(*dataset, data));
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<store::Dataset> dataset,
+                          OpenDataset(environment, data));
   MemoryLedger::Reservation memory;
   HEARTH_RETURN_IF_ERROR(
       environment.memory.Reserve(OpeningMemory(*dataset), memory));
   HEARTH_ASSIGN_OR_RETURN(store::Labels labels, dataset->LoadLabels());
-  HEARTH_ASSIGN_OR_RETURN(store::Split split, dataset->LoadSplit());
-  if (options.training_only) {
-    split.valid.clear();
-    split.test.clear();
-  }
-  HEARTH_ASSIGN_OR_RETURN(LabeledSplit labeled,
-                          WithoutUnlabeled(std::move(split), labels));
-  for (const std::string& warning : labeled.warnings) {
-    observer.OnLog(Severity::kWarning, warning);
-  }
-  store::Split& nodes = labeled.nodes;
+  HEARTH_ASSIGN_OR_RETURN(
+      store::Split nodes,
+      LoadNodes(*dataset, labels, options.training_only, observer));
   std::vector<int64_t> class_counts = CountClasses(labels, nodes.train);
   std::optional<SeedPartition> partition;
-  std::unique_ptr<sample::SeedOrder> training;
   if (data.partition_order.has_value()) {
     HEARTH_ASSIGN_OR_RETURN(
         partition,
         OpenPartition(environment, *dataset, nodes.train, *data.partition_order,
                       data.batch_size, observer, stop));
-    const std::vector<uint16_t> parts =
-        PartsOf(*partition->partition, nodes.train);
-    training = sample::NewPartitionOrder(
-        nodes.train, {.parts = parts,
-                      .parts_per_macro_batch = static_cast<int>(
-                          data.partition_order->macro_batch_parts),
-                      .partition = partition->lease.name(),
-                      .data_seed = data.data_seed});
-  } else {
-    training = sample::NewShuffledOrder(std::move(nodes.train), data.data_seed);
   }
   HEARTH_ASSIGN_OR_RETURN(std::vector<std::vector<int32_t>> fanouts_of,
                           FanoutsByType(dataset->manifest(), data));
-  PassSchedule passes(data, std::move(training), std::move(nodes.valid),
-                      std::move(nodes.test), std::move(fanouts_of));
+  PassSchedule passes(data, OrderSeeds(data, partition, std::move(nodes.train)),
+                      std::move(nodes.valid), std::move(nodes.test),
+                      std::move(fanouts_of));
   passes.SetClassCounts(std::move(class_counts));
   OpenedJob opened = {.memory = std::move(memory),
                       .dataset = std::move(dataset),

@@ -23,7 +23,7 @@ std::string TypeNames(const std::vector<Entry>& types) {
   });
 }
 
-// The edge type of that name, or else the first of that relation.
+// Finds the edge type of this name, or else the first with this relation.
 std::optional<size_t> FindEdgeType(const store::Manifest& manifest,
                                    absl::string_view name) {
   std::optional<size_t> by_relation;
@@ -36,7 +36,8 @@ std::optional<size_t> FindEdgeType(const store::Manifest& manifest,
   return by_relation;
 }
 
-// Refuses what takes graphs of one node type and one edge type alone.
+// INVALID_ARGUMENT, naming the types of a graph that has several, if `data`
+// asks for layer-wise sampling.
 absl::Status CheckTakesTypes(const store::Manifest& manifest,
                              const BatchOptions& data) {
   const std::string types =
@@ -50,7 +51,7 @@ absl::Status CheckTakesTypes(const store::Manifest& manifest,
   return absl::OkStatus();
 }
 
-// Removes unlabeled nodes from `nodes`; a warning if there were any.
+// Removes unlabeled nodes from `nodes`, and adds a warning if there were any.
 void Prune(absl::string_view part, const store::Labels& labels,
            std::vector<store::NodeId>& nodes,
            std::vector<std::string>& warnings) {
@@ -134,7 +135,8 @@ absl::StatusOr<LabeledSplit> WithoutUnlabeled(store::Split split,
 
 namespace {
 
-// Epoch keys of the passes that are sampled once; no training epoch has them.
+// Epoch keys of validation and test, which are sampled the same way in every
+// epoch; no training epoch has these keys.
 constexpr uint64_t kValidationKey = UINT64_MAX;
 constexpr uint64_t kTestKey = UINT64_MAX - 1;
 

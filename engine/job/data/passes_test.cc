@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A dataset that is a manifest and nothing else.
+// A dataset that has nothing but a manifest.
 class ManifestOnly final : public store::Dataset {
  public:
   explicit ManifestOnly(store::Manifest manifest)
@@ -100,7 +100,7 @@ TEST(CheckTrainableTest, SaysWhatIsLacking) {
   ExpectLacks(manifest, "edges");
 }
 
-// The default options, but for what `change` does.
+// Default options with a change.
 template <typename Change>
 BatchOptions Asking(Change change) {
   BatchOptions data;

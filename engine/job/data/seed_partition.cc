@@ -26,7 +26,7 @@ using plan::PartitionShape;
 using plan::PartitionSummary;
 using store::NodeId;
 
-// The version of how partitions are made; their files have one of their own.
+// Version of how partitions are made; their files have versions of their own.
 constexpr char kFormat[] = "hearth partition 1";
 
 PartitionOptions OptionsFor(const PartitionOrder& order, int64_t batch_size,
@@ -41,7 +41,8 @@ PartitionOptions OptionsFor(const PartitionOrder& order, int64_t batch_size,
                                     : plan::Membership::kExact};
 }
 
-// Labeled training nodes follow from the fingerprint and the target type.
+// Name of the partition. The labeled training nodes follow from the fingerprint
+// and the target type.
 std::string NameOf(const store::Dataset& dataset,
                    const PartitionOptions& options) {
   const std::string& fingerprint = dataset.manifest().fingerprint;
@@ -49,7 +50,7 @@ std::string NameOf(const store::Dataset& dataset,
   hash.Update(absl::StrCat(kFormat, ";", fingerprint, ";", options.parts, ";",
                            options.rounds, ";",
                            static_cast<int>(options.membership)));
-  // Partitions of other graphs keep the names that they had.
+  // Names of partitions of untyped graphs must not change.
   if (dataset.manifest().is_typed()) {
     hash.Update(absl::StrCat(";target ", dataset.target_type()));
   }
@@ -63,7 +64,7 @@ double ShareOf(int64_t part, int64_t whole) {
              : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// For people.
+// A sentence for people.
 std::string Describe(const PartitionSummary& summary) {
   return absl::StrFormat(
       "%d parts of %d to %d nodes, %d to %d of them for training; %.1f%% of %d "
@@ -93,7 +94,7 @@ plan::PlanProperties PropertiesOf(const std::string& dataset,
                                          summary.max_part_training_nodes)}};
 }
 
-// Finds a partition, or makes it.
+// Finds or makes one partition.
 class PartitionPreparation {
  public:
   PartitionPreparation(const JobEnvironment& environment,
@@ -155,11 +156,12 @@ class PartitionPreparation {
     const PartitionShape shape = ShapeOf();
     const int threads = UsableProcessors();
     memory.Add("partitioning", plan::PartitionMemory(shape, options_, threads));
-    // The job has them already.
+    // Memory that the job holds already.
     const store::NodeTypeEntry& nodes =
         dataset_.manifest().node_types[dataset_.target_type()];
     memory.Add("labels", nodes.labels.file_size_bytes);
-    // The split as it was read, as it is, and the training nodes' copies.
+    // Three copies: the split as it was read, without unlabeled nodes, and the
+    // training nodes of this class.
     memory.Add("seeds",
                3 * (nodes.train.file_size_bytes + nodes.valid.file_size_bytes +
                     nodes.test.file_size_bytes));

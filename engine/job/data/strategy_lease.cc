@@ -27,15 +27,15 @@ namespace {
 using strategy::BatchBound;
 using strategy::MemoryEstimate;
 
-// An estimate from the fan-outs alone is good enough if it is below this part
-// of what jobs may take.
+// A bound by the fan-outs is good enough if its memory is below this fraction
+// (1 / kSmallPart) of what jobs may take.
 constexpr uint64_t kSmallPart = 64;
-// Threads' stacks, queues, the job's own records: several times what they were
-// seen to take.
+// Threads' stacks, queues and the job's records: several times what was
+// measured.
 constexpr uint64_t kRuntimeBytes = uint64_t{24} << 20;
 
-// Memory of a history: its candidates, what is decided for them, their
-// embeddings, and those of the batch that is trained.
+// Memory of a history: its candidates, the decisions for them, their
+// embeddings, and embeddings of the batch that is trained.
 uint64_t HistoryBytes(const StrategyUse& use,
                       const sample::HistoryCandidates& candidates,
                       const sample::BatchShape& batch) {
@@ -58,7 +58,8 @@ uint64_t ChecksumBytes(const store::Dataset& dataset) {
   return bytes;
 }
 
-// Chooses what fits: with the checksums of rows if they are wanted and fit.
+// Chooses a configuration that fits, with the checksums of rows if the strategy
+// reads single rows and they fit.
 class MemoryFitting {
  public:
   MemoryFitting(const JobEnvironment& environment,
@@ -163,7 +164,7 @@ strategy::MemoryBasis BasisOf(const JobEnvironment& environment,
     const int64_t of_pass =
         strategy::NumBatches(pass.order->size(), pass.batch_size);
     num_batches = std::max(num_batches, of_pass);
-    // As if each of them were one of training.
+    // An upper bound: as if every pass were run in each epoch.
     total_batches += of_pass * use.data.epochs;
   }
   return {.manifest = dataset.manifest(),
@@ -183,7 +184,7 @@ void AddJobShares(const StrategyUse& use, const BatchBound& batches,
   for (const strategy::Pass& pass : use.passes) {
     seeds += static_cast<uint64_t>(pass.order->size());
   }
-  // The split's, those in order, and those of the pass.
+  // Three copies: in the split, in the order, and in the pass.
   estimate.Add("seeds", 3 * sizeof(store::NodeId) * seeds);
   for (const strategy::Pass& pass : use.passes) {
     if (pass.history == nullptr) continue;
@@ -191,7 +192,7 @@ void AddJobShares(const StrategyUse& use, const BatchBound& batches,
                                            batches.WithMargin()));
   }
   if (use.partition != nullptr) {
-    // A warm strategy may keep it.
+    // A warm strategy may keep the partition.
     estimate.Add("partition", use.partition->partition->memory_bytes(),
                  /*kept=*/true);
   }
@@ -231,8 +232,8 @@ absl::StatusOr<MemoryFit> FitToMemory(const JobEnvironment& environment,
 
 namespace {
 
-// The checksums of the rows that the strategy will read; null if it reads no
-// single rows, or if all features were verified instead.
+// Loads the checksums of the rows that the strategy will read. Null if it reads
+// no single rows, or if all features were verified instead.
 absl::StatusOr<std::shared_ptr<const io::RowCheck>> VerifyRows(
     const store::Dataset& dataset, const MemoryFit& fit, Observer& observer,
     const std::stop_token& stop) {
