@@ -1,17 +1,17 @@
 // A trainer's life, step by step:
-//   1. Make: find the checkpoint, if there is one, and the place to go on from.
-//      Once memory is reserved, Begin: load the checkpoint's tensors; what it
-//      does not load, the first batch makes.
+//   1. Make: find the checkpoint, if there is one, and the position to continue
+//      from. Once memory is reserved, Begin: load the checkpoint's tensors;
+//      parameters that no checkpoint has are made by the first batch.
 //   2. For each epoch: TrainBatch for each batch from next_batch() on, with
 //      checkpoints between batches where they are due; EvaluateBatch for each
 //      batch of validation; EndEpoch writes a checkpoint.
 //   3. KeepBest loads the best epoch's weights if early stopping kept any;
-//      EvaluateBatch for each batch of the test, if there is one; Finish
-//      writes the model.
-// Everything that must survive a kill is in `state_` (a Checkpoint), but for
-// the reports of epochs before the last one, which the observer has kept. A
-// batch's loss enters it together with the batch number, so that a replayed
-// batch counts once.
+//      EvaluateBatch for each batch of the test, if there is one; Finish writes
+//      the model.
+// Everything that must survive a kill is in `state_` (a Checkpoint), except the
+// reports of epochs before the last one, which the observer has kept. A batch's
+// loss enters it together with the batch number, so that a replayed batch
+// counts once.
 #include "engine/job/run/model_trainer.h"
 
 #include <algorithm>
@@ -33,13 +33,13 @@
 namespace hearth::job {
 namespace {
 
-// Appends one loss to those that the digest covers.
+// Appends a loss to the digest.
 void AddLoss(float loss, Sha256& losses) {
   losses.Update(absl::Span<const std::byte>(
       reinterpret_cast<const std::byte*>(&loss), sizeof(loss)));
 }
 
-// See Checkpoint::arithmetic.
+// Text of Checkpoint::arithmetic.
 std::string Arithmetic(const train::TrainStep& step, std::optional<int> gpu) {
   std::string text =
       absl::StrCat(train::kNumericsVersion, " ", train::Name(step.precision()));
@@ -47,7 +47,7 @@ std::string Arithmetic(const train::TrainStep& step, std::optional<int> gpu) {
   return text;
 }
 
-// Early stopping judges epochs by their validation.
+// FAILED_PRECONDITION if early stopping lacks validation nodes.
 absl::Status CheckPatience(const TrainJobOptions& options,
                            const store::Manifest& manifest,
                            const PassSchedule& passes) {
@@ -130,7 +130,7 @@ absl::Status ModelTrainer::FindPlace(const std::string& fingerprint) {
   }
   state_ = *std::move(found.checkpoint);
   goes_on_ = true;
-  // Older checkpoints do not have it.
+  // Checkpoints of version 3 have no fingerprint.
   state_.fingerprint = fingerprint;
   if (OnlyTests()) {
     state_.peak_memory_bytes = 0;
@@ -243,9 +243,9 @@ std::vector<train::BatchView> ModelTrainer::WithSelfLoops(
   return views;
 }
 
-// Adds to shards the embeddings that they pull and the gradients of those that
-// they push, and room for those that they push and the gradients of those that
-// they pull.
+// Gives each shard the embeddings that it pulls and the gradients of the
+// embeddings that it pushes, and buffers for the step's results: embeddings
+// that it pushes, and gradients of the embeddings that it pulled.
 absl::Status ModelTrainer::AddHistories(std::vector<train::BatchView>& views) {
   if (histories_ == nullptr) return absl::OkStatus();
   top_rows_.resize(views.size());
@@ -280,8 +280,8 @@ void ModelTrainer::KeepHistories(absl::Span<const train::BatchView> shards) {
   }
 }
 
-// Batches that came in another order are not the first ones of the epoch: only
-// its beginning can be gone on from.
+// A strategy that reorders batches can only be resumed at the beginning of an
+// epoch: the batches done are not the first ones of its order.
 bool ModelTrainer::CanCheckpoint() const {
   return next_batch() == 0 ||
          strategy::DeliversInOrder(job_.options.data.strategy);
@@ -289,7 +289,7 @@ bool ModelTrainer::CanCheckpoint() const {
 
 bool ModelTrainer::CheckpointIsDue() const {
   const int64_t every = job_.options.checkpoint_every;
-  // The epoch's end has a checkpoint of its own.
+  // The end of the epoch has a checkpoint of its own.
   return every > 0 && CanCheckpoint() && next_batch() % every == 0 &&
          next_batch() < num_batches_;
 }
@@ -299,7 +299,7 @@ absl::Status ModelTrainer::WriteCheckpoint(const strategy::PassReport& pass) {
   strategy::PassReport before = state_.epoch_training;
   strategy::Accumulate(pass, state_.epoch_training);
   const absl::Status status = WriteState();
-  // The pass goes on; EndTraining adds all of it.
+  // The pass continues; EndTraining adds its whole report.
   state_.epoch_training = std::move(before);
   return status;
 }
@@ -334,7 +334,7 @@ absl::Status ModelTrainer::EvaluateBatch(
   return absl::OkStatus();
 }
 
-// The metric of the evaluation that is over, if there was one.
+// Metric of the evaluation that has just ended; nullopt if there was none.
 std::optional<double> ModelTrainer::TakeMetric() {
   const std::optional<Evaluation> evaluation =
       std::exchange(evaluation_, std::nullopt);
@@ -411,7 +411,7 @@ absl::Status ModelTrainer::CloseEpoch(const EpochReport& report) {
   return WriteState();
 }
 
-// Whether no epoch before had a better value.
+// Whether no earlier epoch had a better value.
 bool ModelTrainer::IsBest(std::optional<double> value) const {
   if (!value.has_value() || std::isnan(*value)) return false;
   return !state_.best_metric.has_value() ||

@@ -26,10 +26,11 @@ namespace {
 
 using Shards = absl::Span<const train::BatchView>;
 
-// Several trainers that one data run feeds.
+// Several trainers on one batch source.
 class MemberTest : public JobTest {
  protected:
-  // A data run with its strategy, for jobs with the data of `options`.
+  // Opens a batch source with its strategy, for jobs with the data of
+  // `options`.
   void OpenData(const TrainJobOptions& options) {
     environment_.emplace(Environment());
     auto run = BatchSource::Open(
@@ -59,8 +60,8 @@ class MemberTest : public JobTest {
     return *std::move(trainer);
   }
 
-  // Runs the epoch for the trainers that are in it: batches that one has
-  // trained already it skips; one that fails leaves, and the rest goes on.
+  // Runs the epoch for its trainers. A trainer skips batches that it has
+  // trained already; a trainer that fails is removed, and the others continue.
   void RunEpoch(int64_t epoch, std::vector<ModelTrainer*>& trainers) {
     ASSERT_TRUE(data_->PrepareEpoch(epoch).ok());
     strategy::PassReport training;
@@ -96,7 +97,7 @@ class MemberTest : public JobTest {
     }
   }
 
-  // The report of a trainer that has no test.
+  // Report of a trainer without a test.
   TrainReport Finish(ModelTrainer& trainer) {
     EXPECT_TRUE(trainer.KeepBest().ok());
     auto report = trainer.Finish({});
@@ -123,10 +124,10 @@ class FailingStep final : public LinearStep {
   }
 };
 
-// Has a result only once somebody awaits it, as a device has.
+// Has a result only when it is awaited, like a device.
 class LateStep final : public LinearStep {
  public:
-  // Its loss of batch `diverges_at` of any epoch is NaN.
+  // The loss of batch `diverges_at` of each epoch is NaN.
   LateStep(const train::ModelShape& shape, int64_t diverges_at)
       : LinearStep(shape), diverges_at_(diverges_at) {}
 
@@ -247,7 +248,7 @@ TEST_F(MemberTest, TheFailureOfOneIsNotThatOfTheOthers) {
   EXPECT_EQ(Finish(*lasting).loss_digest, undisturbed->loss_digest);
 }
 
-// A trainer that was stopped joins a data run at the epoch that it is in.
+// A trainer that was stopped continues on another source, at its epoch.
 TEST_F(MemberTest, AResumedMemberJoinsAtItsEpoch) {
   const auto undisturbed = Run(Options("alone"));
   ASSERT_TRUE(undisturbed.ok()) << undisturbed.status();

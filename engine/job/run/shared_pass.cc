@@ -12,28 +12,27 @@
 #include "engine/train/model_options.h"
 
 // A group, step by step:
-//   1. the thread of the first job that comes starts the driver's;
-//   2. the driver waits a little for jobs that are expected, opens the data and
-//      runs a TrainRun, of which it is the host: at its boundaries those that
-//      have come get a member, and a first epoch if they may join anywhere;
-//   3. what is to be done for a job, its own thread does, in Train: it waits
-//   for
-//      a call, makes it, and says so, until its result is there;
-//   4. when nobody is left the driver returns the strategy, and looks once
-//      more whether somebody has come. Only then the last job's Train returns:
+//   1. The thread of the first job that comes starts the driver's thread.
+//   2. The driver waits a little for jobs that are expected, opens the data and
+//      runs a TrainRun, as its host. At the run's boundaries, jobs that have
+//      come get a trainer, and a first epoch if they may start anywhere.
+//   3. A job's own thread makes all calls for the job: in Train it waits for a
+//      call, makes it and reports its end, until the job has its result.
+//   4. When no job is left, the driver returns the strategy, and looks once
+//      more whether a job has come. Only then the last job's Train returns: so
 //      the next job finds the strategy warm and the memory free.
-// When all jobs are asked to stop, the data run is; when some are, they leave
-// at the next batch.
+// When all jobs are asked to stop, the batch source is stopped; when only some
+// are, they are detached at the next batch.
 
 namespace hearth::job {
 
 namespace {
 
-// The part of an epoch that jobs wait for another one in a place that has
+// Fraction of an epoch's time that jobs wait for a new job in a place that has
 // become free.
 constexpr double kGatherPart = 0.05;
 
-// The data that all jobs have in common.
+// Batch options that the jobs of a group have in common.
 BatchOptions CommonData(BatchOptions data) {
   data.distinct_epochs = data.NumEpochKeys();
   data.epochs = std::min(data.epochs, data.distinct_epochs);
@@ -45,7 +44,7 @@ int64_t NextEpoch(const TrainJobOptions& options, const ModelTrainer& trainer) {
   return options.data.EpochOfBatches(trainer.epoch());
 }
 
-// A member that takes longer than so many times the median is slow.
+// A job is slow if it takes more than this many times the median.
 constexpr double kSlow = 2;
 
 double Median(std::vector<double> values) {
@@ -96,8 +95,8 @@ void SharedPassMetrics::AddJobs(int64_t more) {
   members_->Set(static_cast<double>(num_jobs_));
 }
 
-// Tells all jobs that have come what the data run has to say. The driver's;
-// jobs' threads wait meanwhile.
+// Passes what the batch source reports to the observers of all jobs that have
+// come. Used by the driver, while the jobs' threads wait.
 class SharedPassGroup::AllObservers final : public Observer {
  public:
   explicit AllObservers(SharedPassGroup& group) : group_(group) {}
@@ -158,7 +157,7 @@ bool SharedPassGroup::HasPlaceFor(const SharedPassCandidate& job) const {
 bool SharedPassGroup::Expect(const SharedPassCandidate& job) {
   if (!HasPlaceFor(job)) return false;
   absl::MutexLock lock(&mutex_);
-  // It may have ended since.
+  // The group may be over since HasPlaceFor.
   if (over_) return false;
   expected_.try_emplace(job.job, false);
   WakeAll();
@@ -168,7 +167,7 @@ bool SharedPassGroup::Expect(const SharedPassCandidate& job) {
 void SharedPassGroup::Forget(const std::string& job) {
   absl::MutexLock lock(&mutex_);
   expected_.erase(job);
-  // Nobody has come who could have begun.
+  // A group that no job has started is over when none is expected.
   if (!thread_.joinable() && NumPlaces() == 0) over_ = true;
   driver_.Signal();
   WakeAll();
@@ -195,7 +194,7 @@ SharedPassResult SharedPassGroup::Train(const SharedPassRequest& request) {
   Slot* slot = nullptr;
   {
     absl::MutexLock lock(&mutex_);
-    // It may have ended since, if it was told to expect nobody.
+    // The group may be over since Expect, if all places were given up.
     if (!thread_.joinable() || over_) {
       over_ = false;
       environment_ = &request.environment;
@@ -220,15 +219,15 @@ SharedPassResult SharedPassGroup::Train(const SharedPassRequest& request) {
     end.peers = slot->job->peers;
   }
   if (metrics_ != nullptr) metrics_->AddJobs(-1);
-  // The model goes on the thread that has used it.
+  // The model is destroyed on the thread that has used it.
   slot->trainer.reset();
   absl::MutexLock lock(&mutex_);
   slots_.remove_if([&](const auto& one) { return one.get() == slot; });
   return end;
 }
 
-// Makes the calls of a slot until it has its result, and others go on or the
-// driver has come to its end.
+// Makes the calls of a slot until the job has its result, and another job keeps
+// the driver busy or the driver has ended.
 void SharedPassGroup::Work(Slot& slot) {
   while (true) {
     if (slot.call != nullptr) {
@@ -253,8 +252,8 @@ void SharedPassGroup::Work(Slot& slot) {
   }
 }
 
-// One that has not come on board goes at once. When all are to stop, what reads
-// for them is, too.
+// Ends jobs that are to stop and are not attached; stops the batch source if
+// all jobs are to stop.
 void SharedPassGroup::OnStop() {
   std::stop_source stop;
   {
@@ -290,12 +289,12 @@ void SharedPassGroup::Drive() {
       stop_ = std::stop_source();
       stopping_ = false;
     }
-    // One may have been asked to stop before there was anything to stop.
+    // Jobs may have been asked to stop before there was a source to stop.
     OnStop();
     const absl::Status status = CatchExceptions([this] { return RunData(); });
     if (status.ok()) continue;
-    // The data's error is the result of all jobs that were there, but those
-    // that were not asked to stop try again.
+    // An error of the data is the result of all attached jobs; jobs that came
+    // later and were not asked to stop try again.
     absl::MutexLock lock(&mutex_);
     for (Slot* slot : Unfinished()) {
       if (!absl::IsCancelled(status) || slot->attached ||
@@ -306,7 +305,7 @@ void SharedPassGroup::Drive() {
   }
 }
 
-// From opening the data to returning the strategy.
+// Opens the data, trains, and returns the strategy.
 absl::Status SharedPassGroup::RunData() {
   TrainJobOptions options;
   std::stop_token stop;
@@ -314,14 +313,14 @@ absl::Status SharedPassGroup::RunData() {
     absl::MutexLock lock(&mutex_);
     const Slots slots = Unfinished();
     if (slots.empty()) return absl::OkStatus();
-    // It may leave before it comes on board.
+    // A copy: this job may be gone before it is attached.
     options = slots.front()->options;
     stop = stop_.get_token();
   }
   const BatchOptions common = CommonData(options.data);
   const strategy::PipelineOptions pipeline = options.pipeline;
   num_epochs_ = common.distinct_epochs;
-  // Without a model there is nothing that processors could be short of.
+  // Without models, steps take no processors.
   max_steps_ = options.HasModel()
                    ? std::max(1, options_.processors /
                                      std::max(1, options.train.train_threads))
@@ -344,14 +343,14 @@ absl::Status SharedPassGroup::RunData() {
                                   .Run();
   if (status.ok() || absl::IsCancelled(status)) source->ReturnStrategy();
   source_ = nullptr;
-  // Jobs have got theirs.
+  // Attached jobs have their results already.
   return absl::OkStatus();
 }
 
 std::vector<AttachedJob*> SharedPassGroup::Attach(
     std::optional<int64_t> next_epoch) {
   Slots coming = AwaitJobs(next_epoch.has_value());
-  // Those that are to stop have nothing to write.
+  // Jobs that are to stop before they begin have nothing to write.
   std::erase_if(coming, [this](Slot* slot) {
     if (!slot->request.stop.stop_requested()) return false;
     Finish(*slot, absl::CancelledError("stopped"));
@@ -372,7 +371,7 @@ std::vector<AttachedJob*> SharedPassGroup::Attach(
       epochs.insert(NextEpoch(slot.options, *slot.trainer));
     }
   }
-  // Those that may join anywhere do where the others are.
+  // Jobs that may start anywhere start where the others are.
   if (!next_epoch.has_value() && !epochs.empty()) {
     next_epoch = FirstAfterLongestGap(epochs, num_epochs_);
   }
@@ -408,8 +407,8 @@ std::vector<AttachedJob*> SharedPassGroup::Attach(
   return jobs;
 }
 
-// Those that have come. Waits a little for those that are known to come, or
-// that may take a place that has just become free.
+// Returns the jobs that have come. Waits a little for jobs that are expected,
+// or that may take a place that has just become free.
 SharedPassGroup::Slots SharedPassGroup::AwaitJobs(bool someone_attached) {
   const Clock& clock = environment_->clock;
   const double start = clock.SteadySeconds();
@@ -458,11 +457,11 @@ absl::Status SharedPassGroup::MakeTrainer(Slot& slot) {
   return absl::OkStatus();
 }
 
-// Lets a job that may join anywhere, and has trained nothing yet, begin with
-// `epoch`.
+// Lets a job that may start at any epoch, and has trained nothing yet, start
+// with `epoch`.
 absl::Status SharedPassGroup::Join(Slot& slot, int64_t epoch) {
   BatchOptions& data = slot.options.data;
-  // With fewer epochs it would not come round to those before.
+  // A job of fewer epochs would not get to the epochs before `epoch`.
   if (!slot.options.join || !slot.trainer->is_new() ||
       data.first_epoch_key == epoch || data.epochs < num_epochs_) {
     return absl::OkStatus();
@@ -544,7 +543,7 @@ void SharedPassGroup::Report(absl::Span<EndedEpoch> epochs) {
   }
 }
 
-// Those that were in the epoch have done something in it.
+// A job that was in the epoch has busy seconds.
 AttachedJob* SharedPassGroup::PickSlowest(double pass_seconds) {
   Slots slots;
   std::vector<EpochSeconds> jobs;
@@ -598,7 +597,7 @@ void SharedPassGroup::SetResult(Slot& slot,
   WakeAll();
 }
 
-// Wakes the threads of jobs, since their condition may have come: see Work.
+// Wakes the jobs' threads to check their conditions: see Work.
 void SharedPassGroup::WakeAll() {
   for (const auto& slot : slots_) slot->wake.Signal();
 }
@@ -670,7 +669,7 @@ void SharedPassGroups::ForgetAll() {
 void SharedPassGroups::AwaitEnd() {
   absl::MutexLock lock(&mutex_);
   of_jobs_.clear();
-  // Their threads end before they do.
+  // Destroying the groups joins their threads.
   groups_.clear();
 }
 

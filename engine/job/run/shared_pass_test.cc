@@ -1,5 +1,5 @@
-// Jobs that share their passes: each one's losses and model are those that it
-// has alone, whatever befalls the others.
+// Tests of jobs that share their passes: each job has the losses and the model
+// that it has alone, whatever happens to the others.
 #include "engine/job/run/shared_pass.h"
 
 #include <algorithm>
@@ -45,9 +45,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-// Learns at a pace of its own, that its seed decides; fails at a batch if its
-// seed is kFailing, takes more memory than there is if that is kLarge, and much
-// longer than the others if it is kSlow.
+// Learns at a pace that its seed decides. With seed kFailing it fails at a
+// batch, with kLarge it needs more memory than there is, with kSlow it takes
+// much longer than the others.
 class PacedStep final : public LinearStep {
  public:
   static constexpr uint64_t kFailing = 1000;
@@ -131,7 +131,7 @@ class ConvoyTest : public JobTest {
     shared_passes_->Forget(job.options.name);
   }
 
-  // Runs jobs that are known to come, each on its thread, until all have ended.
+  // Runs jobs that are expected, each on its thread, until all have ended.
   void RunTogether(const std::vector<Job*>& jobs) {
     for (const Job* job : jobs) shared_passes_->Expect(CandidateOf(*job));
     std::vector<std::jthread> threads;
@@ -141,7 +141,7 @@ class ConvoyTest : public JobTest {
     }
   }
 
-  // The digest that a job has alone, with the options that it has now.
+  // Digest that a job has alone, with the options that it has now.
   std::string DigestAlone(const Job& job, int64_t first_epoch_key = 0) {
     TrainJobOptions options = job.options;
     options.directory += absl::StrCat("-alone", first_epoch_key);
@@ -186,7 +186,7 @@ TEST_F(ConvoyTest, EightJobsReadTheDataOnceAndLearnAsEachAlone) {
   EXPECT_THAT(jobs[0]->observer.epochs, SizeIs(4));
   EXPECT_THAT(jobs[6]->observer.epochs, SizeIs(2));
   EXPECT_THAT(registry_->Text(), HasSubstr("hearth_convoy_members 0"));
-  // All memory was given back, but what is kept warm.
+  // Only warm memory is left.
   EXPECT_EQ(memory_->reserved_bytes(), 0u);
 }
 
@@ -227,7 +227,7 @@ TEST_F(ConvoyTest, EveryExactStrategyCarriesSeveralJobs) {
                 HasSubstr("out of luck"));
     EXPECT_TRUE(absl::IsCancelled(jobs[3]->report.status()));
     EXPECT_EQ(jobs[3]->observer.training_batches, 8);
-    // It goes on from where it was, and one that is new comes along.
+    // The job continues from its checkpoint, together with a new one.
     const auto fresh = NewJob("fresh" + jobs[3]->options.name, 1);
     fresh->options.data.strategy = strategy;
     fresh->options.data.partition_order = order;
@@ -255,7 +255,7 @@ TEST_F(ConvoyTest, SomeAreTestedAtOnceOthersLaterOrNever) {
               job->options.part == TrainPart::kAll);
     EXPECT_FALSE(job->report->model_path.empty());
   }
-  // Together with one that trains meanwhile.
+  // Together with a job that trains meanwhile.
   std::vector<std::unique_ptr<Job>> later;
   for (size_t i = 2; i < 4; ++i) {
     later.push_back(std::make_unique<Job>(ForTest(jobs[i]->options)));
@@ -274,7 +274,7 @@ TEST_F(ConvoyTest, SomeAreTestedAtOnceOthersLaterOrNever) {
   EXPECT_EQ(later[2]->report->test_metric, jobs[1]->report->test_metric);
 }
 
-// Stops and kills leave members at any batches of neighboring epochs.
+// Stops and kills leave jobs at any batches of neighboring epochs.
 TEST_F(ConvoyTest, MembersStoppedAnywhereGoOnTogether) {
   for (int64_t batch = 1; batch < 24; batch += 5) {
     SCOPED_TRACE(batch);
@@ -360,7 +360,7 @@ TEST_F(ConvoyTest, AnyOtherComesWhereItsBatchesAreNext) {
   };
   RunTogether({early.get()});
   joining.join();
-  // The batches of its first epoch come again after three.
+  // The batches of its first epoch come again after three epochs.
   ASSERT_GE(room.size(), 3u);
   EXPECT_FALSE(room[0]);
   EXPECT_FALSE(room[1]);
@@ -373,7 +373,7 @@ TEST_F(ConvoyTest, AnyOtherComesWhereItsBatchesAreNext) {
 TEST_F(ConvoyTest, AModelThatFindsNoMemoryHarmsNoOther) {
   const auto a = NewJob("a", 0);
   const auto b = NewJob("b", PacedStep::kLarge);
-  // The first one that comes gets its memory with the strategy's.
+  // The first job gets its memory together with the strategy's.
   shared_passes_->Expect(CandidateOf(*b));
   std::jthread second;
   a->observer.on_epoch = [&](const EpochReport& epoch) {
@@ -425,11 +425,11 @@ TEST_F(ConvoyTest, OneThatNeverComesKeepsNobodyForLong) {
   RunTogether({a.get()});
   ASSERT_TRUE(a->report.ok()) << a->report.status();
   EXPECT_EQ(a->report->loss_digest, DigestAlone(*a));
-  // Its place is kept, also by a convoy that has nobody on board.
+  // A place is also kept in a group without attached jobs.
   RunTogether({b.get()});
   ASSERT_TRUE(b->report.ok()) << b->report.status();
   EXPECT_EQ(b->report->loss_digest, DigestAlone(*b));
-  // It comes although nobody waits for it any more.
+  // The job comes although no group expects it any more.
   const auto last = NewJob("last", 4);
   shared_passes_->Expect(CandidateOf(*last));
   shared_passes_->ForgetAll();
@@ -444,12 +444,12 @@ TEST_F(ConvoyTest, OneThatNeverComesKeepsNobodyForLong) {
   shared_passes_->Expect(CandidateOf(*d));
   RunTogether({c.get()});
   EXPECT_TRUE(c->report.ok()) << c->report.status();
-  // They may go while one is expected.
+  // Groups may be destroyed while a job is expected.
   environment_->shared_passes = nullptr;
   shared_passes_.reset();
 }
 
-// It comes while the strategy of the last one is being returned.
+// The next job comes while the strategy of the last one is being returned.
 TEST_F(ConvoyTest, AJobThatHasEndedDoesNotWaitForOneThatComesThen) {
   const auto a = NewJob("a", 0);
   const auto b = NewJob("b", 1);
@@ -474,7 +474,7 @@ TEST_F(ConvoyTest, AJobThatHasEndedDoesNotWaitForOneThatComesThen) {
   EXPECT_EQ(b->report->loss_digest, DigestAlone(*b));
 }
 
-// It begins anew, with the batches that its reports are of.
+// The job starts over with the batches of its earlier reports.
 TEST_F(ConvoyTest, AJobWhoseCheckpointsAreDamagedKeepsItsFirstEpoch) {
   const auto early = NewJob("early", 0);
   const auto late = NewJob("late", 1);
@@ -525,13 +525,13 @@ TEST_F(ConvoyTest, NoMoreThanTheMostMembersShareAPass) {
 }
 
 TEST(FindLaggardTest, IsSlowAndKeepsTheOthersWaitingForLongerThanAPassTakes) {
-  // Twice the median of the others is not slow yet.
+  // Exactly twice the median of the others is not slow.
   EXPECT_EQ(FindSlowest({{1, 0}, {2, 9}, {1, 0}}, 1), std::nullopt);
   EXPECT_EQ(FindSlowest({{1, 0}, {2.1, 9}, {1, 0}}, 1), 1);
-  // Two others waited 4 s each.
+  // Two other jobs waited 4 s each.
   EXPECT_EQ(FindSlowest({{1, 0}, {1, 0}, {5, 4}}, 8), std::nullopt);
   EXPECT_EQ(FindSlowest({{1, 0}, {1, 0}, {5, 4}}, 7.9), 2);
-  // The median of an even number of others lies between the middle two.
+  // The median of an even number of jobs lies between the middle two.
   EXPECT_EQ(FindSlowest({{1, 0}, {3, 0}, {4, 9}}, 1), std::nullopt);
   EXPECT_EQ(FindSlowest({{1, 0}, {3, 0}, {4.1, 9}}, 1), 2);
   EXPECT_EQ(FindSlowest({{5, 4}}, 0), std::nullopt);
@@ -570,7 +570,7 @@ TEST_F(ConvoyTest, ASlowMemberGoesOnByItselfWhereThereIsAPlace) {
   }
 }
 
-// It is cancelled while another one's data are prepared.
+// The job is cancelled while the data of another one are prepared.
 TEST_F(ConvoyTest, OneThatWaitsToComeOnBoardGoesAtOnce) {
   const auto a = NewJob("a", 0);
   const auto b = NewJob("b", 1);
@@ -584,7 +584,7 @@ TEST_F(ConvoyTest, OneThatWaitsToComeOnBoardGoesAtOnce) {
       b_has_gone.Notify();
     });
     b->stop.request_stop();
-    // The pass of the first job stands still meanwhile.
+    // The pass of the first job does not move meanwhile.
     b_has_gone.WaitForNotification();
   };
   RunTogether({a.get()});

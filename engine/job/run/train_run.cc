@@ -22,17 +22,17 @@
 #include "engine/train/train_step.h"
 
 // A run, step by step:
-//   1. the first jobs come on board; take the strategy, prepare their epoch;
-//   2. between two epochs: jobs come on board, those that were asked to stop
-//      leave, those whose epochs are done are tested, if they are to be, and
-//      leave;
-//   3. an epoch: check that the dataset's files are unchanged, prepare where
+//   1. Attach the first jobs; take the strategy and prepare their epoch.
+//   2. Between two epochs: attach new jobs, detach jobs that were asked to
+//   stop,
+//      test jobs that have trained all their epochs (unless their options leave
+//      the test out) and detach them.
+//   3. An epoch: check that the dataset's files are unchanged, prepare where
 //      new batches are due, run the training pass from the first batch that a
-//      job needs, validate, close the epoch, report it for all jobs at
-//      once;
-//   4. when no job is left and none is to come, the run is over.
-// In a pass each batch goes to the jobs whose next one it is; the next batch
-// comes when all of them are done.
+//      job needs, validate, close the epoch, report it for all jobs at once.
+//   4. When no job is left and none is to come, the run is over.
+// In a pass each batch goes to the jobs whose next batch it is; the next batch
+// comes when all of these jobs are done with it.
 
 namespace hearth::job {
 
@@ -40,7 +40,7 @@ namespace {
 
 using Shards = absl::Span<const train::BatchView>;
 
-// The epoch in which a job is, by its batches.
+// The job's current epoch, as DataSpec numbers batches (EpochOfBatches).
 int64_t EpochOf(const AttachedJob& job) {
   return job.options.data.EpochOfBatches(job.trainer.epoch());
 }
@@ -50,14 +50,15 @@ bool IsDone(const AttachedJob& job) {
                                 job.trainer.epoch() >= *job.until_epoch);
 }
 
-// Whether they all train on the GPU that keeps rows.
+// Whether all jobs train on the GPU that keeps rows.
 bool TrainWhereRowsAre(const std::vector<AttachedJob*>& jobs) {
   return std::all_of(jobs.begin(), jobs.end(), [](const AttachedJob* job) {
     return job->options.train.gpu == strategy::kRowsOnGpu.gpu;
   });
 }
 
-// Seconds of a pass if nobody trains on its batches: its slowest stage.
+// Seconds that a pass takes if nobody trains on its batches: seconds of its
+// slowest stage.
 double SecondsOfData(const strategy::PassReport& pass) {
   double seconds = 0;
   for (const pipeline::StageStats& stage : pass.stages) {
@@ -107,7 +108,7 @@ absl::Status TrainRun::RunAll() {
     }
     HEARTH_RETURN_IF_ERROR(BeginJobs(more));
     const std::optional<int64_t> epoch = PickEpoch();
-    // One that comes from a checkpoint may have to end an epoch first.
+    // A job resumed from a checkpoint may have to end an epoch first.
     const bool all_train = std::none_of(
         in_epoch_.begin(), in_epoch_.end(), [](const AttachedJob* job) {
           return job->report_pending || IsDone(*job);
@@ -118,9 +119,9 @@ absl::Status TrainRun::RunAll() {
   }
 }
 
-// The strategy and its memory are those that the first job needs; others add
-// their models to it. A job whose model can never fit leaves, and the next
-// one is the first.
+// Takes the strategy, with the memory that the first job needs; other jobs add
+// their models to it. A job whose model can never fit is detached, and the next
+// job is the first.
 absl::Status TrainRun::Start(AttachedJobs& jobs) {
   while (!jobs.empty()) {
     const absl::Status status = StartWith(*jobs.front());
@@ -201,8 +202,8 @@ absl::Status TrainRun::BeginJobs(const AttachedJobs& jobs) {
   return absl::OkStatus();
 }
 
-// The epoch that is next, whose jobs are `in_epoch_` then; none without
-// jobs.
+// Returns the next epoch and puts the jobs at this epoch into `in_epoch_`;
+// nullopt without jobs.
 std::optional<int64_t> TrainRun::PickEpoch() {
   in_epoch_.clear();
   if (attached_.empty()) return std::nullopt;
@@ -216,7 +217,7 @@ std::optional<int64_t> TrainRun::PickEpoch() {
   return next;
 }
 
-// Does the work between the epochs of the jobs that have ended the same one.
+// Reports the epoch that jobs have ended, and detaches jobs that are done.
 absl::Status TrainRun::EndEpochs() {
   PickEpoch();
   Report();
@@ -226,7 +227,7 @@ absl::Status TrainRun::EndEpochs() {
   return absl::OkStatus();
 }
 
-// Its checkpoint is that of the epoch's end.
+// The job needs no further checkpoint: it has just written the epoch's.
 void TrainRun::DetachSlowest() {
   const std::optional<double> seconds = std::exchange(pass_seconds_, {});
   if (!seconds.has_value()) return;
@@ -249,8 +250,7 @@ void TrainRun::Report() {
   }
 }
 
-// Tests and lets go those that have trained all their epochs, and reported
-// them.
+// Tests jobs that have trained all epochs and reported them, and detaches them.
 absl::Status TrainRun::EndJobs() {
   AttachedJobs done;
   for (AttachedJob* job : AttachedJobs(attached_)) {
@@ -265,7 +265,7 @@ absl::Status TrainRun::EndJobs() {
   in_epoch_ = std::move(done);
   ForAll(in_epoch_, [](AttachedJob& job) { return job.trainer.KeepBest(); });
   strategy::PassReport test;
-  // Those without a test do not wait for that of others.
+  // Jobs without a test do not wait for the test of others.
   for (AttachedJob* job : AttachedJobs(in_epoch_)) {
     if (job->options.part == TrainPart::kTraining) Finish(*job, test);
   }
@@ -287,11 +287,11 @@ void TrainRun::Finish(AttachedJob& job, const strategy::PassReport& test) {
     HEARTH_ASSIGN_OR_RETURN(report, one.trainer.Finish(test));
     return absl::OkStatus();
   });
-  // With an error it has left.
+  // A job whose Finish failed is detached already.
   if (report.has_value()) Detach(job, Complete(job, *std::move(report)));
 }
 
-// Adds to a report what the run knows.
+// Adds what the run knows to a trainer's report.
 TrainReport TrainRun::Complete(const AttachedJob& job,
                                TrainReport report) const {
   report.memory = source_.memory();
@@ -303,7 +303,7 @@ TrainReport TrainRun::Complete(const AttachedJob& job,
   if (const uint64_t bytes = models_.peak_bytes(); bytes > 0) {
     report.memory.Add("other models", bytes);
   }
-  // The larger of the bounds of this run and of what came before it.
+  // The larger of this run's bound and the bound of making the partition.
   report.memory_bound_bytes = std::max(
       report.memory.TotalBytes(), source_.partitioning_memory().TotalBytes());
   report.first_batch_seconds = job.first_batch_seconds;
@@ -322,7 +322,7 @@ absl::Status TrainRun::RunEpoch(int64_t epoch) {
   HEARTH_RETURN_IF_ERROR(source_.dataset().CheckUnchanged());
   HEARTH_RETURN_IF_ERROR(source_.PrepareEpoch(epoch));
   HEARTH_RETURN_IF_ERROR(Train(epoch));
-  // Changes since then may have been read.
+  // The pass may have read what changed after the first check.
   HEARTH_RETURN_IF_ERROR(source_.dataset().CheckUnchanged());
   strategy::PassReport validation;
   if (source_.passes().num_valid() > 0 && !in_epoch_.empty()) {
@@ -404,8 +404,8 @@ absl::Status TrainRun::Evaluate(const strategy::Pass& pass,
   return status;
 }
 
-// Runs a pass for `jobs`, who are `in_pass_` until they leave, also after the
-// end of it. OK, too, if it ended early because none of them was left.
+// Runs a pass for `jobs`, which are `in_pass_` until they are detached, also
+// after the pass. OK, too, if the pass ended early because no job was left.
 absl::Status TrainRun::RunPass(const strategy::Pass& pass, AttachedJobs jobs,
                                absl::FunctionRef<void(Shards)> deliver,
                                strategy::PassReport& report) {
@@ -448,8 +448,8 @@ absl::Status TrainRun::RunPass(const strategy::Pass& pass, AttachedJobs jobs,
   return status;
 }
 
-// Lets those go that were asked to stop; CANCELLED if that is all of them, who
-// then stay on board.
+// Detaches jobs that were asked to stop. CANCELLED if all jobs were: they then
+// stay attached.
 absl::Status TrainRun::DetachStopped() {
   AttachedJobs stopped;
   for (AttachedJob* job : attached_) {
@@ -469,7 +469,7 @@ absl::Status TrainRun::DetachStopped() {
   return absl::OkStatus();
 }
 
-// A job whose call fails leaves with the error.
+// Detaches each job whose call fails, with the error as its result.
 void TrainRun::ForAll(const AttachedJobs& jobs,
                       absl::FunctionRef<absl::Status(AttachedJob&)> call) {
   if (jobs.empty()) return;
@@ -490,7 +490,7 @@ void TrainRun::Detach(AttachedJob& job, absl::StatusOr<TrainReport> result) {
 
 namespace {
 
-// Brings the one job on board.
+// Host of a single job, which runs on the run's own thread.
 class SingleJobHost final : public JobHost {
  public:
   explicit SingleJobHost(AttachedJob& job) : job_(job) {}
@@ -545,7 +545,7 @@ absl::StatusOr<TrainReport> TrainAlone(const JobEnvironment& environment,
                                         .host = host})
                                   .Run();
   absl::StatusOr<TrainReport> result = std::move(host).result();
-  // An error of the data is the job's result, too.
+  // An error of the data path after the job's end is the job's result, too.
   if (result.ok()) HEARTH_RETURN_IF_ERROR(status);
   return result;
 }
