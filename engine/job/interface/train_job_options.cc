@@ -14,7 +14,7 @@ absl::Status RequireAtLeast(const char* option, int64_t value, int64_t least) {
       absl::StrCat(option, " must be at least ", least, ", not ", value));
 }
 
-// How memory is shared between rows and embeddings, if that is told.
+// Checks how rows and embeddings share memory, if the options say.
 absl::Status CheckShare(const HistoryOptions& history,
                         const strategy::StrategyOptions& strategy) {
   if (history.sample_weight.has_value() && !(*history.sample_weight >= 0)) {
@@ -38,8 +38,8 @@ absl::Status CheckShare(const HistoryOptions& history,
   return absl::OkStatus();
 }
 
-// All batches of other epochs are prepared beforehand, of which those of the
-// first epochs may not be all.
+// A job with a key uses the batches of all distinct epochs, so that it must
+// have at least as many epochs.
 absl::Status CheckFirstEpochKey(const BatchOptions& data) {
   HEARTH_RETURN_IF_ERROR(
       RequireAtLeast("first_epoch_key", data.first_epoch_key, 0));
@@ -92,7 +92,7 @@ absl::Status CheckLayerNodes(const BatchOptions& data) {
   return absl::OkStatus();
 }
 
-// A GPU samples for what it trains, if it can.
+// A GPU samples only batches that it trains on, and if the strategy allows it.
 absl::Status CheckSampledOn(const TrainJobOptions& options) {
   const std::optional<int> gpu = options.pipeline.sampling_gpu;
   if (!gpu.has_value()) return absl::OkStatus();

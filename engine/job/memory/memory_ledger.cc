@@ -138,7 +138,7 @@ MemoryAvailability MemoryLedger::AvailabilityBeside(uint64_t taken,
   if (bytes > limit_bytes_) return MemoryAvailability::kNever;
   uint64_t limit = limit_bytes_;
   if (const uint64_t available = machine_.available(); available > 0) {
-    // Part of what is reserved is in use, and no longer available.
+    // Part of the reserved memory is in use, and so not available any more.
     const uint64_t used = machine_.used();
     limit = std::min(limit,
                      available + (used > base_bytes_ ? used - base_bytes_ : 0));
@@ -241,7 +241,7 @@ absl::Status ModelMemory::Add(const void* owner, const Model& model) {
         absl::StrCat(status.message(), "; ",
                      DescribeModel(model.parameter_bytes, model.kept_bytes)));
   }
-  // The largest first: those go first that are not needed.
+  // Largest first, to give back the largest reservations that are not needed.
   const auto bytes = [](const MemoryLedger::Reservation& one) {
     return one.estimate().TotalBytes();
   };

@@ -90,7 +90,7 @@ TEST_F(MemoryLedgerTest, MoreThanTheMachineHasEverIsRefusedForGood) {
             WaitCause::kMemory);
 }
 
-// Bounds are seldom reached: who sets such a limit means it.
+// Jobs seldom reach their bounds: an explicit limit above the memory is meant.
 TEST_F(MemoryLedgerTest, ALimitAboveTheContainersMemoryCounts) {
   MemoryLedger ledger{1000,
                       {.available = [] { return 500; },
@@ -263,7 +263,7 @@ TEST_F(ModelMemoryTest, TwoStepsAtATimeNeedTheTwoLargest) {
   EXPECT_EQ(ledger_.reserved_bytes(), 240u);
 }
 
-// Pages that the first one leaves behind are the others' to use.
+// Pages that the first model leaves behind are used by the others.
 TEST_F(ModelMemoryTest, TheFirstOnesPlaceStaysReserved) {
   ModelMemory models(ledger_, 1);
   ASSERT_TRUE(models.Add(&first_, {.bytes = 300, .kept_bytes = 40}).ok());
