@@ -14,19 +14,19 @@ namespace {
 
 constexpr double kWorst = -std::numeric_limits<double>::infinity();
 
-// A result that orders as ComesBefore does.
+// Maps a result to one that is ordered by `<` as ComesBefore orders.
 double Comparable(double value) {
   return std::isfinite(value) ? value : kWorst;
 }
 
-// Best results of trials at one rung.
+// Best results of trials at one rung, by trial.
 using Rung = std::map<int64_t, double>;
 
 int64_t PlacesOf(const Rung& rung, int64_t eta) {
   return (static_cast<int64_t>(rung.size()) + eta - 1) / eta;
 }
 
-// The place of a trial of the rung, from 0.
+// Rank of a trial at the rung, from 0.
 int64_t RankOf(const Rung& rung, int64_t trial) {
   const double own = rung.at(trial);
   return std::count_if(rung.begin(), rung.end(), [&](const auto& other) {
@@ -104,7 +104,7 @@ class AshaRule final : public StoppingRule {
   const Asha options_;
   const int64_t epochs_;
   std::map<int64_t, Rung> rungs_;
-  // Trials and their boundaries.
+  // Boundaries of trials that wait for a decision.
   std::map<int64_t, int64_t> unjudged_;
 };
 
@@ -135,7 +135,7 @@ class HalvingRule final : public StoppingRule {
 
   std::vector<StopDecision> Judge() override {
     std::vector<StopDecision> decisions;
-    // Those that have ended may be the only ones at the next rung.
+    // If only trials that have ended are at the next rung, it is judged, too.
     while (boundary_.has_value() && awaited_.empty() && !rung_.empty()) {
       JudgeRung(decisions);
     }
@@ -149,7 +149,7 @@ class HalvingRule final : public StoppingRule {
       StopDecision decision = JudgeAt(rung_, *boundary_, options_.eta, trial);
       const auto ended = ended_.find(trial);
       if (ended != ended_.end()) {
-        // It keeps its place among those that are left.
+        // A trial that has succeeded keeps its place in later rungs.
         if (decision.goes_on && ended->second == Outcome::kSucceeded) {
           next[trial] = best;
         }
@@ -164,9 +164,9 @@ class HalvingRule final : public StoppingRule {
 
   const Halving options_;
   const int64_t epochs_;
-  // The rung to judge next; nothing after the last one.
+  // Rung to judge next; nullopt after the last one.
   std::optional<int64_t> boundary_;
-  // Trials that have still to reach it, and those that have.
+  // Trials that have yet to reach the rung, and trials that have.
   std::set<int64_t> awaited_;
   Rung rung_;
   std::map<int64_t, Outcome> ended_;
@@ -225,8 +225,8 @@ class MedianRule final : public StoppingRule {
                                    " than the median of ", count, " others")};
   }
 
-  // REQUIRES: some values. Of two in the middle, the lower one: so a trial that
-  // reaches half of the others goes on.
+  // Median; the lower one of two middle values, so that a trial that reaches
+  // half of the others continues. REQUIRES: at least one value.
   static double MedianOf(std::vector<double> values) {
     const auto middle = values.begin() + (values.size() - 1) / 2;
     std::nth_element(values.begin(), middle, values.end());
@@ -237,7 +237,7 @@ class MedianRule final : public StoppingRule {
   const int64_t epochs_;
   // Means of trials' results up to each boundary.
   std::map<int64_t, std::map<int64_t, double>> means_;
-  // Trials with their boundaries and best results.
+  // Boundaries and best results of trials that wait for a decision.
   std::map<int64_t, std::pair<int64_t, double>> unjudged_;
 };
 
