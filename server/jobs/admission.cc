@@ -6,13 +6,22 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "engine/base/status.h"
+#include "engine/io/file_system.h"
 #include "engine/io/whole_file.h"
 #include "engine/job/checkpoint/checkpoint.h"
+#include "engine/job/memory/warm_strategies.h"
+#include "engine/plan/plan_store.h"
 #include "server/jobs/dataset_jobs.h"
 #include "server/jobs/model_files.h"
+#include "server/jobs/scheduler.h"
 #include "server/mapping/request_checks.h"
 #include "server/storage/data_dir.h"
+#include "server/storage/dataset_catalog.h"
+#include "server/storage/disk_space.h"
 #include "server/storage/job_state.h"
+#include "server/storage/job_store.h"
+#include "server/storage/sweep_store.h"
+#include "server/storage/upload_staging.h"
 
 namespace hearth::server {
 
@@ -60,8 +69,7 @@ namespace {
 
 constexpr size_t kMaxRequestIdLength = 128;
 
-// The names that are claimed, or of which deletions are noted, beside
-// DatasetUse.
+// Names that are claimed, or whose deletions are noted, apart from DatasetUse.
 std::string JobClaim(const std::string& id) { return absl::StrCat("job ", id); }
 
 }  // namespace
@@ -105,11 +113,11 @@ absl::StatusOr<v1::Job> Admission::Submit(const v1::SubmitJobRequest& request,
   HEARTH_RETURN_IF_ERROR(CheckRequest(request_id, request.priority()));
   HEARTH_RETURN_IF_ERROR(CheckSize(request.spec(), kMaxSpecBytes));
   v1::JobSpec spec = request.spec();
-  // Set from the train job below, whatever the request says.
+  // Set below from the train job, whatever the request has.
   if (spec.has_evaluate()) spec.mutable_evaluate()->clear_train();
   HEARTH_RETURN_IF_ERROR(FillAndValidate(limits_, spec));
   const NameClaims::Claim same = AwaitRequest(request_id);
-  // A repeated request gets its job whatever has changed since.
+  // A repeated request gets its job, whatever has changed since.
   HEARTH_ASSIGN_OR_RETURN(const std::optional<v1::Job> existing,
                           dependencies_.store.FindRequest(request_id, spec));
   if (existing.has_value()) return *existing;
@@ -144,8 +152,8 @@ absl::StatusOr<v1::Job> Admission::Resume(const v1::ResumeJobRequest& request) {
   }
   v1::JobSpec spec = request.has_spec() ? request.spec() : job.spec();
   HEARTH_RETURN_IF_ERROR(FillAndValidate(limits_, spec));
-  // An earlier version may have known fewer defaults; what it accepted may not
-  // be valid any more, which the line before has told.
+  // An earlier version may have known fewer defaults; if its spec is no longer
+  // valid, CheckResumable has reported it.
   FillAndValidate(limits_, *job.mutable_spec()).IgnoreError();
   HEARTH_RETURN_IF_ERROR(CheckChangesNoResult(job.spec(), spec));
   HEARTH_ASSIGN_OR_RETURN(const NameClaims::Claim claim, CheckPossible(spec));
@@ -177,7 +185,7 @@ absl::Status Admission::FailUnresumable(std::vector<v1::Job>& unended) {
     // A job that never ran has no checkpoint.
     if (!job.has_start_time()) return false;
     const absl::Status status = CheckResumable(job);
-    // Other errors are the job's own, once it runs.
+    // Other errors end the job when it runs.
     if (!absl::IsFailedPrecondition(status)) return false;
     StateUpdate failed;
     failed.state = v1::FAILED;
@@ -361,7 +369,7 @@ absl::Status Admission::FillTrainSpec(v1::JobSpec& spec) const {
   HEARTH_ASSIGN_OR_RETURN(const v1::Job job,
                           dependencies_.store.Get(spec.evaluate().job_id()));
   *spec.mutable_evaluate()->mutable_train() = job.spec().train();
-  // It may be of an earlier version, or of another machine.
+  // The train job may be of an earlier version, or of another machine.
   return FillAndValidate(limits_, spec);
 }
 
@@ -376,7 +384,7 @@ absl::Status Admission::DeleteOnce(const std::string& request_id,
       dependencies_.store.BeginDeletion(request_id, target));
   if (before == Deletion::kDone) return absl::OkStatus();
   absl::Status status = remove();
-  // It was done, but not noted, when the daemon died.
+  // The deletion was done, but not noted, when the daemon died.
   if (before == Deletion::kBegun && absl::IsNotFound(status)) {
     status = absl::OkStatus();
   }
@@ -425,7 +433,7 @@ absl::Status Admission::RemoveJob(const std::string& id) {
   }
   HEARTH_ASSIGN_OR_RETURN(const v1::Job job, dependencies_.store.Get(id));
   if (!job.sweep().empty()) {
-    // One that is gone, or damaged, needs its jobs no more.
+    // A sweep that is gone or damaged does not need its jobs.
     const absl::StatusOr<v1::Sweep> sweep =
         dependencies_.sweeps.Get(job.sweep());
     if (sweep.ok() && !HasEnded(sweep->state())) {
@@ -436,7 +444,7 @@ absl::Status Admission::RemoveJob(const std::string& id) {
   }
   HEARTH_RETURN_IF_ERROR(dependencies_.store.Delete(id));
   const std::string folder = dependencies_.data_dir.JobPath(id);
-  // It may never have been made.
+  // The folder may never have been made.
   if (absl::IsNotFound(dependencies_.files.Stat(folder).status())) {
     return absl::OkStatus();
   }
@@ -472,8 +480,8 @@ absl::Status Admission::RemoveDataset(const std::string& name) {
                                "\" is deleted, but not all of its plans"));
 }
 
-// Removes the plans for datasets with this fingerprint, job::BatchMeasurement's
-// files included, if no such dataset is left.
+// Removes the plans of datasets with this fingerprint, including
+// job::BatchMeasurement's files, if no such dataset is left.
 absl::Status Admission::RemovePlans(const std::string& fingerprint) const {
   HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Dataset> others,
                           dependencies_.datasets.List());
@@ -494,7 +502,7 @@ absl::Status Admission::RemovePlans(const std::string& fingerprint) const {
 }
 
 void Admission::SetDraining(bool draining) {
-  // Under the lock, so that the scheduler agrees however many calls there are.
+  // Under the lock, so that the scheduler's state is the last call's.
   absl::MutexLock lock(&mutex_);
   draining_ = draining;
   dependencies_.scheduler.SetDraining(draining);

@@ -34,10 +34,10 @@ namespace hearth::server {
 
 namespace {
 
-// Far deeper than any format has it.
+// Maximum depth of folders; far deeper than any format needs.
 constexpr int kMaxDepth = 16;
 
-// A descriptor, closed when destroyed.
+// An open file descriptor, closed when destroyed.
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -81,7 +81,7 @@ absl::Status CheckAnywhere(const std::string& path) {
   return NotASource(path);
 }
 
-// The path below `root`; empty if `path` does not begin with it.
+// Part of the path below `root`; empty if `path` does not begin with it.
 std::string Below(const std::string& path, absl::string_view root) {
   while (absl::EndsWith(root, "/")) root.remove_suffix(1);
   absl::string_view rest = path;
@@ -92,7 +92,7 @@ std::string Below(const std::string& path, absl::string_view root) {
   return rest.empty() ? "." : std::string(rest);
 }
 
-// Whether every entry below `folder` can be opened without a symbolic link.
+// Checks that every entry below `folder` can be opened without a symbolic link.
 absl::Status CheckEntries(const Descriptor& folder, const std::string& path,
                           int depth, const std::stop_token& stop) {
   if (depth > kMaxDepth) {
@@ -124,7 +124,7 @@ absl::Status CheckEntries(const Descriptor& folder, const std::string& path,
   return absl::OkStatus();
 }
 
-// OK for a regular file, and for a folder with no symbolic link anywhere below.
+// OK for a regular file, and for a folder without symbolic links below.
 absl::Status CheckBelow(const Descriptor& source, const std::string& path,
                         const std::stop_token& stop) {
   struct stat info {};
@@ -168,8 +168,8 @@ ingest::ImportProgress ProgressTo(job::Observer& observer) {
   };
 }
 
-/// The options for a job that may go on, where an earlier run of it with an
-/// equal spec, but for its memory, was interrupted.
+/// Options of a resumable job: it continues if an earlier run of it with the
+/// same spec, apart from its memory, was interrupted.
 template <typename Spec>
 ingest::ImportOptions ResumableOptions(
     const DatasetJobDependencies& dependencies, const std::string& job_id,
@@ -187,7 +187,7 @@ ingest::ImportOptions ResumableOptions(
   return options;
 }
 
-/// Logs what was done to the source, and what looks like a mistake in it.
+/// Logs what was done to the source, and likely mistakes in it.
 void LogImport(io::FileSystem& files, const store::Manifest& manifest,
                const std::string& folder, job::Observer& observer) {
   for (const std::string& transform : manifest.transforms) {
@@ -201,8 +201,9 @@ void LogImport(io::FileSystem& files, const store::Manifest& manifest,
   }
 }
 
-/// Makes the dataset of job's name by `make`. No other job may make one of this
-/// name, so what is there is what this job made before it was interrupted.
+/// Makes the dataset with the job's name by `make`. No other job may make a
+/// dataset of this name, so an existing one was made by this job before it was
+/// interrupted.
 absl::StatusOr<v1::JobReport> MakeDataset(
     const DatasetJobDependencies& dependencies, const std::string& folder,
     job::Observer& observer,

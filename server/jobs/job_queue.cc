@@ -12,15 +12,15 @@
 namespace hearth::server {
 namespace {
 
-// Behind all jobs.
+// A key after the keys of all jobs.
 constexpr std::pair<int, int64_t> kLast = {std::numeric_limits<int>::max(), 0};
 
-// Verification and the export of a model hold no more than a few blocks.
+// Verification and the export of a model hold only a few blocks.
 bool TakesMemory(const v1::JobSpec& spec) {
   return !spec.has_verify() && !spec.has_export_();
 }
 
-// Jobs that end give it back, sooner or later.
+// Whether jobs that end give back what `cause` names.
 bool IsHeldByJobs(WaitCause cause) {
   return cause == WaitCause::kMemory || cause == WaitCause::kGpuMemory ||
          cause == WaitCause::kPlanSpace;
@@ -44,7 +44,7 @@ QueuedJob QueuedJob::Of(const v1::Job& job) {
   queued.takes_memory = TakesMemory(job.spec());
   queued.begins_trial = !job.sweep().empty() && !job.has_start_time();
   if (job.spec().has_evaluate()) {
-    // It needs no epoch.
+    // An evaluation needs no epoch.
     queued.sharing = {.job = job.id(),
                       .key = SharingKeyOf(job.spec().evaluate().train()),
                       .epoch = {}};
@@ -54,7 +54,7 @@ QueuedJob QueuedJob::Of(const v1::Job& job) {
     queued.sharing = {.job = job.id(), .key = SharingKeyOf(spec), .epoch = {}};
     queued.makes_plan = !job.has_start_time() && (MakesPlans(spec.data()) ||
                                                   spec.data().has_partition());
-    // Where one that has begun goes on, its checkpoint knows.
+    // The epoch of a job that has begun is in its checkpoint.
     if (!job.has_start_time()) {
       queued.sharing.epoch = spec.data().first_epoch_key();
       queued.sharing.join = spec.join();
@@ -152,9 +152,9 @@ bool JobQueue::MayBeTried(const QueuedJob& job, double now) const {
   }
 }
 
-// The first job that has been overtaken too often; those behind it that take
-// memory are held. Memory of other processes is not worth holding them: they
-// would not free it.
+// Returns the key of the first job that has been overtaken too often; later
+// jobs that take memory are held. Later jobs are not held for memory of other
+// processes, which they would not free.
 JobQueue::Key JobQueue::HoldBehind() const {
   for (const auto& [key, job] : waiting_) {
     if (job.cause == WaitCause::kMemory && job.overtaken >= kMostOvertaking &&
@@ -173,8 +173,7 @@ JobQueue::Jobs::iterator JobQueue::FindWaiting(Lane lane, double now,
   for (auto it = waiting_.begin(); it != waiting_.end(); ++it) {
     QueuedJob& job = it->second;
     if (!MayBeTried(job, now)) {
-      // Memory of other processes comes back without a word: it is looked for
-      // again and again.
+      // Nothing tells when other processes free memory: the job polls.
       if (now >= job.retry_at) job.retry_at = now + Pause(job.tries++);
       continue;
     }
@@ -201,14 +200,14 @@ JobQueue::Jobs::iterator JobQueue::FindNew(Lane lane, const Key& hold,
   }
   const auto first = of_lane.jobs.begin();
   if (first == of_lane.jobs.end() || !(hold < first->first)) return first;
-  // All are held but those that take no memory.
+  // All jobs are held but those that take no memory.
   return of_lane.without_memory.empty()
              ? of_lane.jobs.end()
              : of_lane.jobs.find(*of_lane.without_memory.begin());
 }
 
-// The first job, up to `hold`, that needs no place. Jobs that share passes take
-// memory.
+// Finds the first job up to `hold` that needs no place. Jobs that share passes
+// take memory.
 JobQueue::Jobs::iterator JobQueue::FindSharing(NewJobs& of_lane,
                                                const Key& hold,
                                                const Places& places) {
@@ -238,7 +237,7 @@ std::optional<QueuedJob> JobQueue::Take(Lane lane, double now,
   const Key hold = HoldBehind();
   Jobs& fresh = NewOf(lane).jobs;
   Jobs* from = &waiting_;
-  // One that lacks only a place, and has been overtaken too often.
+  // The first job that lacks only a place and has been overtaken too often.
   Key place_hold = kLast;
   auto found = FindWaiting(lane, now, hold, places, place_hold);
   const auto found_new = FindNew(lane, hold, places, place_hold);
@@ -261,7 +260,7 @@ std::optional<QueuedJob> JobQueue::Take(Lane lane, double now,
   return job;
 }
 
-// The job of this key, which is taken, has overtaken those before it.
+// The job with this key was taken: it has overtaken the jobs before it.
 void JobQueue::Overtake(Lane lane, const Key& key) {
   NewJobs& of_lane = NewOf(lane);
   for (auto it = of_lane.jobs.begin();
@@ -277,7 +276,7 @@ std::vector<job::SharedPassCandidate> JobQueue::CandidatesOf(
   const NewJobs& of_lane = NewOf(lane);
   const auto groups = of_lane.by_sharing_key.find(sharing_key);
   if (groups == of_lane.by_sharing_key.end()) return {};
-  // The first ones of each group are enough.
+  // The first kMostCandidates jobs of each start are enough.
   std::vector<std::pair<Key, const QueuedJob*>> jobs;
   for (const auto& [start, candidates] : groups->second) {
     auto end = candidates.begin();

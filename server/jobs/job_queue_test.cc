@@ -34,7 +34,7 @@ class JobQueueTest : public testing::Test {
     queue_.Add(job);
   }
 
-  // The number of the next job; 0 = none.
+  // Takes a job and returns its number; 0 = none.
   int64_t Take(Lane lane = Lane::kTraining) {
     const auto shares = [this](const job::SharedPassCandidate& candidate) {
       ++asked_;
@@ -53,7 +53,7 @@ class JobQueueTest : public testing::Test {
     return job->number;
   }
 
-  // Puts the job that was taken last back.
+  // Puts the job that was taken last back, to wait.
   void Wait(WaitCause cause, uint64_t bytes = 0) {
     queue_.AddWaiting(taken_, cause, bytes, now_);
   }
@@ -68,12 +68,12 @@ class JobQueueTest : public testing::Test {
                   },
                   [this](uint64_t bytes) { return bytes <= plan_space_; }};
   QueuedJob taken_;
-  // Where there is no place but for those of a sharing_key, of an epoch.
+  // If set, only jobs with this sharing key, and this epoch, have a place.
   std::optional<std::string> only_;
   std::optional<int64_t> next_epoch_;
   bool has_place_ = true;
   std::set<std::string> expected_;
-  // How many jobs were looked at for that.
+  // Number of jobs that the queue asked about.
   int asked_ = 0;
 };
 
@@ -117,7 +117,7 @@ TEST_F(JobQueueTest, ButNotForEver) {
   for (int64_t number = 2; number < 100; ++number) {
     Add(number, 0, Lane::kTraining, true, "c");
   }
-  // One of a higher priority does not wait behind it.
+  // A job of a higher priority does not wait for one of a lower priority.
   Add(100, 1, Lane::kTraining, true, "c");
   int64_t taken = 0;
   while (Take() != 0) ++taken;
@@ -126,7 +126,7 @@ TEST_F(JobQueueTest, ButNotForEver) {
   EXPECT_EQ(Take(), 1);
 }
 
-// It waits for a disk first, and is overtaken by all meanwhile.
+// The job waits for a disk first, and all jobs overtake it meanwhile.
 TEST_F(JobQueueTest, NorAfterAWait) {
   Add(1);
   ASSERT_EQ(Take(), 1);
@@ -156,7 +156,7 @@ TEST_F(JobQueueTest, OnesThatAreExpectedHaveTheirPlaces) {
   Add(50, 1, Lane::kTraining, true, "c");
   only_ = "c";
   has_place_ = false;
-  // The first one is on its way elsewhere.
+  // The first job is expected elsewhere.
   expected_ = {"job-7", "job-9", "job-99"};
   EXPECT_EQ(Take(), 7);
   EXPECT_EQ(Take(), 9);
@@ -272,7 +272,7 @@ TEST_F(JobQueueTest, DisksAreWaitedForSoLong) {
   EXPECT_FALSE(queue_.MayWait(taken_, WaitCause::kDiskSpace, now_));
   EXPECT_TRUE(queue_.MayWait(taken_, WaitCause::kMemory, now_));
   EXPECT_TRUE(queue_.MayWait(taken_, WaitCause::kPlanSpace, now_));
-  // Progress in between makes it a new wait.
+  // Progress in between begins a new wait.
   taken_.tries = 0;
   EXPECT_TRUE(queue_.MayWait(taken_, WaitCause::kDisk, now_));
 }
@@ -285,7 +285,7 @@ TEST_F(JobQueueTest, SpaceForAPlanIsTakenWhenItIsThere) {
   EXPECT_EQ(Take(), 0);
   plan_space_ = 11;
   EXPECT_EQ(Take(), 1);
-  // A disk is waited for from now on.
+  // The wait for a disk begins here.
   EXPECT_TRUE(queue_.MayWait(taken_, WaitCause::kPlanSpace, now_));
   Wait(WaitCause::kPlanSpace, 11);
   ASSERT_EQ(Take(), 1);

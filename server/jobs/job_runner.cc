@@ -111,10 +111,10 @@ void JobObserver::OnLog(job::Severity severity, const std::string& text) {
 
 namespace {
 
-// A model's file larger than this is not compared.
+// Maximum size of a model's file that is compared.
 constexpr uint64_t kMaxModelBytes = uint64_t{4} << 30;
 
-// Passes the lines of what is done ahead for a job on to hearthd's log.
+// Passes log lines of work done ahead for a job to the log of hearthd.
 class LogObserver final : public job::Observer {
  public:
   explicit LogObserver(const std::string& id) : id_(id) {}
@@ -144,14 +144,15 @@ class EngineJobRunner final : public JobRunner {
 
   absl::StatusOr<v1::JobReport> Run(const v1::Job& job, JobEvents& events,
                                     std::stop_token stop) override {
-    // Memory that the job has given back is free for other processes, too.
+    // Memory that the job has freed goes back to the system, for other
+    // processes.
     const absl::Cleanup release = ReleaseFreePages;
     JobObserver observer(
         events, dependencies_.environment.clock, dependencies_.registry,
         {.id = job.id(),
          .has_checkpoints = LaneOf(job.spec()) == Lane::kTraining &&
                             !job.spec().has_evaluate()});
-    // Training and its forecasts count themselves.
+    // Training jobs and forecasts count themselves.
     std::optional<job::RunningJobs::Job> running;
     if (LaneOf(job.spec()) == Lane::kShort && !job.spec().has_explain()) {
       running.emplace(dependencies_.environment.running_jobs);
@@ -249,7 +250,7 @@ class EngineJobRunner final : public JobRunner {
     return {used, dependencies_.environment.clock, dependencies_.data_dir};
   }
 
-  // For a job that brings graphs in or out, within a memory limit of its own.
+  // Reserves the memory limit of a job that imports or exports a graph.
   absl::StatusOr<job::MemoryLedger::Reservation> ReserveMemory(
       uint64_t bytes) const {
     const job::MemoryLedger& ledger = dependencies_.environment.memory;
@@ -268,8 +269,8 @@ class EngineJobRunner final : public JobRunner {
     return reservation;
   }
 
-  // For a job that makes a dataset: reserves its memory limit. The default is
-  // lowered to half of what jobs may take, since results do not depend on it.
+  // Reserves the memory limit of a job that makes a dataset. Lowers the default
+  // to half of the memory that jobs may take; results do not depend on it.
   template <typename Spec>
   absl::StatusOr<job::MemoryLedger::Reservation> ReserveLimit(
       Spec& spec, job::Observer& observer) const {
@@ -406,8 +407,8 @@ class EngineJobRunner final : public JobRunner {
     return report;
   }
 
-  // Whether two folders hold the same model: then an export that was
-  // interrupted after its end has nothing left to do.
+  // Whether two folders hold the same model: an export that was interrupted
+  // after its end then has nothing left to do.
   bool IsSameModel(const std::string& one, const std::string& other) {
     for (const char* name : {"config.json", "model.safetensors"}) {
       const auto first = io::ReadWholeFile(
