@@ -1,80 +1,70 @@
 // A step in a sweep's life, from any of its events:
-//   1. under the lock, the search takes the event and decides (LiveSweep);
-//   2. event, decisions and their effects on the rows of jobs are stored in one
-//      transaction. Where that fails, the sweep is rebuilt from what is stored;
-//   3. jobs that have reported an epoch, if that was the event, learn their own
-//      fate at once, before they go on; all other jobs are told by the thread
-//      of the manager, one after another, without the lock: the scheduler may
+//   1. Under the lock, the search takes the event and decides (LiveSweep).
+//   2. Event, decisions and their effects on the rows of jobs are stored in one
+//      transaction. If that fails, the sweep is rebuilt from the store.
+//   3. Jobs that have reported an epoch, if that was the event, get the
+//   decision
+//      about them at once, before they continue. The messenger's thread tells
+//      all other jobs, one after another, without the lock: the scheduler may
 //      wait there for a job that waits for the lock.
-// Ends of jobs are events, too; they wait for the same thread. What it could
-// not do it tries again.
+// Ends of jobs are events, too, and are handled by the same thread.
 //
 // After a kill -9, the rows say which jobs are queued, held or to be cancelled,
-// and the scheduler follows them; jobs that ended unheard of are found by
-// comparing the rows with the search.
+// and the scheduler follows them; jobs whose ends the sweep has missed are
+// found by comparing the rows with the search.
 #include "server/sweeps/sweep_manager.h"
 
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <deque>
+#include <cstdint>
 #include <iterator>
+#include <map>
+#include <memory>
 #include <optional>
 #include <set>
-#include <thread>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "engine/base/clock.h"
 #include "engine/base/status.h"
+#include "engine/metrics/registry.h"
+#include "engine/plan/plan_store.h"
 #include "engine/sweep/search.h"
 #include "engine/sweep/space.h"
 #include "server/jobs/admission.h"
+#include "server/jobs/scheduler.h"
 #include "server/mapping/request_checks.h"
 #include "server/mapping/sweep_mapping.h"
+#include "server/storage/dataset_catalog.h"
 #include "server/storage/job_state.h"
+#include "server/storage/job_store.h"
+#include "server/storage/sweep_store.h"
 #include "server/sweeps/live_sweep.h"
+#include "server/sweeps/sweep_jobs.h"
 
 namespace hearth::server {
 namespace {
 
-constexpr absl::Duration kRetryInterval = absl::Seconds(1);
-
-// Why a trial does not begin.
+// Reason for which a trial does not begin.
 constexpr char kDraining[] = "hearthd drains: no trial begins";
 
 constexpr v1::TrialState kTrialStates[] = {
     v1::TRIAL_PENDING,   v1::TRIAL_RUNNING, v1::TRIAL_WAITING,
     v1::TRIAL_SUCCEEDED, v1::TRIAL_FAILED,  v1::TRIAL_STOPPED};
 
-// News for jobs.
-struct Message {
-  enum class Kind { kRelease, kHold, kCancel, kHasEnded };
-  Kind kind = Kind::kRelease;
-  // Several only to be released.
-  std::vector<std::string> jobs;
-};
-
 v1::SweepEvent StateEvent(v1::SweepState state) {
   v1::SweepEvent event;
   event.mutable_state()->set_state(state);
   return event;
-}
-
-// Stands for a job that the store has no more.
-v1::Job JobThatIsGone(const std::string& id) {
-  v1::Job job;
-  job.set_id(id);
-  job.set_state(v1::FAILED);
-  job.mutable_error()->set_message(absl::StrCat(id, " is gone"));
-  return job;
 }
 
 absl::Status EndedError(const v1::Sweep& sweep) {
@@ -84,16 +74,13 @@ absl::Status EndedError(const v1::Sweep& sweep) {
 class SweepManagerImpl final : public SweepManager {
  public:
   explicit SweepManagerImpl(const SweepManagerDependencies& dependencies)
-      : dependencies_(dependencies) {}
+      : dependencies_(dependencies),
+        messenger_(
+            [this](const JobMessage& message) { return Deliver(message); }) {}
 
   ~SweepManagerImpl() override {
     dependencies_.scheduler.SetTrialObserver(nullptr);
-    {
-      absl::MutexLock lock(&mutex_);
-      exiting_ = true;
-      changed_.SignalAll();
-    }
-    if (thread_.joinable()) thread_.join();
+    messenger_.Stop();
   }
 
   absl::Status Begin() {
@@ -113,7 +100,7 @@ class SweepManagerImpl final : public SweepManager {
       }
     }
     dependencies_.scheduler.SetTrialObserver(this);
-    thread_ = std::jthread([this] { Work(); });
+    messenger_.Start();
     for (const v1::TrialState state : kTrialStates) {
       const std::string name = v1::TrialState_Name(state);
       gauges_[state] = dependencies_.registry.NewGauge(
@@ -145,7 +132,7 @@ class SweepManagerImpl final : public SweepManager {
         dependencies_.sweeps.FindRequest(request.request_id(), summary.spec()));
     if (existing.has_value()) return Get(existing->id());
     HEARTH_RETURN_IF_ERROR(dependencies_.store.CheckRoom(origin.owner));
-    // The dataset stays until the first jobs need it.
+    // A claim: the dataset stays until the first jobs need it.
     v1::JobSpec job;
     *job.mutable_train() = summary.spec().train();
     HEARTH_ASSIGN_OR_RETURN(const NameClaims::Claim claim,
@@ -264,8 +251,8 @@ class SweepManagerImpl final : public SweepManager {
     HEARTH_RETURN_IF_ERROR(sweep.status());
     HEARTH_ASSIGN_OR_RETURN(const int64_t trial,
                             TrialIn(**sweep, request.trial()));
-    int64_t& judged = judged_[{request.id(), trial}];
-    judged = std::max<int64_t>(judged, request.epoch());
+    int64_t& continued = continued_[{request.id(), trial}];
+    continued = std::max<int64_t>(continued, request.epoch());
     decided_.SignalAll();
     return absl::OkStatus();
   }
@@ -286,7 +273,7 @@ class SweepManagerImpl final : public SweepManager {
         by_sweep[epoch->job.sweep()].push_back(epoch);
         continue;
       }
-      // Its sweep, or its trial, has ended, and somebody resumed it.
+      // The job's sweep or trial has ended, and a user resumed the job.
       const absl::Status status =
           dependencies_.store.AppendEpoch(epoch->job.id(), epoch->report);
       if (!status.ok()) epoch->decision = status;
@@ -296,7 +283,7 @@ class SweepManagerImpl final : public SweepManager {
       if (status.ok()) continue;
       for (EpochOfJob* epoch : together) epoch->decision = status;
     }
-    AwaitJudgement(epochs);
+    AwaitDecisions(epochs);
     for (const auto& [sweep, together] : by_sweep) {
       for (EpochOfJob* epoch : together) {
         if (epoch->decision.ok()) epoch->decision = DecisionOf(epoch->job);
@@ -314,20 +301,12 @@ class SweepManagerImpl final : public SweepManager {
   void OnEnded(const std::string& id) override {
     absl::MutexLock lock(&mutex_);
     if (!owners_.contains(id)) return;
-    // It may be one that waits to be judged.
+    // The trial may be waiting for this decision.
     decided_.SignalAll();
-    Tell(Message::Kind::kHasEnded, id);
+    messenger_.Send(JobMessage::Kind::kHasEnded, id);
   }
 
  private:
-  struct Owner {
-    std::string sweep;
-    int64_t trial = 0;
-    int64_t replica = 0;
-    // Whether the job tests what another one has trained.
-    bool is_test = false;
-  };
-
   void TellWhatWaits(v1::Sweep& sweep) const {
     for (v1::Trial& trial : *sweep.mutable_trials()) {
       for (const auto* jobs : {&trial.jobs(), &trial.test_jobs()}) {
@@ -340,7 +319,7 @@ class SweepManagerImpl final : public SweepManager {
     }
   }
 
-  // INVALID_ARGUMENT if there is nothing to judge trials by.
+  // INVALID_ARGUMENT if no metric exists to compare trials by.
   absl::Status CheckMetric(const v1::SweepSpec& spec) const {
     const std::string& name = spec.train().data().dataset();
     HEARTH_ASSIGN_OR_RETURN(const v1::Dataset dataset,
@@ -356,14 +335,14 @@ class SweepManagerImpl final : public SweepManager {
     return violations.ToStatus();
   }
 
-  // The order in which a new sweep's trials train on their data; empty where
-  // all train on the same.
+  // The order in which a new sweep's trials train on their data; empty if all
+  // train on the same.
   absl::StatusOr<std::vector<uint32_t>> FindDataOrder(
       const v1::SweepSpec& spec) const {
     const std::vector<int64_t> data_of_trials = DataOfTrials(spec);
     std::vector<v1::TrainJobSpec> data;
     for (size_t trial = 0; trial < data_of_trials.size(); ++trial) {
-      // They are numbered as they come.
+      // Data are numbered in the order of their first trials.
       if (data_of_trials[trial] < std::ssize(data)) continue;
       HEARTH_ASSIGN_OR_RETURN(
           v1::JobSpec job,
@@ -383,7 +362,7 @@ class SweepManagerImpl final : public SweepManager {
     });
   }
 
-  // Notes which of a new sweep's trials are equal to earlier ones.
+  // Notes which trials of a new sweep equal earlier ones.
   void NoteEqualTrials(const v1::SweepSpec& spec,
                        v1::SweepStateChange& begin) const {
     std::map<std::string, uint32_t> firsts;
@@ -418,12 +397,13 @@ class SweepManagerImpl final : public SweepManager {
     return sweep == live_.end() ? nullptr : sweep->second.get();
   }
 
-  // Records the epochs that trials of a sweep have ended together before it
-  // judges any of them. Adds the jobs that begin because of that to `begun`.
+  // Records the epochs that trials of a sweep have ended together, before it
+  // decides about any of them. Adds jobs that begin as a consequence to
+  // `begun`.
   absl::Status Record(const std::string& id, std::vector<EpochOfJob*>& epochs,
                       std::vector<std::string>& begun)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    // In an order that does not depend on who came first.
+    // In an order that does not depend on which epoch came first.
     std::sort(epochs.begin(), epochs.end(),
               [](const EpochOfJob* a, const EpochOfJob* b) {
                 return std::pair(a->job.trial(), a->job.replica()) <
@@ -454,7 +434,7 @@ class SweepManagerImpl final : public SweepManager {
     return Perform(id, event, std::move(reports), &begun).status();
   }
 
-  // The trial of a number, from 0. NOT_FOUND if there is none.
+  // The trial with a number, from 0. NOT_FOUND if there is none.
   static absl::StatusOr<int64_t> TrialIn(const LiveSweep& sweep,
                                          uint32_t number) {
     const int64_t trials = sweep.search().trials();
@@ -463,25 +443,25 @@ class SweepManagerImpl final : public SweepManager {
         sweep.summary().id(), " has no trial ", number, ", only ", trials));
   }
 
-  // Waits until those whose sweep wants it were judged, or have waited for as
-  // long as they may.
-  void AwaitJudgement(absl::Span<EpochOfJob* const> epochs)
+  // Waits until there are decisions about the jobs whose sweeps wait for users,
+  // or until they have waited for as long as they may.
+  void AwaitDecisions(absl::Span<EpochOfJob* const> epochs)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const double begin = Clock::Real().SteadySeconds();
     for (const EpochOfJob* epoch : epochs) {
-      while (const double wait = SecondsToJudge(*epoch)) {
+      while (const double wait = SecondsToWait(*epoch)) {
         const double left = begin + wait - Clock::Real().SteadySeconds();
         if (closed_) return;
-        // Others may wait for longer: the sweep of each says how long.
+        // Other jobs may wait for longer, as their sweeps say.
         if (left <= 0) break;
         decided_.WaitWithTimeout(&mutex_, absl::Seconds(left));
       }
     }
   }
 
-  // For how long a job waits after its epoch, in all; 0 = it goes on, stops, or
-  // was judged.
-  double SecondsToJudge(const EpochOfJob& epoch)
+  // Seconds that a job waits after its epoch, in all; 0 = it does not wait, or
+  // there is a decision.
+  double SecondsToWait(const EpochOfJob& epoch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const LiveSweep* sweep = FindOwner(epoch.job.id());
     if (sweep == nullptr || !epoch.decision.ok() || sweep->search().paused() ||
@@ -489,16 +469,17 @@ class SweepManagerImpl final : public SweepManager {
       return 0;
     }
     const int64_t trial = int64_t{epoch.job.trial()} - 1;
-    const auto judged = judged_.find({epoch.job.sweep(), trial});
+    const auto continued = continued_.find({epoch.job.sweep(), trial});
     if (sweep::HasEnded(sweep->search().StateOf(trial)) ||
         epoch.report.epoch() >= epoch.job.spec().train().data().epochs() ||
-        (judged != judged_.end() && judged->second >= epoch.report.epoch())) {
+        (continued != continued_.end() &&
+         continued->second >= epoch.report.epoch())) {
       return 0;
     }
     return sweep->summary().spec().manual().verdict_wait();
   }
 
-  // The last decision about a job.
+  // Last decision about a job.
   EpochDecision DecisionOf(const v1::Job& job)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const auto decision = decisions_.find(job.id());
@@ -514,8 +495,8 @@ class SweepManagerImpl final : public SweepManager {
     return Perform(id, StateEvent(state));
   }
 
-  // One step; gives the sweep afterwards, and adds the ids of new jobs to
-  // `begun`.
+  // Performs a step. Returns the sweep afterwards, and adds the ids of new jobs
+  // to `begun`.
   absl::StatusOr<v1::Sweep> Perform(
       const std::string& id, const v1::SweepEvent& event,
       std::vector<SweepStep::JobEpoch> epochs = {},
@@ -543,20 +524,21 @@ class SweepManagerImpl final : public SweepManager {
       }
       return status;
     }
-    // Callers from jobs do not look at it.
+    // Callers that report epochs do not read the trials.
     v1::Sweep proto = reporters.empty() ? sweep.ToProto() : sweep.summary();
     if (HasEnded(proto.state())) {
       Count(proto, 1);
       live_.erase(id);
-      std::erase_if(judged_,
+      std::erase_if(continued_,
                     [&](const auto& entry) { return entry.first.first == id; });
     }
-    // It may be of trials that wait to be judged.
+    // The event may be of trials that wait for decisions.
     decided_.SignalAll();
     return proto;
   }
 
-  // Notes the fates of jobs, and has them told, all but those of the reporters.
+  // Notes the decisions about jobs, and queues messages to all jobs but the
+  // reporters.
   void TellJobs(const SweepStep& step, const std::vector<std::string>& ids,
                 const std::set<std::string>& reporters)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -565,36 +547,24 @@ class SweepManagerImpl final : public SweepManager {
                          .trial = int64_t{step.new_jobs[i].trial} - 1,
                          .replica = step.new_jobs[i].replica,
                          .is_test = step.new_jobs[i].spec.has_evaluate()};
-      Tell(Message::Kind::kRelease, ids[i]);
+      messenger_.Send(JobMessage::Kind::kRelease, ids[i]);
     }
     for (const std::string& id : step.held) {
       decisions_[id] = EpochDecision::kHold;
-      if (!reporters.contains(id)) Tell(Message::Kind::kHold, id);
+      if (!reporters.contains(id)) messenger_.Send(JobMessage::Kind::kHold, id);
     }
     for (const std::string& id : step.released) {
       decisions_.erase(id);
-      Tell(Message::Kind::kRelease, id);
+      messenger_.Send(JobMessage::Kind::kRelease, id);
     }
     for (const std::string& id : step.cancelled) {
       decisions_[id] = EpochDecision::kCancel;
-      if (!reporters.contains(id)) Tell(Message::Kind::kCancel, id);
+      if (!reporters.contains(id))
+        messenger_.Send(JobMessage::Kind::kCancel, id);
     }
   }
 
-  void Tell(Message::Kind kind, const std::string& job)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    // Those that begin together share their passes from the first on.
-    if (kind == Message::Kind::kRelease && !messages_.empty() &&
-        messages_.back().kind == kind) {
-      messages_.back().jobs.push_back(job);
-    } else {
-      messages_.push_back({.kind = kind, .jobs = {job}});
-    }
-    changed_.SignalAll();
-  }
-
-  // Rebuilds a sweep from what is stored, and hears of the jobs that have ended
-  // without it.
+  // Rebuilds a sweep from the store, with the jobs that have ended meanwhile.
   absl::Status CatchUp(const std::string& id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<LiveSweep> sweep,
@@ -613,7 +583,8 @@ class SweepManagerImpl final : public SweepManager {
                            .replica = job.replica(),
                            .is_test = is_test};
       decisions_.erase(job.id());
-      if (HasEnded(job.state())) Tell(Message::Kind::kHasEnded, job.id());
+      if (HasEnded(job.state()))
+        messenger_.Send(JobMessage::Kind::kHasEnded, job.id());
       if (is_test) continue;
       const auto action = sweep->search().ActionOf(trial, job.replica());
       if (action == sweep::Action::kHold) {
@@ -622,20 +593,20 @@ class SweepManagerImpl final : public SweepManager {
         decisions_[job.id()] = EpochDecision::kCancel;
       }
     }
-    EndThoseWithoutJobs(id, *sweep);
+    EndReplicasWithoutJobs(id, *sweep);
     live_[id] = std::move(sweep);
     return absl::OkStatus();
   }
 
-  // The store may have lost the jobs of replicas and of their tests. What
-  // stands for such a job is no job's id, so that it is heard of as gone.
-  void EndThoseWithoutJobs(const std::string& id, const LiveSweep& sweep)
+  // Ends replicas and tests whose jobs the store has lost. A placeholder stands
+  // for such a job: it is no job's id, so its job is found to be gone.
+  void EndReplicasWithoutJobs(const std::string& id, const LiveSweep& sweep)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const auto end = [&](const std::string& job, const Owner& of)
+    const auto end = [&](const std::string& job, const JobOwner& of)
                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
                            const std::string name = absl::StrCat(id, ": ", job);
                            owners_[name] = of;
-                           Tell(Message::Kind::kHasEnded, name);
+                           messenger_.Send(JobMessage::Kind::kHasEnded, name);
                          };
     const int64_t seeds = sweep.summary().spec().seeds();
     for (int64_t replica = 0; replica < seeds; ++replica) {
@@ -655,43 +626,17 @@ class SweepManagerImpl final : public SweepManager {
     }
   }
 
-  // The thread that tells jobs.
-  void Work() ABSL_LOCKS_EXCLUDED(mutex_) {
-    while (true) {
-      Message message;
-      {
-        absl::MutexLock lock(&mutex_);
-        while (!exiting_ && messages_.empty()) changed_.Wait(&mutex_);
-        if (exiting_) return;
-        message = std::move(messages_.front());
-        messages_.pop_front();
-      }
-      while (true) {
-        const absl::Status status = Deliver(message);
-        // A job that is gone needs to hear nothing.
-        if (status.ok() || absl::IsNotFound(status) ||
-            absl::IsFailedPrecondition(status)) {
-          break;
-        }
-        spdlog::warn("{}: {}", absl::StrJoin(message.jobs, ", "),
-                     status.ToString());
-        absl::MutexLock lock(&mutex_);
-        if (!exiting_) changed_.WaitWithTimeout(&mutex_, kRetryInterval);
-        if (exiting_) return;
-      }
-    }
-  }
-
-  absl::Status Deliver(const Message& message) ABSL_LOCKS_EXCLUDED(mutex_) {
+  // Called on the messenger's thread.
+  absl::Status Deliver(const JobMessage& message) ABSL_LOCKS_EXCLUDED(mutex_) {
     switch (message.kind) {
-      case Message::Kind::kRelease:
+      case JobMessage::Kind::kRelease:
         return dependencies_.scheduler.Release(message.jobs);
-      case Message::Kind::kHold:
+      case JobMessage::Kind::kHold:
         dependencies_.scheduler.Hold(message.jobs.front());
         return absl::OkStatus();
-      case Message::Kind::kCancel:
+      case JobMessage::Kind::kCancel:
         return dependencies_.scheduler.Cancel(message.jobs.front());
-      case Message::Kind::kHasEnded:
+      case JobMessage::Kind::kHasEnded:
         return HearEnd(message.jobs.front());
     }
     return absl::OkStatus();
@@ -705,62 +650,23 @@ class SweepManagerImpl final : public SweepManager {
     absl::MutexLock lock(&mutex_);
     const auto owner = owners_.find(id);
     if (owner == owners_.end()) return absl::OkStatus();
-    const Owner of = owner->second;
+    const JobOwner of = owner->second;
     const auto sweep = live_.find(of.sweep);
     if (sweep != live_.end() && Awaits(*sweep->second, of)) {
-      HEARTH_RETURN_IF_ERROR(
-          Perform(of.sweep, of.is_test ? EndOfTest(job, of) : EndOf(job, of))
-              .status());
+      HEARTH_RETURN_IF_ERROR(Perform(of.sweep, of.is_test
+                                                   ? EndOfTest(job, of)
+                                                   : EndOfReplica(job, of))
+                                 .status());
     }
     owners_.erase(id);
     decisions_.erase(id);
     return absl::OkStatus();
   }
 
-  // Whether the end of a job is news to its sweep.
-  static bool Awaits(const LiveSweep& sweep, const Owner& of) {
+  // Whether the sweep does not know yet that this job has ended.
+  static bool Awaits(const LiveSweep& sweep, const JobOwner& of) {
     return of.is_test ? sweep.IsTested(of.replica)
                       : !sweep::HasEnded(sweep.search().StateOf(of.trial));
-  }
-
-  // Why a job that has ended did not succeed.
-  static std::string ReasonOf(const v1::Job& job) {
-    if (job.state() == v1::FAILED) return job.error().message();
-    if (job.state() == v1::CANCELLED) {
-      return absl::StrCat(job.id(), " was cancelled");
-    }
-    return "";
-  }
-
-  static v1::SweepEvent EndOf(const v1::Job& job, const Owner& of) {
-    v1::SweepEvent event;
-    v1::ReplicaEnd& end = *event.mutable_ended();
-    end.set_trial(static_cast<uint32_t>(of.trial + 1));
-    end.set_replica(static_cast<uint32_t>(of.replica));
-    end.set_state(job.state());
-    end.set_reason(ReasonOf(job));
-    end.set_would_repeat(job.state() == v1::FAILED &&
-                         job.error().code() ==
-                             static_cast<int>(absl::StatusCode::kAborted));
-    if (job.report().train().has_test_metric()) {
-      end.set_test_metric(job.report().train().test_metric());
-    }
-    return event;
-  }
-
-  static v1::SweepEvent EndOfTest(const v1::Job& job, const Owner& of) {
-    v1::SweepEvent event;
-    v1::TestEnd& end = *event.mutable_tested();
-    end.set_replica(static_cast<uint32_t>(of.replica));
-    end.set_state(job.state());
-    if (job.report().evaluate().has_test_metric()) {
-      end.set_test_metric(job.report().evaluate().test_metric());
-    } else if (job.state() == v1::SUCCEEDED) {
-      end.set_reason("the dataset has no test nodes with labels");
-    } else {
-      end.set_reason(ReasonOf(job));
-    }
-    return event;
   }
 
   absl::Status Remove(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -789,7 +695,7 @@ class SweepManagerImpl final : public SweepManager {
     return absl::OkStatus();
   }
 
-  // Adds the trials of a sweep that has ended, `times` times.
+  // Counts the trials of an ended sweep, `times` times.
   void Count(const v1::Sweep& sweep, int64_t times)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     for (const v1::TrialCount& count : sweep.counts()) {
@@ -812,30 +718,25 @@ class SweepManagerImpl final : public SweepManager {
 
   const SweepManagerDependencies dependencies_;
   absl::Mutex mutex_;
-  // Signalled when there is a message, and when the manager goes.
-  absl::CondVar changed_;
   // Sweeps that have not ended.
   std::map<std::string, std::unique_ptr<LiveSweep>> live_
       ABSL_GUARDED_BY(mutex_);
-  // Owners of the jobs whose end has not been heard of.
-  std::map<std::string, Owner> owners_ ABSL_GUARDED_BY(mutex_);
-  // Verdicts on those that shall not go on.
+  // Owners of jobs whose end is not yet known here.
+  std::map<std::string, JobOwner> owners_ ABSL_GUARDED_BY(mutex_);
+  // Decisions about jobs that are not to continue.
   std::map<std::string, EpochDecision> decisions_ ABSL_GUARDED_BY(mutex_);
-  // Signalled when a trial was judged, or something happened to its sweep, and
-  // when nobody is waited for any more.
+  // Signalled when there is a decision about a trial, when something happens to
+  // its sweep, and when jobs need not wait any more.
   absl::CondVar decided_;
-  // By sweep and trial: the epoch behind which it was let go on last.
-  std::map<std::pair<std::string, int64_t>, int64_t> judged_
+  // By sweep and trial: the last epoch after which the trial was continued.
+  std::map<std::pair<std::string, int64_t>, int64_t> continued_
       ABSL_GUARDED_BY(mutex_);
-  // Without the one that is being told.
-  std::deque<Message> messages_ ABSL_GUARDED_BY(mutex_);
-  // Trials of sweeps that have ended, by state.
+  // Number of trials of ended sweeps, by state.
   std::map<int, int64_t> ended_counts_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-  bool exiting_ ABSL_GUARDED_BY(mutex_) = false;
-  std::jthread thread_;
+  JobMessenger messenger_;
   std::map<int, std::unique_ptr<metrics::Gauge>> gauges_;
-  // Last: goes first, so that nothing is updated that is gone.
+  // Last member: destroyed first, since it updates the gauges above.
   std::unique_ptr<metrics::CollectHook> hook_;
 };
 
