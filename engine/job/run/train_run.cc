@@ -151,7 +151,7 @@ absl::Status TrainRun::StartWith(AttachedJob& first) {
 
 absl::Status TrainRun::BeginJobs(const AttachedJobs& jobs) {
   const sample::BatchShape shape = source_.largest_batch();
-  AttachedJobs welcome;
+  AttachedJobs accepted;
   for (AttachedJob* job : jobs) {
     absl::Status status = job->trainer.ReserveGpu(shape);
     if (status.ok()) {
@@ -161,21 +161,21 @@ absl::Status TrainRun::BeginJobs(const AttachedJobs& jobs) {
                             .parameter_bytes = job->trainer.ParameterBytes()});
     }
     if (status.ok()) {
-      welcome.push_back(job);
+      accepted.push_back(job);
     } else {
       Detach(*job, status);
     }
   }
-  attached_.insert(attached_.end(), welcome.begin(), welcome.end());
+  attached_.insert(attached_.end(), accepted.begin(), accepted.end());
   const store::SelfLoops* self_loops = nullptr;
-  if (std::any_of(welcome.begin(), welcome.end(), [](const AttachedJob* job) {
+  if (std::any_of(accepted.begin(), accepted.end(), [](const AttachedJob* job) {
         return train::CountsSelfLoops(job->options.train.model);
       })) {
     HEARTH_ASSIGN_OR_RETURN(self_loops, source_.CountSelfLoops());
   }
   const store::Manifest& manifest = source_.dataset().manifest();
   const PassSchedule& passes = source_.passes();
-  ForAll(welcome, [&](AttachedJob& job) -> absl::Status {
+  ForAll(accepted, [&](AttachedJob& job) -> absl::Status {
     HEARTH_RETURN_IF_ERROR(job.trainer.Begin(self_loops));
     if (job.options.part == TrainPart::kTest) job.report_pending = false;
     if (!job.is_running) job.observer.OnRunning();
