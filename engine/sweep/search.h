@@ -13,6 +13,9 @@
 #include "absl/types/span.h"
 #include "engine/sweep/stopping_rule.h"
 
+/// The search of a sweep: its options, the events that it takes and the
+/// decisions that it returns.
+
 namespace hearth::sweep {
 
 struct SearchOptions {

@@ -8,6 +8,9 @@
 #include <variant>
 #include <vector>
 
+/// The rules by which trials stop early: options of each, and the interface
+/// through which a Search asks.
+
 namespace hearth::sweep {
 
 /// All trials are trained to their end.

@@ -20,6 +20,9 @@
 #include "engine/job/run/shared_pass.h"
 #include "hearth/v1/jobs.pb.h"
 
+/// Queued jobs, and the rules by which the scheduler takes the next one. Knows
+/// no threads and no clock: callers pass the time.
+
 namespace hearth::server {
 
 /// Lane in which a job runs. Each lane has threads of its own, so that short

@@ -13,6 +13,9 @@
 #include "hearth/v1/jobs.pb.h"
 #include "server/storage/data_dir.h"
 
+/// The model that a train job has left in its folder: where it is, and a reader
+/// for downloads.
+
 namespace hearth::server {
 
 /// Folder of a job's model, in the job's own folder. (The path in a report may

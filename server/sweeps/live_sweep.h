@@ -21,6 +21,10 @@
 #include "server/mapping/spec_mapping.h"
 #include "server/storage/sweep_store.h"
 
+/// A sweep that has not ended, rebuilt from its stored events. Decisions are
+/// made by engine/sweep; here they become steps that the store takes in one
+/// transaction.
+
 namespace hearth::server {
 
 /// The order in which the trials of a sweep train on their data: first data

@@ -22,6 +22,9 @@
 #include "engine/store/manifest.h"
 #include "engine/strategy/kinds.h"
 
+/// The history of a job: which embeddings of earlier batches are kept, in which
+/// memory. Chosen once for a job, before its first batch.
+
 namespace hearth::job {
 
 /// Arguments of ChooseHistory: the data of a job whose training passes are to

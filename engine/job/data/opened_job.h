@@ -20,6 +20,9 @@
 #include "engine/strategy/pass.h"
 #include "engine/train/train_step.h"
 
+/// The data of a job, opened, and the model for it. OpenJob reads as its steps:
+/// dataset, labels, split, partition, passes, history.
+
 namespace hearth::job {
 
 /// The opened data of a job.

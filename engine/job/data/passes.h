@@ -18,6 +18,9 @@
 #include "engine/strategy/pass.h"
 #include "engine/strategy/strategy.h"
 
+/// What a job reads from a dataset: checks that it can be trained on, the
+/// labeled nodes of its splits, and the passes over them.
+
 namespace hearth::job {
 
 /// Checks that a model can be trained on a dataset. FAILED_PRECONDITION if it

@@ -26,6 +26,10 @@
 #include "engine/strategy/memory_budget.h"
 #include "engine/strategy/pass.h"
 
+/// Plans that a job finds or makes before it trains: FindOrMakePlan for any
+/// kind, and the partition that orders the seeds. A plan is used under a lease,
+/// so that the store does not remove it meanwhile.
+
 namespace hearth::job {
 
 /// How a plan of one kind is opened and made.

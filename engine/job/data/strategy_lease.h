@@ -27,6 +27,10 @@
 #include "engine/train/model_options.h"
 #include "engine/train/train_step.h"
 
+/// The strategy of a job and the memory for it: how large batches are, which
+/// configuration fits into the memory limit, and a strategy with this
+/// configuration, warm or new.
+
 namespace hearth::job {
 
 /// Memory that a model will need.

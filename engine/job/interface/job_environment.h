@@ -23,6 +23,8 @@
 #include "engine/train/model_options.h"
 #include "engine/train/train_step.h"
 
+/// The parts of the process that all jobs share, and the count of running jobs.
+
 namespace hearth::job {
 
 /// Counts the jobs that run in this process: numbers of the whole process

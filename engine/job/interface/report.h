@@ -16,6 +16,10 @@
 #include "engine/strategy/strategy.h"
 #include "engine/train/metric.h"
 
+/// Results of jobs: of epochs, of whole jobs and of forecasts; and the choice
+/// of a history, with its file in the job's folder. Plain values; the server
+/// maps them to hearth.v1.
+
 namespace hearth::job {
 
 /// The choice of the embeddings of earlier batches that a job keeps.

@@ -10,6 +10,10 @@
 #include "engine/strategy/kinds.h"
 #include "engine/train/model_options.h"
 
+/// Options of a train job, without defaults that depend on the machine or the
+/// dataset. The server maps hearth.v1.TrainJobSpec to them; Validate() is the
+/// only check of each option by itself.
+
 namespace hearth::job {
 
 /// Orders seeds by the parts of a partition. See hearth.v1.PartitionOrder.

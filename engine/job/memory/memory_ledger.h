@@ -14,6 +14,12 @@
 #include "absl/synchronization/mutex.h"
 #include "engine/strategy/memory_budget.h"
 
+/// The memory that jobs hold: reservations of the host's and of GPUs' memory
+/// (MemoryLedger), the part of models that train on the same batches
+/// (ModelMemory), and samples of what the process really holds (MemorySampler).
+/// Reservations come before allocations: a job that does not fit fails with
+/// numbers instead of being killed.
+
 namespace hearth::job {
 
 /// How to find the machine's memory, in bytes; replaced in tests.

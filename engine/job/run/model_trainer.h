@@ -48,6 +48,8 @@ namespace hearth::job {
 /// writes nothing.
 class ModelTrainer {
  public:
+  /// The job whose model is trained: its options, its listeners, and the parts
+  /// of the process that it uses.
   struct Job {
     const JobEnvironment& environment;
     const TrainJobOptions& options;

@@ -30,6 +30,10 @@
 #include "engine/job/run/train_run.h"
 #include "engine/metrics/registry.h"
 
+/// Train jobs that share their passes over equal data (users call them a
+/// convoy): a group with its thread (SharedPassGroup), and the table of all
+/// groups of the process (SharedPassGroups).
+
 namespace hearth::job {
 
 /// Report of an epoch that one of several jobs has ended; all of them ended
