@@ -14,6 +14,7 @@
 #include "server/jobs/job_events.h"
 #include "server/jobs/scheduler.h"
 #include "server/jobs/scheduler_fixture.h"
+#include "server/storage/job_rows.h"
 #include "server/storage/job_store.h"
 #include "server/storage/sqlite.h"
 
