@@ -497,7 +497,7 @@ class SingleJobHost final : public JobHost {
 
   std::vector<AttachedJob*> Attach(
       std::optional<int64_t> /*next_epoch*/) override {
-    if (std::exchange(has_boarded_, true)) return {};
+    if (std::exchange(has_attached_, true)) return {};
     return {&job_};
   }
 
@@ -530,8 +530,8 @@ class SingleJobHost final : public JobHost {
 
  private:
   AttachedJob& job_;
-  bool has_boarded_ = false;
-  absl::StatusOr<TrainReport> result_ = absl::InternalError("still on board");
+  bool has_attached_ = false;
+  absl::StatusOr<TrainReport> result_ = absl::InternalError("still attached");
 };
 
 }  // namespace
