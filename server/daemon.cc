@@ -229,11 +229,11 @@ class DaemonImpl final : public Daemon {
         files_, memory_, data_dir_->ScratchPath());
     batch_measurement_ = std::make_unique<job::BatchMeasurement>(
         files_, clock_, data_dir_->PlansPath());
-    convoys_ = std::make_unique<job::Convoys>(
-        job::ConvoyOptions{
-            .max_members = config_.convoy_members,
+    shared_passes_ = std::make_unique<job::SharedPassGroups>(
+        job::SharedPassOptions{
+            .max_jobs = config_.convoy_members,
             .processors = UsableProcessors(),
-            .may_leave =
+            .may_train_alone =
                 [this](const std::string& job) {
                   return scheduler_->GivePlace(job);
                 },
@@ -257,7 +257,7 @@ class DaemonImpl final : public Daemon {
                          .gpu = gpu_,
                          .gpus = gpus_,
                          .verified = &verified_,
-                         .convoys = convoys_.get()},
+                         .shared_passes = shared_passes_.get()},
          .data_dir = *data_dir_,
          .store = *store_,
          .registry = *registry_,
@@ -273,7 +273,7 @@ class DaemonImpl final : public Daemon {
         *store_, *runner_, memory_, *plans_, clock_,
         SchedulerOptions{.max_running_jobs = config_.max_running_jobs,
                          .max_short_jobs = config_.max_short_jobs,
-                         .convoys = convoys_.get(),
+                         .shared_passes = shared_passes_.get(),
                          .prepares_ahead = config_.prepares_ahead,
                          .wait = {.first_pause_seconds = absl::ToDoubleSeconds(
                                       config_.first_wait_pause),
@@ -287,17 +287,17 @@ class DaemonImpl final : public Daemon {
     });
     HEARTH_RETURN_IF_ERROR(OpenUploads());
     admission_ = std::make_unique<Admission>(
-        AdmissionParts{.files = files_,
-                       .export_files = *export_files_,
-                       .data_dir = *data_dir_,
-                       .datasets = *datasets_,
-                       .warm_strategies = *warm_strategies_,
-                       .plans = *all_plans_,
-                       .store = *store_,
-                       .sweeps = *sweep_store_,
-                       .uploads = *uploads_,
-                       .scheduler = *scheduler_,
-                       .trash = *trash_},
+        AdmissionDependencies{.files = files_,
+                              .export_files = *export_files_,
+                              .data_dir = *data_dir_,
+                              .datasets = *datasets_,
+                              .warm_strategies = *warm_strategies_,
+                              .plans = *all_plans_,
+                              .store = *store_,
+                              .sweeps = *sweep_store_,
+                              .uploads = *uploads_,
+                              .scheduler = *scheduler_,
+                              .trash = *trash_},
         SpecLimits{
             .processors = std::max(1u, std::thread::hardware_concurrency()),
             .usable_processors = static_cast<uint32_t>(UsableProcessors()),
@@ -666,7 +666,7 @@ class DaemonImpl final : public Daemon {
   std::unique_ptr<DatasetCatalog> datasets_;
   std::unique_ptr<job::WarmStrategies> warm_strategies_;
   std::unique_ptr<job::BatchMeasurement> batch_measurement_;
-  std::unique_ptr<job::Convoys> convoys_;
+  std::unique_ptr<job::SharedPassGroups> shared_passes_;
   std::unique_ptr<JobRunner> runner_;
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<DaemonMetrics> daemon_metrics_;

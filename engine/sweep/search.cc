@@ -1,11 +1,11 @@
 // An event, step by step:
-//   1. it is noted; trials that are complete at their boundary are handed to
-//      the stopping rule, and wait;
-//   2. the rule's verdicts stop trials, or promote them;
-//   3. while there is room, promoted trials go on and pending ones begin;
-//   4. Settle compares what each touched replica should do with what was
-//      decided of it last, and the differences are the decisions. So a replica
-//      that had to wait for nobody gets none.
+//   1. Note it; hand trials that are complete at their boundary to the stopping
+//      rule, where they wait.
+//   2. The rule's decisions stop trials, or promote them.
+//   3. While a place is free, promoted trials continue and pending ones begin.
+//   4. Settle compares what each touched replica should do with the last
+//      decision about it; the differences are the decisions. So a replica that
+//      did not have to wait gets none.
 #include "engine/sweep/search.h"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ void Search::Append(std::optional<int64_t> original) {
     return;
   }
   ++copies_;
-  // The rule is not to wait for it, nor to count it.
+  // The rule must neither wait for the trial nor count it.
   rule_->End(number, trial.boundary.value_or(options_.epochs),
              Outcome::kStopped, Result());
 }
@@ -188,20 +188,20 @@ Search::Decisions Search::Resume() {
 
 bool Search::done() const { return !is_open_ && ended_ + copies_ == trials(); }
 
-void Search::ApplyVerdicts() {
-  for (const Verdict& verdict : rule_->Judge()) {
-    if (!verdict.goes_on) {
-      EndTrial(verdict.trial, TrialState::kStopped, verdict.reason);
+void Search::ApplyDecisions() {
+  for (const StopDecision& decision : rule_->Judge()) {
+    if (!decision.goes_on) {
+      EndTrial(decision.trial, TrialState::kStopped, decision.reason);
       continue;
     }
-    Trial& trial = At(verdict.trial);
+    Trial& trial = At(decision.trial);
     trial.boundary = rule_->NextBoundary(*trial.boundary);
     for (Replica& replica : trial.replicas) replica.is_at_boundary = false;
-    promoted_.push_back(verdict.trial);
+    promoted_.push_back(decision.trial);
   }
 }
 
-void Search::FillRoom() {
+void Search::FillPlaces() {
   while (!paused_ && running_ < options_.parallel) {
     std::deque<int64_t>& next = promoted_.empty() ? pending_ : promoted_;
     if (next.empty()) return;
@@ -248,8 +248,8 @@ Action Search::WantedOf(const Trial& trial, const Replica& replica) const {
 }
 
 Search::Decisions Search::Settle() {
-  ApplyVerdicts();
-  FillRoom();
+  ApplyDecisions();
+  FillPlaces();
   Decisions decisions;
   for (const int64_t number : touched_) {
     Trial& trial = At(number);
@@ -260,7 +260,7 @@ Search::Decisions Search::Settle() {
       if (replica.has_ended || (sweep::HasEnded(trial.state) && !has_begun))
         continue;
       const Action wanted = WantedOf(trial, replica);
-      // It trains already.
+      // The replica trains already.
       if (wanted == replica.told ||
           (wanted == Action::kGoOn && replica.told == Action::kStart)) {
         continue;

@@ -13,48 +13,52 @@
 #include "absl/types/span.h"
 #include "engine/sweep/stopping_rule.h"
 
+/// The search of a sweep: its options, the events that it takes and the
+/// decisions that it returns.
+
 namespace hearth::sweep {
 
 struct SearchOptions {
-  /// Trials at the beginning.
+  /// Number of trials at the beginning.
   int64_t trials = 0;
-  /// Replicas of each trial, which differ in their seeds alone. A trial is
-  /// judged by the mean of their best results.
+  /// Replicas of each trial, which differ only in their seeds. A trial's result
+  /// is the mean of its replicas' best results.
   int64_t replicas = 1;
-  /// Trials that train at a time.
+  /// Number of trials that train at a time.
   int64_t parallel = 1;
-  /// Epochs of a trial, at most.
+  /// Maximum number of epochs of a trial.
   int64_t epochs = 1;
   Stopping stopping = RunAll{};
-  /// [trials] the data that each of them trains on, numbered; empty: all train
-  /// on the same. Of the trials that could begin, or go on, those come first
-  /// whose data another one trains on, then those of the data that was begun
-  /// last: so that plans, caches and passes are used again. Trials that are
-  /// added have none.
+  /// [trials] Number of the data that each trial trains on; empty: all train on
+  /// the same. Of the trials that could begin, or continue, first come trials
+  /// whose data another trial trains on, then trials on the data that was begun
+  /// last, so that plans, caches and passes are reused. Added trials have no
+  /// data.
   std::vector<int64_t> data = {};
-  /// The search goes on without trials, waiting for more, until it is stopped.
+  /// Whether the search continues without trials, and waits for new ones until
+  /// it is stopped.
   bool is_open = false;
 };
 
-/// The result of one epoch of a replica.
+/// Result of one epoch of a replica.
 struct Report {
   int64_t trial = 0;
   int64_t replica = 0;
-  /// From 1.
+  /// Number of the epoch, from 1.
   int64_t epoch = 0;
-  /// Greater is better; the worst of all if it is not finite.
+  /// Greater is better; a score that is not finite is the worst.
   double score = 0;
 };
 
 /// Decision about a replica.
 enum class Action {
-  /// Train it from its beginning.
+  /// Train the replica from its beginning.
   kStart,
-  /// Interrupt it; it may go on.
+  /// Interrupt the replica; it may continue later.
   kHold,
-  /// Let it go on.
+  /// Continue the replica.
   kGoOn,
-  /// End it for good.
+  /// End the replica for good.
   kStop,
 };
 
@@ -67,15 +71,15 @@ struct Decision {
 };
 
 enum class TrialState {
-  /// It has not begun.
+  /// The trial has not begun.
   kPending,
-  /// It trains.
+  /// The trial trains.
   kRunning,
-  /// It waits at a boundary for others, or for room.
+  /// The trial waits at a boundary, for other trials or for a place.
   kWaiting,
   kSucceeded,
   kFailed,
-  /// It was stopped, as its reason tells.
+  /// The trial was stopped, for its reason.
   kStopped,
 };
 
@@ -84,26 +88,26 @@ inline bool HasEnded(TrialState state) {
          state == TrialState::kStopped;
 }
 
-/// Which trials of a sweep train, wait and stop: a state machine without clock
-/// or threads. Events go in, decisions come out; the same events in the same
-/// order give the same decisions, so that a search is stored as its events, and
-/// rebuilt by replaying them.
+/// Decides which trials of a sweep train, wait and stop: a state machine
+/// without clock or threads. Events go in, decisions come out; the same events
+/// in the same order lead to the same decisions, so that a search is stored as
+/// its events and rebuilt by replaying them.
 ///
-///   kPending -> kRunning            there is room for it
+///   kPending -> kRunning            a place is free for the trial
 ///   kRunning -> kWaiting            all its replicas have reached a boundary
-///   kWaiting -> kRunning            the stopping rule lets it go on
-///   kRunning, kWaiting -> kStopped  the stopping rule, or somebody, stops it
-///   kRunning -> kSucceeded          all its replicas have
-///   kRunning, kWaiting -> kFailed   one of its replicas has
-///   kPending -> kStopped            somebody stops it
+///   kWaiting -> kRunning            the stopping rule continues it
+///   kRunning, kWaiting -> kStopped  the stopping rule, or a user, stops it
+///   kRunning -> kSucceeded          all its replicas have succeeded
+///   kRunning, kWaiting -> kFailed   one of its replicas has failed
+///   kPending -> kStopped            a user stops it
 ///
 /// A replica that reaches a boundary before others of its trial is held until
-/// they are there. Events of trials that have ended change nothing.
+/// they have reached it. Events of trials that have ended change nothing.
 ///
-/// A trial that is equal to an earlier one (its original) never trains: it has
-/// the state, epochs and score of the original, whatever becomes of that one,
-/// unless somebody stops it first. It takes no room, and no stopping rule
-/// counts it. Single-owner.
+/// A trial that equals an earlier one (its original) never trains: it has the
+/// state, epochs and score of the original, whatever they become, unless a user
+/// stops it first. It takes no place, and no stopping rule counts it.
+/// Single-owner.
 class Search {
  public:
   using Decisions = std::vector<Decision>;
@@ -111,75 +115,76 @@ class Search {
   /// REQUIRES: counts are at least 1, `trials` at least 0.
   explicit Search(const SearchOptions& options);
 
-  /// The first decisions. Data (SearchOptions::data) whose number comes first
-  /// in `data_order` is begun first; where it is empty, that of the lowest
-  /// trial. `originals`: of each trial, the number of its original, an earlier
-  /// trial that has none; the trial's own number where it has none; empty: no
-  /// trial has one. Call once, before all else.
+  /// Returns the first decisions. Data (SearchOptions::data) begin in
+  /// `data_order`; if it is empty, in the order of their first trials.
+  /// `originals` has, for each trial, the number of its original, an earlier
+  /// trial without an original, or its own number if it has none; empty: no
+  /// trial has an original. Call once, before all other calls.
   Decisions Begin(absl::Span<const int64_t> data_order = {},
                   absl::Span<const int64_t> originals = {});
 
-  /// Adds a trial, the one numbered trials(). REQUIRES: CanAddTrials();
+  /// Adds a trial with the number trials(). REQUIRES: CanAddTrials();
   /// `original` is an earlier trial without an original.
   Decisions AddTrial(std::optional<int64_t> original = std::nullopt);
   bool CanAddTrials() const;
 
-  /// Takes what replicas have reported that reached their epochs together: all
-  /// of it is noted before any trial is judged. Epochs that are not the next of
-  /// their replica are left out.
+  /// Records results that replicas have reported together: all results are
+  /// noted before there is a decision about any trial. Ignores epochs that are
+  /// not the next one of their replica.
   Decisions Record(absl::Span<const Report> reports);
 
-  /// A replica has ended; `reason` tells of one that has not succeeded.
+  /// Ends a replica; `reason` tells why it has not succeeded.
   Decisions End(int64_t trial, int64_t replica, Outcome outcome,
                 const std::string& reason);
 
-  /// Ends a trial, or all of them and the search.
+  /// Ends a trial, or all trials and the search.
   Decisions StopTrial(int64_t trial, const std::string& reason);
   Decisions StopAll(const std::string& reason);
 
-  /// Holds all replicas; lets those go on that are held for that alone.
+  /// Holds all replicas; continues the replicas that are held only by Pause.
   Decisions Pause();
   Decisions Resume();
   bool paused() const { return paused_; }
 
-  /// Whether all trials have ended, and no more can come.
+  /// Whether all trials have ended, and none can be added.
   bool done() const;
 
   int64_t trials() const { return static_cast<int64_t>(trials_.size()); }
-  /// The equal trial whose result this one takes; nothing for one that trains.
+  /// The equal trial whose result this trial takes; nullopt for a trial that
+  /// trains.
   std::optional<int64_t> OriginalOf(int64_t trial) const {
     return At(trial).original;
   }
   TrialState StateOf(int64_t trial) const { return TrainedFor(trial).state; }
-  /// Why a trial was stopped, or has failed; empty otherwise.
+  /// Why a trial was stopped or failed; empty otherwise.
   const std::string& ReasonOf(int64_t trial) const {
     return TrainedFor(trial).reason;
   }
-  /// Epochs that all replicas of the trial have reported.
+  /// Number of epochs that all replicas of the trial have reported.
   int64_t EpochsOf(int64_t trial) const;
-  /// Epochs that the replica has reported, and whether End was told of it.
+  /// Number of epochs that the replica has reported; whether it has ended.
   int64_t EpochsOf(int64_t trial, int64_t replica) const;
   bool HasEnded(int64_t trial, int64_t replica) const;
-  /// The mean of its replicas' best scores; nothing unless all have one.
+  /// Mean of the best scores of the replicas; nullopt unless all have one.
   std::optional<double> ScoreOf(int64_t trial) const;
-  /// The replica's best score; nothing if it has none.
+  /// Best score of the replica; nullopt if it has none.
   std::optional<double> ScoreOf(int64_t trial, int64_t replica) const;
-  /// The last decision about a replica; nothing if it has not begun.
+  /// Last decision about a replica; nullopt if it has not begun.
   std::optional<Action> ActionOf(int64_t trial, int64_t replica) const;
 
-  /// The best trial that has not failed; nothing before one has a score.
+  /// Best trial that has not failed; nullopt before a trial has a score.
   std::optional<int64_t> Best() const;
 
-  /// Trials that have a score or have failed, the best first; failed ones last.
+  /// Trials that have a score or have failed, best first, failed ones last.
   std::vector<int64_t> Ranking() const;
 
  private:
-  // The data of trials that were added.
+  // Data of trials that were added.
   static constexpr int64_t kNoData = -1;
 
   struct Replica {
     int64_t epochs = 0;
-    // The best score that is finite, and the sum of all.
+    // Best finite score, and the sum of all scores.
     std::optional<double> best;
     double sum = 0;
     bool is_at_boundary = false;
@@ -202,29 +207,29 @@ class Search {
   const Trial& At(int64_t trial) const {
     return trials_[static_cast<size_t>(trial)];
   }
-  // The trial, or its original: what has its state and results.
+  // The trial, or its original, which has its state and results.
   const Trial& TrainedFor(int64_t trial) const {
     return At(At(trial).original.value_or(trial));
   }
   static Result ResultOf(const Trial& trial);
-  // Whether a replica has nothing more to report up to the trial's boundary.
+  // Whether a replica has reported all epochs up to the trial's boundary.
   static bool IsThere(const Trial& trial, const Replica& replica);
 
   void Append(std::optional<int64_t> original);
   void Note(const Report& report);
-  // Hands a trial that is complete at its boundary over to the rule.
+  // Hands a trial whose replicas are all at its boundary to the rule.
   void CheckBoundary(int64_t number);
   void MoveTo(int64_t number, TrialState state);
   void EndTrial(int64_t number, TrialState state, const std::string& reason);
   void ApplyVerdicts();
-  // Begins trials, and lets those go on that may, while there is room.
-  void FillRoom();
-  // The one of `ready` that comes next.
+  // Begins and continues trials while places are free.
+  void FillPlaces();
+  // The next one of the trials in `ready`.
   std::deque<int64_t>::iterator NextOf(std::deque<int64_t>& ready) const;
   int64_t DataOf(int64_t number) const;
-  // Behind all others where there is none.
+  // Place of the trial's data in their order; after all others if it has none.
   size_t PlaceOf(int64_t number) const;
-  // The decisions that follow from what has changed since the last ones.
+  // Decisions that follow from the changes since the last ones.
   Decisions Settle();
   Action WantedOf(const Trial& trial, const Replica& replica) const;
 
@@ -235,15 +240,15 @@ class Search {
   bool paused_ = false;
   int64_t running_ = 0;
   int64_t ended_ = 0;
-  // Trials that have an original.
+  // Number of trials that have an original.
   int64_t copies_ = 0;
-  // Trials that train on each data, and the data that was begun last.
+  // Number of trials that train on each data; the data that was begun last.
   std::map<int64_t, int64_t> running_on_;
   int64_t last_data_ = kNoData;
-  // By data: its place in the order in which they are begun.
+  // Places of data in the order in which they begin.
   std::map<int64_t, size_t> places_;
   std::deque<int64_t> pending_;
-  // Trials that may go on when there is room.
+  // Trials that continue once a place is free.
   std::deque<int64_t> promoted_;
   // Trials whose replicas may need another decision.
   std::set<int64_t> touched_;

@@ -42,7 +42,7 @@ Decisions RecordOne(Search& search, const Report& report) {
   return search.Record({&report, 1});
 }
 
-// Trains what a search says, replicas in any order, and keeps all events.
+// Trains as a search decides, with replicas in any order, and keeps all events.
 class Driver {
  public:
   using Scores = std::function<double(const Report&)>;
@@ -55,7 +55,7 @@ class Driver {
     Follow(search_.Begin());
   }
 
-  // Trains until nothing is left.
+  // Trains until the search is done.
   void Run() {
     while (!running_.empty()) Step();
   }
@@ -87,7 +87,7 @@ class Driver {
     Follow(events_.back()(search_));
   }
 
-  // The decisions of another search that sees the same events.
+  // Decisions of another search with the same events.
   std::vector<Decisions> Replay() const {
     Search other(options_);
     return Replay(other);
@@ -161,7 +161,7 @@ Driver::Scores RandomScores(uint64_t seed) {
   };
 }
 
-// The mean over replicas of the best score up to `epoch`, by the definition.
+// Mean over the replicas of the best score up to `epoch`, by the definition.
 double BestUpTo(const Driver::Scores& scores, int64_t trial, int64_t replicas,
                 int64_t epoch) {
   double sum = 0;
@@ -175,7 +175,7 @@ double BestUpTo(const Driver::Scores& scores, int64_t trial, int64_t replicas,
   return sum / static_cast<double>(replicas);
 }
 
-// The best ceil(n / eta) of `trials`, by the definition.
+// Best ceil(n / eta) of `trials`, by the definition.
 std::set<int64_t> BestOf(const std::set<int64_t>& trials, int64_t eta,
                          const std::function<double(int64_t)>& score) {
   std::vector<std::pair<double, int64_t>> order;
@@ -201,7 +201,7 @@ TEST(RunAllTest, TrainsEachTrialToItsEndWithinTheRoom) {
   }
 }
 
-// Data 0 1 2 0 1 2 ..., as a grid gives them.
+// Data 0 1 2 0 1 2 ..., the order of a grid.
 TEST(DataTest, TrialsOfEqualDataBeginOneAfterTheOther) {
   Search search({.trials = 9,
                  .parallel = 2,
@@ -225,7 +225,7 @@ TEST(DataTest, TrialsOfEqualDataBeginOneAfterTheOther) {
 
 TEST(DataTest, DataIsBegunInTheOrderThatIsGiven) {
   Search search({.trials = 7, .epochs = 1, .data = {0, 1, 2, 3, 0, 1, 2}});
-  // Data 3 has no place.
+  // Data 3 is not in the order.
   std::vector<int64_t> begun = {search.Begin({2, 0, 1}).front().trial};
   while (begun.size() < 7) {
     const Decisions next = search.End(begun.back(), 0, Outcome::kSucceeded, "");
@@ -293,7 +293,7 @@ TEST(AshaTest, JudgesLatecomersAmongThoseThatCameBefore) {
                    .stopping = Asha{.eta = 3, .first_rung = 1}},
                   scores, seed);
     driver.Run();
-    // One after another: each trial meets the results of all before it.
+    // One after another: each trial is compared with all trials before it.
     std::map<int64_t, std::set<int64_t>> rungs;
     for (int64_t trial = 0; trial < kTrials; ++trial) {
       bool goes_on = true;
@@ -361,7 +361,7 @@ TEST(AshaTest, WhatIsNotFiniteAndWhatFailedRanksLast) {
                              {.trial = 2, .epoch = 1, .score = -7},
                              {.trial = 3, .epoch = 1, .score = infinity}}),
               ElementsAre(Stop(1), Stop(3)));
-  // Two of the four places are left: those of trials 2 and, by number, 0.
+  // Two of the four places are left, for trial 2 and, by number, trial 0.
   EXPECT_EQ(search.StateOf(2), TrialState::kRunning);
   EXPECT_THAT(search.Ranking(), ElementsAre(2, 0));
 }
@@ -414,7 +414,7 @@ TEST(HalvingTest, DoesNotWaitForTrialsThatEnded) {
   EXPECT_THAT(RecordOne(search, {.trial = 1, .epoch = 1, .score = 2}),
               ElementsAre(Hold(1)));
   EXPECT_THAT(search.StopTrial(2, "enough"), ElementsAre(Stop(2)));
-  // Two of the three that are left go on.
+  // Two of the three remaining trials continue.
   EXPECT_THAT(search.End(3, 0, Outcome::kFailed, "diverged"),
               ElementsAre(GoOn(0), GoOn(1)));
   EXPECT_FALSE(search.CanAddTrials());
@@ -467,7 +467,7 @@ TEST(ReplayTest, GivesTheSameDecisions) {
   for (const Stopping& rule : rules) {
     for (uint64_t seed = 0; seed < 10; ++seed) {
       const auto scores = [&](const Report& report) {
-        // Some fail.
+        // Some trials fail.
         return report.trial % 5 == 3 && report.epoch == 2
                    ? Driver::kFails
                    : RandomScores(seed)(report);
@@ -498,7 +498,7 @@ TEST(ReplicasTest, WaitForEachOtherAndAreJudgedByTheirMean) {
   EXPECT_THAT(RecordOne(search, {0, 1, 1, 20}), ElementsAre(GoOn(0, 0)));
   EXPECT_EQ(search.ScoreOf(0), 15);
   EXPECT_EQ(search.ScoreOf(0, 1), 20);
-  // One of its replicas is the best of all, but not their mean.
+  // One replica has the best score of all, but its trial not the best mean.
   EXPECT_THAT(RecordOne(search, {1, 1, 1, 25}), ElementsAre(Hold(1, 1)));
   EXPECT_THAT(RecordOne(search, {1, 0, 1, 1}),
               ElementsAre(Stop(1, 0), Stop(1, 1)));
@@ -598,7 +598,7 @@ TEST(EqualTest, TakesStateAndResultOfItsOriginalAndNoRoom) {
   EXPECT_TRUE(search.done());
 }
 
-// Each trial twice, and each decision as if it were there once.
+// Each trial twice; the decisions are as if it were there once.
 TEST(EqualTest, NoRuleCountsIt) {
   for (const Stopping& stopping :
        {Stopping(Asha{}), Stopping(Halving{}), Stopping(Median{})}) {
@@ -652,7 +652,7 @@ TEST(EqualTest, AnAddedOneTakesWhatIsThere) {
   EXPECT_THAT(search.AddTrial(0), IsEmpty());
   EXPECT_EQ(search.StateOf(1), TrialState::kSucceeded);
   EXPECT_EQ(search.ScoreOf(1, 0), 2);
-  // What has ended stays as it is.
+  // A trial that has ended stays as it is.
   search.StopAll("stopped");
   EXPECT_EQ(search.StateOf(1), TrialState::kSucceeded);
   EXPECT_TRUE(search.done());

@@ -13,8 +13,7 @@
 namespace hearth::sweep {
 namespace {
 
-// The purpose of a sweep's draws, beyond those of random.h, which it must never
-// be equal to.
+// Purpose of a sweep's draws; must differ from the purposes in random.h.
 constexpr auto kDrawing = static_cast<RandomPurpose>(1000);
 
 // FNV-1a.
@@ -35,21 +34,21 @@ std::string RealText(const RealRange& range, double value) {
   return absl::StrFormat("%.17g", std::clamp(value, range.low, range.high));
 }
 
-// The value at `share` (0 to 1) of the way from low to high.
+// Value at `share` (0 to 1) of the way from low to high.
 double At(const RealRange& range, double share) {
   if (!range.is_log) return range.low + share * (range.high - range.low);
   const double low = std::log(range.low);
   return std::exp(low + share * (std::log(range.high) - low));
 }
 
-// The share of step `index` of `steps`.
+// Share of step `index` of `steps`.
 double ShareOf(int64_t index, int64_t steps) {
   return steps == 1
              ? 0
              : static_cast<double>(index) / static_cast<double>(steps - 1);
 }
 
-// Numbers of the range, at most INT64_MAX.
+// Number of integers in the range, at most INT64_MAX.
 int64_t Count(const IntRange& range) {
   const uint64_t count =
       static_cast<uint64_t>(range.high) - static_cast<uint64_t>(range.low);
@@ -58,7 +57,7 @@ int64_t Count(const IntRange& range) {
              : static_cast<int64_t>(count) + 1;
 }
 
-// A grid's number of values of one parameter, and each of them.
+// Number of values of one parameter in a grid, and each of them.
 class GridAxis {
  public:
   int64_t Size(const Domain& domain) const {

@@ -120,7 +120,7 @@ TEST(DrawTest, IsAFunctionOfSeedTrialAndName) {
   EXPECT_EQ(DrawPoint(MixedSpace(), 7, 3), point);
   EXPECT_NE(DrawPoint(MixedSpace(), 8, 3), point);
   EXPECT_NE(DrawPoint(MixedSpace(), 7, 4), point);
-  // Neither the order nor the other parameters matter.
+  // Neither the order nor other parameters matter.
   const Space turned = {MixedSpace()[2], MixedSpace()[0]};
   EXPECT_EQ(DrawPoint(turned, 7, 3), (Point{point[2], point[0]}));
 }

@@ -14,19 +14,19 @@ namespace {
 
 constexpr double kWorst = -std::numeric_limits<double>::infinity();
 
-// A result that orders as ComesBefore does.
+// Maps a result to one that is ordered by `<` as ComesBefore orders.
 double Comparable(double value) {
   return std::isfinite(value) ? value : kWorst;
 }
 
-// Best results of trials at one rung.
+// Best results of trials at one rung, by trial.
 using Rung = std::map<int64_t, double>;
 
 int64_t PlacesOf(const Rung& rung, int64_t eta) {
   return (static_cast<int64_t>(rung.size()) + eta - 1) / eta;
 }
 
-// The place of a trial of the rung, from 0.
+// Rank of a trial at the rung, from 0.
 int64_t RankOf(const Rung& rung, int64_t trial) {
   const double own = rung.at(trial);
   return std::count_if(rung.begin(), rung.end(), [&](const auto& other) {
@@ -34,8 +34,8 @@ int64_t RankOf(const Rung& rung, int64_t trial) {
   });
 }
 
-Verdict JudgeAt(const Rung& rung, int64_t boundary, int64_t eta,
-                int64_t trial) {
+StopDecision JudgeAt(const Rung& rung, int64_t boundary, int64_t eta,
+                     int64_t trial) {
   const int64_t rank = RankOf(rung, trial);
   const int64_t places = PlacesOf(rung, eta);
   if (rank < places) return {.trial = trial, .goes_on = true, .reason = ""};
@@ -61,7 +61,7 @@ class RunAllRule final : public StoppingRule {
   }
   void Reach(int64_t, int64_t, const Result&) override {}
   void End(int64_t, int64_t, Outcome, const Result&) override {}
-  std::vector<Verdict> Judge() override { return {}; }
+  std::vector<StopDecision> Judge() override { return {}; }
 };
 
 class AshaRule final : public StoppingRule {
@@ -90,21 +90,21 @@ class AshaRule final : public StoppingRule {
     }
   }
 
-  std::vector<Verdict> Judge() override {
-    std::vector<Verdict> verdicts;
+  std::vector<StopDecision> Judge() override {
+    std::vector<StopDecision> decisions;
     for (const auto& [trial, boundary] : unjudged_) {
-      verdicts.push_back(
+      decisions.push_back(
           JudgeAt(rungs_[boundary], boundary, options_.eta, trial));
     }
     unjudged_.clear();
-    return verdicts;
+    return decisions;
   }
 
  private:
   const Asha options_;
   const int64_t epochs_;
   std::map<int64_t, Rung> rungs_;
-  // Trials and their boundaries.
+  // Boundaries of trials that wait for a decision.
   std::map<int64_t, int64_t> unjudged_;
 };
 
@@ -133,30 +133,30 @@ class HalvingRule final : public StoppingRule {
     ended_[trial] = outcome;
   }
 
-  std::vector<Verdict> Judge() override {
-    std::vector<Verdict> verdicts;
-    // Those that have ended may be the only ones at the next rung.
+  std::vector<StopDecision> Judge() override {
+    std::vector<StopDecision> decisions;
+    // If only trials that have ended are at the next rung, it is judged, too.
     while (boundary_.has_value() && awaited_.empty() && !rung_.empty()) {
-      JudgeRung(verdicts);
+      JudgeRung(decisions);
     }
-    return verdicts;
+    return decisions;
   }
 
  private:
-  void JudgeRung(std::vector<Verdict>& verdicts) {
+  void JudgeRung(std::vector<StopDecision>& decisions) {
     Rung next;
     for (const auto& [trial, best] : rung_) {
-      Verdict verdict = JudgeAt(rung_, *boundary_, options_.eta, trial);
+      StopDecision decision = JudgeAt(rung_, *boundary_, options_.eta, trial);
       const auto ended = ended_.find(trial);
       if (ended != ended_.end()) {
-        // It keeps its place among those that are left.
-        if (verdict.goes_on && ended->second == Outcome::kSucceeded) {
+        // A trial that has succeeded keeps its place in later rungs.
+        if (decision.goes_on && ended->second == Outcome::kSucceeded) {
           next[trial] = best;
         }
         continue;
       }
-      if (verdict.goes_on) awaited_.insert(trial);
-      verdicts.push_back(std::move(verdict));
+      if (decision.goes_on) awaited_.insert(trial);
+      decisions.push_back(std::move(decision));
     }
     rung_ = std::move(next);
     boundary_ = NextBoundary(*boundary_);
@@ -164,9 +164,9 @@ class HalvingRule final : public StoppingRule {
 
   const Halving options_;
   const int64_t epochs_;
-  // The rung to judge next; nothing after the last one.
+  // Rung to judge next; nullopt after the last one.
   std::optional<int64_t> boundary_;
-  // Trials that have still to reach it, and those that have.
+  // Trials that have yet to reach the rung, and trials that have.
   std::set<int64_t> awaited_;
   Rung rung_;
   std::map<int64_t, Outcome> ended_;
@@ -200,17 +200,17 @@ class MedianRule final : public StoppingRule {
     }
   }
 
-  std::vector<Verdict> Judge() override {
-    std::vector<Verdict> verdicts;
+  std::vector<StopDecision> Judge() override {
+    std::vector<StopDecision> decisions;
     for (const auto& [trial, reached] : unjudged_) {
-      verdicts.push_back(JudgeTrial(trial, reached.first, reached.second));
+      decisions.push_back(JudgeTrial(trial, reached.first, reached.second));
     }
     unjudged_.clear();
-    return verdicts;
+    return decisions;
   }
 
  private:
-  Verdict JudgeTrial(int64_t trial, int64_t boundary, double best) const {
+  StopDecision JudgeTrial(int64_t trial, int64_t boundary, double best) const {
     std::vector<double> others;
     for (const auto& [other, mean] : means_.at(boundary)) {
       if (other != trial) others.push_back(Comparable(mean));
@@ -225,8 +225,8 @@ class MedianRule final : public StoppingRule {
                                    " than the median of ", count, " others")};
   }
 
-  // REQUIRES: some values. Of two in the middle, the lower one: so a trial that
-  // reaches half of the others goes on.
+  // Median; the lower one of two middle values, so that a trial that reaches
+  // half of the others continues. REQUIRES: at least one value.
   static double MedianOf(std::vector<double> values) {
     const auto middle = values.begin() + (values.size() - 1) / 2;
     std::nth_element(values.begin(), middle, values.end());
@@ -237,7 +237,7 @@ class MedianRule final : public StoppingRule {
   const int64_t epochs_;
   // Means of trials' results up to each boundary.
   std::map<int64_t, std::map<int64_t, double>> means_;
-  // Trials with their boundaries and best results.
+  // Boundaries and best results of trials that wait for a decision.
   std::map<int64_t, std::pair<int64_t, double>> unjudged_;
 };
 

@@ -6,13 +6,22 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "engine/base/status.h"
+#include "engine/io/file_system.h"
 #include "engine/io/whole_file.h"
 #include "engine/job/checkpoint/checkpoint.h"
+#include "engine/job/memory/warm_strategies.h"
+#include "engine/plan/plan_store.h"
 #include "server/jobs/dataset_jobs.h"
 #include "server/jobs/model_files.h"
+#include "server/jobs/scheduler.h"
 #include "server/mapping/request_checks.h"
 #include "server/storage/data_dir.h"
+#include "server/storage/dataset_catalog.h"
+#include "server/storage/disk_space.h"
 #include "server/storage/job_state.h"
+#include "server/storage/job_store.h"
+#include "server/storage/sweep_store.h"
+#include "server/storage/upload_staging.h"
 
 namespace hearth::server {
 
@@ -60,8 +69,7 @@ namespace {
 
 constexpr size_t kMaxRequestIdLength = 128;
 
-// The names that are claimed, or of which deletions are noted, beside
-// DatasetUse.
+// Names that are claimed, or whose deletions are noted, apart from DatasetUse.
 std::string JobClaim(const std::string& id) { return absl::StrCat("job ", id); }
 
 }  // namespace
@@ -93,9 +101,11 @@ absl::Status Admission::CheckSize(const google::protobuf::Message& spec,
   return violations.ToStatus();
 }
 
-Admission::Admission(const AdmissionParts& parts, SpecLimits limits,
-                     std::vector<std::string> import_roots)
-    : parts_(parts), limits_(limits), import_roots_(std::move(import_roots)) {}
+Admission::Admission(const AdmissionDependencies& dependencies,
+                     SpecLimits limits, std::vector<std::string> import_roots)
+    : dependencies_(dependencies),
+      limits_(limits),
+      import_roots_(std::move(import_roots)) {}
 
 absl::StatusOr<v1::Job> Admission::Submit(const v1::SubmitJobRequest& request,
                                           const JobOrigin& origin) {
@@ -103,13 +113,13 @@ absl::StatusOr<v1::Job> Admission::Submit(const v1::SubmitJobRequest& request,
   HEARTH_RETURN_IF_ERROR(CheckRequest(request_id, request.priority()));
   HEARTH_RETURN_IF_ERROR(CheckSize(request.spec(), kMaxSpecBytes));
   v1::JobSpec spec = request.spec();
-  // Set from the train job below, whatever the request says.
+  // Set below from the train job, whatever the request has.
   if (spec.has_evaluate()) spec.mutable_evaluate()->clear_train();
   HEARTH_RETURN_IF_ERROR(FillAndValidate(limits_, spec));
   const NameClaims::Claim same = AwaitRequest(request_id);
-  // A repeated request gets its job whatever has changed since.
+  // A repeated request gets its job, whatever has changed since.
   HEARTH_ASSIGN_OR_RETURN(const std::optional<v1::Job> existing,
-                          parts_.store.FindRequest(request_id, spec));
+                          dependencies_.store.FindRequest(request_id, spec));
   if (existing.has_value()) return *existing;
   HEARTH_RETURN_IF_ERROR(CheckOpen());
   HEARTH_RETURN_IF_ERROR(FillTrainSpec(spec));
@@ -117,9 +127,9 @@ absl::StatusOr<v1::Job> Admission::Submit(const v1::SubmitJobRequest& request,
   HEARTH_RETURN_IF_ERROR(CheckOpen());
   HEARTH_ASSIGN_OR_RETURN(
       v1::Job job,
-      parts_.store.Submit(request_id, spec, request.priority(), origin));
-  parts_.uploads.Use(spec.import().upload(), job.id());
-  parts_.scheduler.Enqueue(job);
+      dependencies_.store.Submit(request_id, spec, request.priority(), origin));
+  dependencies_.uploads.Use(spec.import().upload(), job.id());
+  dependencies_.scheduler.Enqueue(job);
   return job;
 }
 
@@ -128,13 +138,13 @@ absl::StatusOr<v1::Job> Admission::Resume(const v1::ResumeJobRequest& request) {
   HEARTH_RETURN_IF_ERROR(CheckSize(request.spec(), kMaxSpecBytes));
   const NameClaims::Claim same = AwaitRequest(request.request_id());
   HEARTH_ASSIGN_OR_RETURN(const std::optional<v1::Job> resumed,
-                          parts_.store.FindResume(request));
+                          dependencies_.store.FindResume(request));
   if (resumed.has_value()) return *resumed;
   HEARTH_RETURN_IF_ERROR(CheckOpen());
   HEARTH_ASSIGN_OR_RETURN(
       const NameClaims::Claim self,
       claims_.Take(JobClaim(request.id()), "is being resumed"));
-  HEARTH_ASSIGN_OR_RETURN(v1::Job job, parts_.store.Get(request.id()));
+  HEARTH_ASSIGN_OR_RETURN(v1::Job job, dependencies_.store.Get(request.id()));
   if (job.state() != v1::FAILED && job.state() != v1::CANCELLED) {
     return absl::FailedPreconditionError(
         absl::StrCat("only a job that FAILED or was CANCELLED can be resumed; ",
@@ -142,29 +152,30 @@ absl::StatusOr<v1::Job> Admission::Resume(const v1::ResumeJobRequest& request) {
   }
   v1::JobSpec spec = request.has_spec() ? request.spec() : job.spec();
   HEARTH_RETURN_IF_ERROR(FillAndValidate(limits_, spec));
-  // An earlier version may have known fewer defaults; what it accepted may not
-  // be valid any more, which the line before has told.
+  // An earlier version may have known fewer defaults; if its spec is no longer
+  // valid, CheckResumable has reported it.
   FillAndValidate(limits_, *job.mutable_spec()).IgnoreError();
   HEARTH_RETURN_IF_ERROR(CheckChangesNoResult(job.spec(), spec));
   HEARTH_ASSIGN_OR_RETURN(const NameClaims::Claim claim, CheckPossible(spec));
   HEARTH_RETURN_IF_ERROR(CheckResumable(job));
-  HEARTH_ASSIGN_OR_RETURN(job, parts_.store.Resume(request, spec));
-  parts_.uploads.Use(spec.import().upload(), job.id());
-  parts_.scheduler.Enqueue(job);
+  HEARTH_ASSIGN_OR_RETURN(job, dependencies_.store.Resume(request, spec));
+  dependencies_.uploads.Use(spec.import().upload(), job.id());
+  dependencies_.scheduler.Enqueue(job);
   return job;
 }
 
 absl::Status Admission::Cancel(const std::string& id) {
   const NameClaims::Claim self = claims_.Await(JobClaim(id));
-  return parts_.scheduler.Cancel(id);
+  return dependencies_.scheduler.Cancel(id);
 }
 
 absl::Status Admission::CheckResumable(const v1::Job& job) {
   if (!job.spec().has_train()) return absl::OkStatus();
   HEARTH_ASSIGN_OR_RETURN(
       const v1::Dataset dataset,
-      parts_.datasets.Get(job.spec().train().data().dataset()));
-  return job::CheckCheckpoint(parts_.files, parts_.data_dir.JobPath(job.id()),
+      dependencies_.datasets.Get(job.spec().train().data().dataset()));
+  return job::CheckCheckpoint(dependencies_.files,
+                              dependencies_.data_dir.JobPath(job.id()),
                               dataset.fingerprint());
 }
 
@@ -174,13 +185,13 @@ absl::Status Admission::FailUnresumable(std::vector<v1::Job>& unended) {
     // A job that never ran has no checkpoint.
     if (!job.has_start_time()) return false;
     const absl::Status status = CheckResumable(job);
-    // Other errors are the job's own, once it runs.
+    // Other errors end the job when it runs.
     if (!absl::IsFailedPrecondition(status)) return false;
     StateUpdate failed;
     failed.state = v1::FAILED;
     failed.error.emplace().set_code(static_cast<int>(status.code()));
     failed.error->set_message(std::string(status.message()));
-    stored.Update(parts_.store.ChangeState(job.id(), failed));
+    stored.Update(dependencies_.store.ChangeState(job.id(), failed));
     return true;
   });
   return stored;
@@ -278,7 +289,8 @@ absl::Status Admission::CheckHasPart(const std::string& name,
                                      uint64_t (v1::NodeType::*num_nodes)()
                                          const,
                                      absl::string_view part) const {
-  HEARTH_ASSIGN_OR_RETURN(const v1::Dataset dataset, parts_.datasets.Get(name));
+  HEARTH_ASSIGN_OR_RETURN(const v1::Dataset dataset,
+                          dependencies_.datasets.Get(name));
   for (const v1::NodeType& type : dataset.node_types()) {
     if ((type.*num_nodes)() > 0) return absl::OkStatus();
   }
@@ -288,11 +300,11 @@ absl::Status Admission::CheckHasPart(const std::string& name,
 
 absl::Status Admission::CheckNewPath(const std::string& path) const {
   HEARTH_RETURN_IF_ERROR(
-      CheckOutside(parts_.files, parts_.data_dir.path(), path));
+      CheckOutside(dependencies_.files, dependencies_.data_dir.path(), path));
   const absl::StatusOr<io::FileInfo> folder =
-      parts_.export_files.Stat(io::ParentDirectory(path));
+      dependencies_.export_files.Stat(io::ParentDirectory(path));
   if (absl::IsPermissionDenied(folder.status())) return folder.status();
-  if (!parts_.export_files.Stat(path).ok()) return absl::OkStatus();
+  if (!dependencies_.export_files.Stat(path).ok()) return absl::OkStatus();
   return absl::AlreadyExistsError(absl::StrCat(path, " exists already"));
 }
 
@@ -301,14 +313,14 @@ absl::StatusOr<NameClaims::Claim> Admission::ClaimNewDataset(
   HEARTH_ASSIGN_OR_RETURN(
       NameClaims::Claim claim,
       claims_.Take(DatasetUse(name), "is being made by another request"));
-  if (parts_.files.Stat(parts_.data_dir.DatasetPath(name)).ok()) {
+  if (dependencies_.files.Stat(dependencies_.data_dir.DatasetPath(name)).ok()) {
     return absl::AlreadyExistsError(
         absl::StrCat("dataset \"", name,
                      "\" exists already; delete it first or choose "
                      "another name"));
   }
   HEARTH_ASSIGN_OR_RETURN(const std::string other,
-                          parts_.store.FindUser(DatasetUse(name)));
+                          dependencies_.store.FindUser(DatasetUse(name)));
   if (!other.empty()) {
     return absl::AlreadyExistsError(
         absl::StrCat("dataset \"", name, "\" is being made by ", other));
@@ -321,7 +333,7 @@ absl::StatusOr<NameClaims::Claim> Admission::ClaimDataset(
   HEARTH_ASSIGN_OR_RETURN(
       NameClaims::Claim claim,
       claims_.Share(DatasetUse(name), "is used by a job that is submitted"));
-  HEARTH_RETURN_IF_ERROR(parts_.datasets.Get(name).status());
+  HEARTH_RETURN_IF_ERROR(dependencies_.datasets.Get(name).status());
   return claim;
 }
 
@@ -334,9 +346,9 @@ absl::StatusOr<NameClaims::Claim> Admission::ClaimUpload(
   HEARTH_ASSIGN_OR_RETURN(
       NameClaims::Claim claim,
       claims_.Take(UploadUse(id), "is used by a job that is submitted"));
-  HEARTH_RETURN_IF_ERROR(parts_.uploads.SourceOf(id).status());
+  HEARTH_RETURN_IF_ERROR(dependencies_.uploads.SourceOf(id).status());
   HEARTH_ASSIGN_OR_RETURN(const std::string user,
-                          parts_.store.FindUser(UploadUse(id)));
+                          dependencies_.store.FindUser(UploadUse(id)));
   if (user.empty()) return claim;
   return absl::FailedPreconditionError(
       absl::StrCat("upload \"", id, "\" is used by ", user));
@@ -347,17 +359,17 @@ absl::StatusOr<NameClaims::Claim> Admission::ClaimModel(
   HEARTH_ASSIGN_OR_RETURN(
       NameClaims::Claim claim,
       claims_.Share(JobClaim(job_id), "is used by a job that is submitted"));
-  HEARTH_ASSIGN_OR_RETURN(const v1::Job job, parts_.store.Get(job_id));
-  HEARTH_RETURN_IF_ERROR(ModelFolder(parts_.data_dir, job).status());
+  HEARTH_ASSIGN_OR_RETURN(const v1::Job job, dependencies_.store.Get(job_id));
+  HEARTH_RETURN_IF_ERROR(ModelFolder(dependencies_.data_dir, job).status());
   return claim;
 }
 
 absl::Status Admission::FillTrainSpec(v1::JobSpec& spec) const {
   if (!spec.has_evaluate()) return absl::OkStatus();
   HEARTH_ASSIGN_OR_RETURN(const v1::Job job,
-                          parts_.store.Get(spec.evaluate().job_id()));
+                          dependencies_.store.Get(spec.evaluate().job_id()));
   *spec.mutable_evaluate()->mutable_train() = job.spec().train();
-  // It may be of an earlier version, or of another machine.
+  // The train job may be of an earlier version, or of another machine.
   return FillAndValidate(limits_, spec);
 }
 
@@ -367,15 +379,16 @@ absl::Status Admission::DeleteOnce(const std::string& request_id,
   if (request_id.empty()) return remove();
   HEARTH_RETURN_IF_ERROR(CheckRequest(request_id, 0));
   const NameClaims::Claim same = AwaitRequest(request_id);
-  HEARTH_ASSIGN_OR_RETURN(const Deletion before,
-                          parts_.store.BeginDeletion(request_id, target));
+  HEARTH_ASSIGN_OR_RETURN(
+      const Deletion before,
+      dependencies_.store.BeginDeletion(request_id, target));
   if (before == Deletion::kDone) return absl::OkStatus();
   absl::Status status = remove();
-  // It was done, but not noted, when the daemon died.
+  // The deletion was done, but not noted, when the daemon died.
   if (before == Deletion::kBegun && absl::IsNotFound(status)) {
     status = absl::OkStatus();
   }
-  status.Update(parts_.store.EndDeletion(request_id, status));
+  status.Update(dependencies_.store.EndDeletion(request_id, status));
   return status;
 }
 
@@ -395,7 +408,7 @@ absl::Status Admission::DeleteUpload(const v1::DeleteUploadRequest& request) {
         HEARTH_ASSIGN_OR_RETURN(
             const NameClaims::Claim claim,
             claims_.Take(UploadUse(request.id()), "is being deleted"));
-        return parts_.uploads.Delete(request.id());
+        return dependencies_.uploads.Delete(request.id());
       });
 }
 
@@ -403,8 +416,8 @@ absl::Status Admission::DeletePlan(const v1::DeletePlanRequest& request) {
   return DeleteOnce(
       request.request_id(), absl::StrCat("plan ", request.name()),
       [&]() -> absl::Status {
-        HEARTH_RETURN_IF_ERROR(parts_.plans.Remove(request.name()));
-        parts_.scheduler.RetryNow(WaitCause::kDiskSpace);
+        HEARTH_RETURN_IF_ERROR(dependencies_.plans.Remove(request.name()));
+        dependencies_.scheduler.RetryNow(WaitCause::kDiskSpace);
         return absl::OkStatus();
       });
 }
@@ -413,41 +426,42 @@ absl::Status Admission::RemoveJob(const std::string& id) {
   HEARTH_ASSIGN_OR_RETURN(const NameClaims::Claim claim,
                           claims_.Take(JobClaim(id), "is being deleted"));
   HEARTH_ASSIGN_OR_RETURN(const std::string user,
-                          parts_.store.FindUser(ModelUse(id)));
+                          dependencies_.store.FindUser(ModelUse(id)));
   if (!user.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat(user, " uses the model of ", id));
   }
-  HEARTH_ASSIGN_OR_RETURN(const v1::Job job, parts_.store.Get(id));
+  HEARTH_ASSIGN_OR_RETURN(const v1::Job job, dependencies_.store.Get(id));
   if (!job.sweep().empty()) {
-    // One that is gone, or damaged, needs its jobs no more.
-    const absl::StatusOr<v1::Sweep> sweep = parts_.sweeps.Get(job.sweep());
+    // A sweep that is gone or damaged does not need its jobs.
+    const absl::StatusOr<v1::Sweep> sweep =
+        dependencies_.sweeps.Get(job.sweep());
     if (sweep.ok() && !HasEnded(sweep->state())) {
       return absl::FailedPreconditionError(
           absl::StrCat(id, " is a job of ", job.sweep(),
                        ", which has not ended; stop that first"));
     }
   }
-  HEARTH_RETURN_IF_ERROR(parts_.store.Delete(id));
-  const std::string folder = parts_.data_dir.JobPath(id);
-  // It may never have been made.
-  if (absl::IsNotFound(parts_.files.Stat(folder).status())) {
+  HEARTH_RETURN_IF_ERROR(dependencies_.store.Delete(id));
+  const std::string folder = dependencies_.data_dir.JobPath(id);
+  // The folder may never have been made.
+  if (absl::IsNotFound(dependencies_.files.Stat(folder).status())) {
     return absl::OkStatus();
   }
-  return parts_.trash.Throw(folder);
+  return dependencies_.trash.Throw(folder);
 }
 
 absl::Status Admission::RemoveDataset(const std::string& name) {
   HEARTH_ASSIGN_OR_RETURN(const NameClaims::Claim claim,
                           claims_.Take(DatasetUse(name), "is being deleted"));
   HEARTH_ASSIGN_OR_RETURN(const std::string user,
-                          parts_.store.FindUser(DatasetUse(name)));
+                          dependencies_.store.FindUser(DatasetUse(name)));
   if (!user.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat("dataset \"", name, "\" is used by ", user));
   }
   HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Sweep> sweeps,
-                          parts_.sweeps.List());
+                          dependencies_.sweeps.List());
   for (const v1::Sweep& sweep : sweeps) {
     if (!HasEnded(sweep.state()) &&
         sweep.spec().train().data().dataset() == name) {
@@ -455,41 +469,43 @@ absl::Status Admission::RemoveDataset(const std::string& name) {
           absl::StrCat("dataset \"", name, "\" is used by ", sweep.id()));
     }
   }
-  parts_.warm_strategies.Forget(parts_.data_dir.DatasetPath(name));
-  const absl::StatusOr<v1::Dataset> dataset = parts_.datasets.Get(name);
-  HEARTH_RETURN_IF_ERROR(parts_.datasets.Delete(name, parts_.trash));
+  dependencies_.warm_strategies.Forget(
+      dependencies_.data_dir.DatasetPath(name));
+  const absl::StatusOr<v1::Dataset> dataset = dependencies_.datasets.Get(name);
+  HEARTH_RETURN_IF_ERROR(
+      dependencies_.datasets.Delete(name, dependencies_.trash));
   if (!dataset.ok()) return absl::OkStatus();
   return Annotate(RemovePlans(dataset->fingerprint()),
                   absl::StrCat("dataset \"", name,
                                "\" is deleted, but not all of its plans"));
 }
 
-// Removes the plans for datasets with this fingerprint, job::BatchMeasurement's
-// files included, if no such dataset is left.
+// Removes the plans of datasets with this fingerprint, including
+// job::BatchMeasurement's files, if no such dataset is left.
 absl::Status Admission::RemovePlans(const std::string& fingerprint) const {
   HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Dataset> others,
-                          parts_.datasets.List());
+                          dependencies_.datasets.List());
   for (const v1::Dataset& other : others) {
     if (other.fingerprint() == fingerprint) return absl::OkStatus();
   }
-  HEARTH_RETURN_IF_ERROR(parts_.plans.RemoveOf(fingerprint));
-  const std::string folder = parts_.data_dir.PlansPath();
+  HEARTH_RETURN_IF_ERROR(dependencies_.plans.RemoveOf(fingerprint));
+  const std::string folder = dependencies_.data_dir.PlansPath();
   HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> names,
-                          parts_.files.List(folder));
+                          dependencies_.files.List(folder));
   for (const std::string& name : names) {
     if (absl::StrContains(name, absl::StrCat("-", fingerprint, "-"))) {
       HEARTH_RETURN_IF_ERROR(
-          parts_.files.RemoveTree(io::JoinPath(folder, name)));
+          dependencies_.files.RemoveTree(io::JoinPath(folder, name)));
     }
   }
   return absl::OkStatus();
 }
 
 void Admission::SetDraining(bool draining) {
-  // Under the lock, so that the scheduler agrees however many calls there are.
+  // Under the lock, so that the scheduler's state is the last call's.
   absl::MutexLock lock(&mutex_);
   draining_ = draining;
-  parts_.scheduler.SetDraining(draining);
+  dependencies_.scheduler.SetDraining(draining);
 }
 
 bool Admission::draining() const {

@@ -34,10 +34,10 @@ namespace hearth::server {
 
 namespace {
 
-// Far deeper than any format has it.
+// Maximum depth of folders; far deeper than any format needs.
 constexpr int kMaxDepth = 16;
 
-// A descriptor, closed when destroyed.
+// An open file descriptor, closed when destroyed.
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -81,7 +81,7 @@ absl::Status CheckAnywhere(const std::string& path) {
   return NotASource(path);
 }
 
-// The path below `root`; empty if `path` does not begin with it.
+// Part of the path below `root`; empty if `path` does not begin with it.
 std::string Below(const std::string& path, absl::string_view root) {
   while (absl::EndsWith(root, "/")) root.remove_suffix(1);
   absl::string_view rest = path;
@@ -92,7 +92,7 @@ std::string Below(const std::string& path, absl::string_view root) {
   return rest.empty() ? "." : std::string(rest);
 }
 
-// Whether every entry below `folder` can be opened without a symbolic link.
+// Checks that every entry below `folder` can be opened without a symbolic link.
 absl::Status CheckEntries(const Descriptor& folder, const std::string& path,
                           int depth, const std::stop_token& stop) {
   if (depth > kMaxDepth) {
@@ -124,7 +124,7 @@ absl::Status CheckEntries(const Descriptor& folder, const std::string& path,
   return absl::OkStatus();
 }
 
-// OK for a regular file, and for a folder with no symbolic link anywhere below.
+// OK for a regular file, and for a folder without symbolic links below.
 absl::Status CheckBelow(const Descriptor& source, const std::string& path,
                         const std::stop_token& stop) {
   struct stat info {};
@@ -168,15 +168,15 @@ ingest::ImportProgress ProgressTo(job::Observer& observer) {
   };
 }
 
-/// The options for a job that may go on, where an earlier run of it with an
-/// equal spec, but for its memory, was interrupted.
+/// Options of a resumable job: it continues if an earlier run of it with the
+/// same spec, apart from its memory, was interrupted.
 template <typename Spec>
-ingest::ImportOptions ResumableOptions(const DatasetJobParts& parts,
-                                       const std::string& job_id, Spec spec,
-                                       job::Observer& observer) {
+ingest::ImportOptions ResumableOptions(
+    const DatasetJobDependencies& dependencies, const std::string& job_id,
+    Spec spec, job::Observer& observer) {
   ingest::ImportOptions options =
-      ToImportOptions(spec, parts.data_dir.DatasetPath(spec.name()));
-  options.unfinished = parts.data_dir.UnfinishedDatasetPath(job_id);
+      ToImportOptions(spec, dependencies.data_dir.DatasetPath(spec.name()));
+  options.unfinished = dependencies.data_dir.UnfinishedDatasetPath(job_id);
   ingest::ImportResumption& resumption = options.resumption.emplace();
   spec.clear_memory_limit_bytes();
   resumption.key = spec.SerializeAsString();
@@ -187,7 +187,7 @@ ingest::ImportOptions ResumableOptions(const DatasetJobParts& parts,
   return options;
 }
 
-/// Logs what was done to the source, and what looks like a mistake in it.
+/// Logs what was done to the source, and likely mistakes in it.
 void LogImport(io::FileSystem& files, const store::Manifest& manifest,
                const std::string& folder, job::Observer& observer) {
   for (const std::string& transform : manifest.transforms) {
@@ -201,27 +201,28 @@ void LogImport(io::FileSystem& files, const store::Manifest& manifest,
   }
 }
 
-/// Makes the dataset of job's name by `make`. No other job may make one of this
-/// name, so what is there is what this job made before it was interrupted.
+/// Makes the dataset with the job's name by `make`. No other job may make a
+/// dataset of this name, so an existing one was made by this job before it was
+/// interrupted.
 absl::StatusOr<v1::JobReport> MakeDataset(
-    const DatasetJobParts& parts, const std::string& folder,
+    const DatasetJobDependencies& dependencies, const std::string& folder,
     job::Observer& observer,
     absl::FunctionRef<absl::StatusOr<ingest::ImportResult>()> make) {
   v1::JobReport report;
-  if (parts.files.Stat(folder).ok()) {
+  if (dependencies.files.Stat(folder).ok()) {
     HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<store::Dataset> dataset,
-                            store::Dataset::Open(parts.files, folder));
+                            store::Dataset::Open(dependencies.files, folder));
     observer.OnRunning();
     *report.mutable_import() =
         ToImportReport(dataset->manifest(), dataset->manifest().SizeBytes(), 0);
     return report;
   }
-  const double start = parts.clock.SteadySeconds();
+  const double start = dependencies.clock.SteadySeconds();
   HEARTH_ASSIGN_OR_RETURN(const ingest::ImportResult result, make());
-  LogImport(parts.files, result.manifest, folder, observer);
+  LogImport(dependencies.files, result.manifest, folder, observer);
   *report.mutable_import() =
       ToImportReport(result.manifest, result.bytes_written,
-                     parts.clock.SteadySeconds() - start);
+                     dependencies.clock.SteadySeconds() - start);
   return report;
 }
 
@@ -234,63 +235,62 @@ v1::JobReport ExportedTo(const std::string& destination) {
 }  // namespace
 
 absl::StatusOr<v1::JobReport> RunImport(
-    const DatasetJobParts& parts, const std::string& job_id,
+    const DatasetJobDependencies& dependencies, const std::string& job_id,
     const v1::ImportSpec& spec, const std::vector<std::string>& import_roots,
     job::Observer& observer, std::stop_token stop) {
-  const std::string folder = parts.data_dir.DatasetPath(spec.name());
+  const std::string folder = dependencies.data_dir.DatasetPath(spec.name());
   const auto import = [&]() -> absl::StatusOr<ingest::ImportResult> {
     HEARTH_RETURN_IF_ERROR(CheckImportSource(spec.path(), import_roots, stop));
     observer.OnRunning();
     return ingest::ImportDataset(
-        parts.files, {ToFormat(spec.format()), ToFormatOptions(spec)},
-        ResumableOptions(parts, job_id, spec, observer), ProgressTo(observer),
-        stop);
+        dependencies.files, {ToFormat(spec.format()), ToFormatOptions(spec)},
+        ResumableOptions(dependencies, job_id, spec, observer),
+        ProgressTo(observer), stop);
   };
-  return MakeDataset(parts, folder, observer, import);
+  return MakeDataset(dependencies, folder, observer, import);
 }
 
-absl::StatusOr<v1::JobReport> RunGenerate(const DatasetJobParts& parts,
-                                          const std::string& job_id,
-                                          const v1::GenerateSpec& spec,
-                                          job::Observer& observer,
-                                          std::stop_token stop) {
+absl::StatusOr<v1::JobReport> RunGenerate(
+    const DatasetJobDependencies& dependencies, const std::string& job_id,
+    const v1::GenerateSpec& spec, job::Observer& observer,
+    std::stop_token stop) {
   const ingest::GenerateOptions options = ToGenerateOptions(spec);
   const auto open = [&](ingest::ImportContext& context) {
     return ingest::OpenGenerated(context, options);
   };
   if (spec.destination().empty()) {
-    const std::string folder = parts.data_dir.DatasetPath(spec.name());
-    return MakeDataset(parts, folder, observer, [&] {
+    const std::string folder = dependencies.data_dir.DatasetPath(spec.name());
+    return MakeDataset(dependencies, folder, observer, [&] {
       observer.OnRunning();
       return ingest::ImportGraph(
-          parts.files, ResumableOptions(parts, job_id, spec, observer), open,
+          dependencies.files,
+          ResumableOptions(dependencies, job_id, spec, observer), open,
           ProgressTo(observer), stop);
     });
   }
-  HEARTH_RETURN_IF_ERROR(
-      CheckOutside(parts.files, parts.data_dir.path(), spec.destination()));
+  HEARTH_RETURN_IF_ERROR(CheckOutside(
+      dependencies.files, dependencies.data_dir.path(), spec.destination()));
   observer.OnRunning();
   HEARTH_RETURN_IF_ERROR(ingest::WriteFormat(
-      parts.files,
+      dependencies.files,
       {spec.destination(), ToFormat(spec.format()), spec.memory_limit_bytes()},
       open, ProgressTo(observer), std::move(stop)));
   return ExportedTo(spec.destination());
 }
 
-absl::StatusOr<v1::JobReport> RunVerify(const DatasetJobParts& parts,
-                                        const v1::VerifySpec& spec,
-                                        job::Observer& observer,
-                                        std::stop_token stop) {
+absl::StatusOr<v1::JobReport> RunVerify(
+    const DatasetJobDependencies& dependencies, const v1::VerifySpec& spec,
+    job::Observer& observer, std::stop_token stop) {
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<store::Dataset> dataset,
-      store::Dataset::Open(parts.files,
-                           parts.data_dir.DatasetPath(spec.dataset())));
+      store::Dataset::Open(dependencies.files,
+                           dependencies.data_dir.DatasetPath(spec.dataset())));
   observer.OnRunning();
-  const double start = parts.clock.SteadySeconds();
+  const double start = dependencies.clock.SteadySeconds();
   HEARTH_ASSIGN_OR_RETURN(
       const ingest::VerifyResult result,
       ingest::VerifyDataset(
-          parts.files, *dataset,
+          dependencies.files, *dataset,
           [progress = ProgressTo(observer)](uint64_t done, uint64_t total) {
             progress("verifying", done, total);
           },
@@ -300,26 +300,26 @@ absl::StatusOr<v1::JobReport> RunVerify(const DatasetJobParts& parts,
   verify.set_files(static_cast<uint64_t>(result.files));
   verify.set_blocks(static_cast<uint64_t>(result.blocks));
   verify.set_bytes(static_cast<uint64_t>(result.bytes));
-  verify.set_seconds(parts.clock.SteadySeconds() - start);
+  verify.set_seconds(dependencies.clock.SteadySeconds() - start);
   return report;
 }
 
 absl::StatusOr<v1::JobReport> RunExportDataset(
-    const DatasetJobParts& parts, const v1::ExportDatasetSpec& spec,
-    uint64_t memory_limit_bytes, job::Observer& observer,
-    std::stop_token stop) {
-  HEARTH_RETURN_IF_ERROR(
-      CheckOutside(parts.files, parts.data_dir.path(), spec.destination()));
+    const DatasetJobDependencies& dependencies,
+    const v1::ExportDatasetSpec& spec, uint64_t memory_limit_bytes,
+    job::Observer& observer, std::stop_token stop) {
+  HEARTH_RETURN_IF_ERROR(CheckOutside(
+      dependencies.files, dependencies.data_dir.path(), spec.destination()));
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<store::Dataset> dataset,
-      store::Dataset::Open(parts.files,
-                           parts.data_dir.DatasetPath(spec.dataset())));
+      store::Dataset::Open(dependencies.files,
+                           dependencies.data_dir.DatasetPath(spec.dataset())));
   observer.OnRunning();
   const auto open = [&](ingest::ImportContext& context) {
     return ingest::OpenDatasetAsSource(context.files(), *dataset);
   };
   HEARTH_RETURN_IF_ERROR(ingest::WriteFormat(
-      parts.files,
+      dependencies.files,
       {spec.destination(), ToFormat(spec.format()), memory_limit_bytes}, open,
       ProgressTo(observer), std::move(stop)));
   return ExportedTo(spec.destination());

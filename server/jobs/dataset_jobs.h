@@ -17,52 +17,52 @@
 
 namespace hearth::server {
 
-/// Whether the folder or file `path` may be imported from. NOT_FOUND or
-/// INVALID_ARGUMENT if it is neither. With `roots` (none = any path):
-/// PERMISSION_DENIED unless it and its files lie under one of them and are
-/// reached without symbolic links, as the kernel resolves them (openat2 with
-/// RESOLVE_BENEATH). Checked when a job is submitted and again when it runs.
-/// CANCELLED when `stop` is requested.
+/// Checks that the folder or file `path` may be imported from. NOT_FOUND if it
+/// does not exist, INVALID_ARGUMENT if it is neither. With `roots` (none = any
+/// path): PERMISSION_DENIED unless it and its files lie under one of them and
+/// are reached without symbolic links, as the kernel resolves them (openat2
+/// with RESOLVE_BENEATH). Checked when a job is submitted and again when it
+/// runs. CANCELLED when `stop` is requested.
 absl::Status CheckImportSource(const std::string& path,
                                const std::vector<std::string>& roots,
                                std::stop_token stop = {});
 
-/// The parts of the daemon that jobs on datasets use; all must outlive them.
-struct DatasetJobParts {
+/// Parts of the daemon that jobs on datasets use; all outlive the jobs.
+struct DatasetJobDependencies {
   io::FileSystem& files;
   const Clock& clock;
   const DataDir& data_dir;
 };
 
-/// Run jobs on datasets with the engine. Those that make a dataset go on with
-/// the parts that an earlier run of the job `job_id` has made, and leave theirs
-/// to the next one, in DataDir::UnfinishedDatasetPath. One that was interrupted
-/// after its result had appeared, but before that was noted, succeeds when it
-/// is run again. CANCELLED when `stop` is requested.
+/// Functions that run jobs on datasets with the engine. A job that makes a
+/// dataset continues with the files that an earlier run of the job `job_id` has
+/// left in DataDir::UnfinishedDatasetPath, and leaves its own there when
+/// interrupted. A job that was interrupted after its result had appeared, but
+/// before the store noted it, succeeds when it runs again. CANCELLED when
+/// `stop` is requested.
 
 absl::StatusOr<v1::JobReport> RunImport(
-    const DatasetJobParts& parts, const std::string& job_id,
+    const DatasetJobDependencies& dependencies, const std::string& job_id,
     const v1::ImportSpec& spec, const std::vector<std::string>& import_roots,
     job::Observer& observer, std::stop_token stop);
 
-absl::StatusOr<v1::JobReport> RunGenerate(const DatasetJobParts& parts,
-                                          const std::string& job_id,
-                                          const v1::GenerateSpec& spec,
-                                          job::Observer& observer,
-                                          std::stop_token stop);
+absl::StatusOr<v1::JobReport> RunGenerate(
+    const DatasetJobDependencies& dependencies, const std::string& job_id,
+    const v1::GenerateSpec& spec, job::Observer& observer,
+    std::stop_token stop);
 
 /// DATA_LOSS, naming the damaged blocks, if there are any.
-absl::StatusOr<v1::JobReport> RunVerify(const DatasetJobParts& parts,
-                                        const v1::VerifySpec& spec,
-                                        job::Observer& observer,
-                                        std::stop_token stop);
+absl::StatusOr<v1::JobReport> RunVerify(
+    const DatasetJobDependencies& dependencies, const v1::VerifySpec& spec,
+    job::Observer& observer, std::stop_token stop);
 
-/// Memory that an export of a dataset is given where there is enough.
+/// Maximum memory of an export of a dataset, in bytes.
 inline constexpr uint64_t kMostExportBytes = uint64_t{1} << 30;
 
 absl::StatusOr<v1::JobReport> RunExportDataset(
-    const DatasetJobParts& parts, const v1::ExportDatasetSpec& spec,
-    uint64_t memory_limit_bytes, job::Observer& observer, std::stop_token stop);
+    const DatasetJobDependencies& dependencies,
+    const v1::ExportDatasetSpec& spec, uint64_t memory_limit_bytes,
+    job::Observer& observer, std::stop_token stop);
 
 }  // namespace hearth::server
 

@@ -108,7 +108,7 @@ std::shared_ptr<Watcher> EventHub::Next() {
   }
   Entry& entry = entries_.at(awake_.front());
   awake_.pop_front();
-  // A wake that comes from here on leads to another pump.
+  // A wake from here on leads to another pump.
   entry.is_awake = false;
   return entry.watcher;
 }

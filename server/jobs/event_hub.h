@@ -16,25 +16,25 @@
 
 namespace hearth::server {
 
-/// A follower of one job.
+/// Follower of one job.
 class Watcher {
  public:
   virtual ~Watcher() = default;
 
-  /// Takes new events; false: wants nothing more and is dropped. Called on the
-  /// hub's thread alone. `stopping`: the daemon stops, nothing new will come.
+  /// Takes new events; returns false to be dropped. Called on the hub's thread
+  /// alone. `stopping`: the daemon stops, and no new events will come.
   virtual bool Pump(bool stopping) = 0;
 };
 
-/// Wakes the watchers of a job when it has new events: one thread for all of
-/// them, blocked while nothing happens, so that a thousand idle watchers cost
-/// no threads and no polling. Wakes may be merged, but one that comes after an
-/// event always leads to a Pump after that event. Thread-safe.
+/// Wakes the watchers of a job when it has new events, on one thread for all of
+/// them that blocks while nothing happens: a thousand idle watchers cost no
+/// threads and no polling. Wakes may be merged, but a wake after an event
+/// always leads to a Pump after that event. Thread-safe.
 class EventHub {
  public:
-  /// `clock` must outlive the hub.
+  /// `clock` outlives the hub.
   explicit EventHub(const Clock& clock = Clock::Real());
-  /// Drops the watchers that are left, unpumped.
+  /// Drops the remaining watchers without a Pump.
   ~EventHub();
   EventHub(const EventHub&) = delete;
   EventHub& operator=(const EventHub&) = delete;
@@ -46,16 +46,16 @@ class EventHub {
   /// Wakes all watchers of job `id`.
   void Notify(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Wakes one watcher; nothing happens if it was dropped.
+  /// Wakes one watcher; does nothing if it was dropped.
   void Wake(const Watcher* watcher) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Wakes one watcher when the steady clock shows `seconds`, or has before,
-  /// instead of when the last call for it said. Nothing happens if it was
-  /// dropped.
+  /// Wakes one watcher when the steady clock reaches `seconds`, or now if it
+  /// has; replaces the time of the last call for this watcher. Does nothing if
+  /// the watcher was dropped.
   void WakeAt(const Watcher* watcher, double seconds)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// From now on every Pump hears that the daemon stops; wakes all.
+  /// Wakes all watchers; from now on each Pump hears that the daemon stops.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Number of watchers.
@@ -66,14 +66,15 @@ class EventHub {
     std::string id;
     std::shared_ptr<Watcher> watcher;
     bool is_awake = false;
-    // When it is woken by the clock; infinite = never.
+    // Time of the next wake by the clock; infinite = none.
     double wakes_at = std::numeric_limits<double>::infinity();
   };
 
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
-  // The next watcher to pump; blocks for it. Null: the hub goes.
+  // Returns the next watcher to pump; blocks until there is one. Null: the hub
+  // is being destroyed.
   std::shared_ptr<Watcher> Next() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Wakes those whose time has come. Returns when the next one's does.
+  // Wakes watchers whose time has come; returns the next watcher's time.
   double WakeByTime() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsStopping() const ABSL_LOCKS_EXCLUDED(mutex_);
   void WakeLocked(const Watcher* watcher) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -83,7 +84,7 @@ class EventHub {
   mutable absl::Mutex mutex_;
   std::map<const Watcher*, Entry> entries_ ABSL_GUARDED_BY(mutex_);
   std::multimap<std::string, const Watcher*> by_job_ ABSL_GUARDED_BY(mutex_);
-  // Those that are woken by the clock, by the time.
+  // Watchers with a time, ordered by it.
   std::set<std::pair<double, const Watcher*>> timed_ ABSL_GUARDED_BY(mutex_);
   // Watchers to pump, each once.
   std::deque<const Watcher*> awake_ ABSL_GUARDED_BY(mutex_);

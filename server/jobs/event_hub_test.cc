@@ -12,7 +12,7 @@
 namespace hearth::server {
 namespace {
 
-// Counts its pumps; drops out after `wanted` of them or when all stops.
+// Counts its pumps; leaves after `wanted` pumps or when the hub stops.
 class CountingWatcher final : public Watcher {
  public:
   explicit CountingWatcher(int wanted) : wanted_(wanted) {}
@@ -114,7 +114,7 @@ TEST(EventHubTest, StopReachesAllAndThoseThatComeLater) {
   EXPECT_TRUE(late->stopped());
 }
 
-// Blocks in its first pump until told.
+// Blocks in its first pump until released.
 class SlowWatcher final : public Watcher {
  public:
   bool Pump(bool) override {

@@ -12,15 +12,15 @@
 namespace hearth::server {
 namespace {
 
-// Behind all jobs.
+// A key after the keys of all jobs.
 constexpr std::pair<int, int64_t> kLast = {std::numeric_limits<int>::max(), 0};
 
-// Verification and the export of a model hold no more than a few blocks.
+// Verification and the export of a model hold only a few blocks.
 bool TakesMemory(const v1::JobSpec& spec) {
   return !spec.has_verify() && !spec.has_export_();
 }
 
-// Jobs that end give it back, sooner or later.
+// Whether jobs that end give back what `cause` names.
 bool IsHeldByJobs(WaitCause cause) {
   return cause == WaitCause::kMemory || cause == WaitCause::kGpuMemory ||
          cause == WaitCause::kPlanSpace;
@@ -44,20 +44,20 @@ QueuedJob QueuedJob::Of(const v1::Job& job) {
   queued.takes_memory = TakesMemory(job.spec());
   queued.begins_trial = !job.sweep().empty() && !job.has_start_time();
   if (job.spec().has_evaluate()) {
-    // It needs no epoch.
-    queued.boarding = {.job = job.id(),
-                       .convoy = ConvoyOf(job.spec().evaluate().train()),
-                       .epoch = {}};
+    // An evaluation needs no epoch.
+    queued.sharing = {.job = job.id(),
+                      .key = SharingKeyOf(job.spec().evaluate().train()),
+                      .epoch = {}};
   }
   if (job.spec().has_train()) {
     const v1::TrainJobSpec& spec = job.spec().train();
-    queued.boarding = {.job = job.id(), .convoy = ConvoyOf(spec), .epoch = {}};
+    queued.sharing = {.job = job.id(), .key = SharingKeyOf(spec), .epoch = {}};
     queued.makes_plan = !job.has_start_time() && (MakesPlans(spec.data()) ||
                                                   spec.data().has_partition());
-    // Where one that has begun goes on, its checkpoint knows.
+    // The epoch of a job that has begun is in its checkpoint.
     if (!job.has_start_time()) {
-      queued.boarding.epoch = spec.data().first_epoch_key();
-      queued.boarding.join = spec.join();
+      queued.sharing.epoch = spec.data().first_epoch_key();
+      queued.sharing.join = spec.join();
     }
   }
   return queued;
@@ -67,12 +67,13 @@ std::string QueuedJob::LogName() const {
   return trace_id.empty() ? id : absl::StrCat(id, " [", trace_id, "]");
 }
 
-JobQueue::JobQueue(WaitOptions options,
-                   std::function<job::MemoryRoom(uint64_t)> room,
-                   std::function<bool(uint64_t)> plan_room)
+JobQueue::JobQueue(
+    WaitOptions options,
+    std::function<job::MemoryAvailability(uint64_t)> memory_availability,
+    std::function<bool(uint64_t)> plan_fits)
     : options_(options),
-      room_(std::move(room)),
-      plan_room_(std::move(plan_room)) {}
+      memory_availability_(std::move(memory_availability)),
+      plan_fits_(std::move(plan_fits)) {}
 
 void JobQueue::PutBack(QueuedJob job) {
   if (job.cause == WaitCause::kNone) {
@@ -94,8 +95,8 @@ void JobQueue::Add(QueuedJob job) {
   added = std::move(job);
   if (!added.takes_memory) of_lane.without_memory.insert(key);
   if (added.overtaken >= kMostOvertaking) of_lane.overtaken.insert(key);
-  if (added.boarding.convoy.empty()) return;
-  of_lane.of_convoy[added.boarding.convoy][GroupOf(added)][key] = &added;
+  if (added.sharing.key.empty()) return;
+  of_lane.by_sharing_key[added.sharing.key][StartOf(added)][key] = &added;
 }
 
 QueuedJob JobQueue::Extract(const Place& place) {
@@ -109,12 +110,12 @@ QueuedJob JobQueue::Extract(const Place& place) {
   NewJobs& of_lane = NewOf(job.lane);
   of_lane.without_memory.erase(key);
   of_lane.overtaken.erase(key);
-  const auto groups = of_lane.of_convoy.find(job.boarding.convoy);
-  if (groups == of_lane.of_convoy.end()) return job;
-  const auto group = groups->second.find(GroupOf(job));
+  const auto groups = of_lane.by_sharing_key.find(job.sharing.key);
+  if (groups == of_lane.by_sharing_key.end()) return job;
+  const auto group = groups->second.find(StartOf(job));
   group->second.erase(key);
   if (group->second.empty()) groups->second.erase(group);
-  if (groups->second.empty()) of_lane.of_convoy.erase(groups);
+  if (groups->second.empty()) of_lane.by_sharing_key.erase(groups);
   return job;
 }
 
@@ -142,21 +143,23 @@ double JobQueue::Pause(int tries) const {
 bool JobQueue::MayBeTried(const QueuedJob& job, double now) const {
   switch (job.cause) {
     case WaitCause::kMemory:
-      return room_(job.needed_bytes) == job::MemoryRoom::kFree;
+      return memory_availability_(job.needed_bytes) ==
+             job::MemoryAvailability::kFree;
     case WaitCause::kPlanSpace:
-      return plan_room_(job.needed_bytes);
+      return plan_fits_(job.needed_bytes);
     default:
       return now >= job.retry_at;
   }
 }
 
-// The first job that has been overtaken too often; those behind it that take
-// memory are held. Memory of other processes is not worth holding them: they
-// would not free it.
+// Returns the key of the first job that has been overtaken too often; later
+// jobs that take memory are held. Later jobs are not held for memory of other
+// processes, which they would not free.
 JobQueue::Key JobQueue::HoldBehind() const {
   for (const auto& [key, job] : waiting_) {
     if (job.cause == WaitCause::kMemory && job.overtaken >= kMostOvertaking &&
-        room_(job.needed_bytes) != job::MemoryRoom::kHeldByOthers) {
+        memory_availability_(job.needed_bytes) !=
+            job::MemoryAvailability::kHeldByOthers) {
       return key;
     }
   }
@@ -170,14 +173,13 @@ JobQueue::Jobs::iterator JobQueue::FindWaiting(Lane lane, double now,
   for (auto it = waiting_.begin(); it != waiting_.end(); ++it) {
     QueuedJob& job = it->second;
     if (!MayBeTried(job, now)) {
-      // Memory of other processes comes back without a word: it is looked for
-      // again and again.
+      // Nothing tells when other processes free memory: the job polls.
       if (now >= job.retry_at) job.retry_at = now + Pause(job.tries++);
       continue;
     }
     const bool held = job.takes_memory && hold < it->first;
     if (job.lane != lane || held) continue;
-    if (places.is_free || places.shares(job.boarding)) return it;
+    if (places.is_free || places.shares(job.sharing)) return it;
     if (job.overtaken >= kMostOvertaking) {
       place_hold = it->first;
       break;
@@ -198,14 +200,14 @@ JobQueue::Jobs::iterator JobQueue::FindNew(Lane lane, const Key& hold,
   }
   const auto first = of_lane.jobs.begin();
   if (first == of_lane.jobs.end() || !(hold < first->first)) return first;
-  // All are held but those that take no memory.
+  // All jobs are held but those that take no memory.
   return of_lane.without_memory.empty()
              ? of_lane.jobs.end()
              : of_lane.jobs.find(*of_lane.without_memory.begin());
 }
 
-// The first job, up to `hold`, that needs no place. Jobs that share passes take
-// memory.
+// Finds the first job up to `hold` that needs no place. Jobs that share passes
+// take memory.
 JobQueue::Jobs::iterator JobQueue::FindSharing(NewJobs& of_lane,
                                                const Key& hold,
                                                const Places& places) {
@@ -213,18 +215,18 @@ JobQueue::Jobs::iterator JobQueue::FindSharing(NewJobs& of_lane,
   const auto consider = [&](const Key& key, const QueuedJob& job) {
     if (hold < key) return;
     if (found != of_lane.jobs.end() && !(key < found->first)) return;
-    if (places.shares(job.boarding)) found = of_lane.jobs.find(key);
+    if (places.shares(job.sharing)) found = of_lane.jobs.find(key);
   };
   for (const std::string& id : places.expected) {
     const auto place = keys_.find(id);
     if (place == keys_.end() || place->second.first != &of_lane.jobs) continue;
     consider(place->second.second, of_lane.jobs.at(place->second.second));
   }
-  for (const std::string& convoy : places.convoys) {
-    const auto groups = of_lane.of_convoy.find(convoy);
-    if (groups == of_lane.of_convoy.end()) continue;
-    for (const auto& [group, members] : groups->second) {
-      consider(members.begin()->first, *members.begin()->second);
+  for (const std::string& sharing_key : places.running_groups) {
+    const auto groups = of_lane.by_sharing_key.find(sharing_key);
+    if (groups == of_lane.by_sharing_key.end()) continue;
+    for (const auto& [start, candidates] : groups->second) {
+      consider(candidates.begin()->first, *candidates.begin()->second);
     }
   }
   return found;
@@ -235,7 +237,7 @@ std::optional<QueuedJob> JobQueue::Take(Lane lane, double now,
   const Key hold = HoldBehind();
   Jobs& fresh = NewOf(lane).jobs;
   Jobs* from = &waiting_;
-  // One that lacks only a place, and has been overtaken too often.
+  // The first job that lacks only a place and has been overtaken too often.
   Key place_hold = kLast;
   auto found = FindWaiting(lane, now, hold, places, place_hold);
   const auto found_new = FindNew(lane, hold, places, place_hold);
@@ -258,7 +260,7 @@ std::optional<QueuedJob> JobQueue::Take(Lane lane, double now,
   return job;
 }
 
-// The job of this key, which is taken, has overtaken those before it.
+// The job with this key was taken: it has overtaken the jobs before it.
 void JobQueue::Overtake(Lane lane, const Key& key) {
   NewJobs& of_lane = NewOf(lane);
   for (auto it = of_lane.jobs.begin();
@@ -269,31 +271,31 @@ void JobQueue::Overtake(Lane lane, const Key& key) {
   }
 }
 
-std::vector<job::Boarding> JobQueue::MembersOf(
-    Lane lane, const std::string& convoy) const {
+std::vector<job::SharedPassCandidate> JobQueue::CandidatesOf(
+    Lane lane, const std::string& sharing_key) const {
   const NewJobs& of_lane = NewOf(lane);
-  const auto groups = of_lane.of_convoy.find(convoy);
-  if (groups == of_lane.of_convoy.end()) return {};
-  // The first ones of each group are enough.
+  const auto groups = of_lane.by_sharing_key.find(sharing_key);
+  if (groups == of_lane.by_sharing_key.end()) return {};
+  // The first kMostCandidates jobs of each start are enough.
   std::vector<std::pair<Key, const QueuedJob*>> jobs;
-  for (const auto& [group, members] : groups->second) {
-    auto end = members.begin();
-    std::advance(end, std::min(members.size(), kMostMembers));
-    jobs.insert(jobs.end(), members.begin(), end);
+  for (const auto& [start, candidates] : groups->second) {
+    auto end = candidates.begin();
+    std::advance(end, std::min(candidates.size(), kMostCandidates));
+    jobs.insert(jobs.end(), candidates.begin(), end);
   }
   std::sort(jobs.begin(), jobs.end());
-  jobs.resize(std::min(jobs.size(), kMostMembers));
-  std::vector<job::Boarding> boardings;
-  boardings.reserve(jobs.size());
-  for (const auto& [key, job] : jobs) boardings.push_back(job->boarding);
-  return boardings;
+  jobs.resize(std::min(jobs.size(), kMostCandidates));
+  std::vector<job::SharedPassCandidate> candidates;
+  candidates.reserve(jobs.size());
+  for (const auto& [key, job] : jobs) candidates.push_back(job->sharing);
+  return candidates;
 }
 
 const QueuedJob* JobQueue::FirstOfOthers(
-    Lane lane, const std::set<std::string>& convoys) const {
+    Lane lane, const std::set<std::string>& running_groups) const {
   int passed_over = 0;
   for (const auto& [key, job] : NewOf(lane).jobs) {
-    if (!convoys.contains(job.boarding.convoy)) return &job;
+    if (!running_groups.contains(job.sharing.key)) return &job;
     if (++passed_over == kMostPassedOver) break;
   }
   return nullptr;

@@ -20,197 +20,201 @@
 #include "engine/job/run/shared_pass.h"
 #include "hearth/v1/jobs.pb.h"
 
+/// Queued jobs, and the rules by which the scheduler takes the next one. Knows
+/// no threads and no clock: callers pass the time.
+
 namespace hearth::server {
 
-/// The place where a job runs. Each lane has threads of its own, so that what
-/// is short does not wait behind what trains for hours.
+/// Lane in which a job runs. Each lane has threads of its own, so that short
+/// jobs do not wait for jobs that train for hours.
 enum class Lane {
-  /// Training, the evaluation of what was trained, and the preparation of plans
-  /// for it.
+  /// Training, evaluating what was trained, and preparing plans for training.
   kTraining,
-  /// All else: imports, exports, forecasts, verifications.
+  /// All other jobs: imports, exports, forecasts, verifications.
   kShort,
 };
 inline constexpr int kNumLanes = 2;
 
 Lane LaneOf(const v1::JobSpec& spec);
 
-/// How often and how long a job is tried again that could not go on.
+/// How often a WAITING job is tried again, and for how long.
 struct WaitOptions {
-  /// The pause after a first try, in seconds; doubles with each further one.
+  /// Pause after the first try, in seconds; doubles with each further try.
   double first_pause_seconds = 1;
   double longest_pause_seconds = 60;
-  /// One that has waited that long for a disk, without progress in between, is
-  /// given up. Memory and space for plans come back when other jobs end, so
-  /// there is no limit.
+  /// Seconds that a job may wait for a disk, without progress in between,
+  /// before it fails. Waits for memory and for space for plans have no limit:
+  /// both come back when other jobs end.
   double limit_seconds = 24 * 3600;
 };
 
 /// A job that is to run, now or later.
 struct QueuedJob {
   std::string id;
-  /// As in v1::Job.
+  /// See v1::Job.
   std::string trace_id = {};
-  /// Jobs of one priority run in the order of their numbers.
+  /// Jobs of equal priority run in the order of their numbers.
   int64_t number = 0;
   int priority = 0;
   Lane lane = Lane::kTraining;
-  /// Whether it reserves memory, and so can be in the way of one that waits
-  /// for memory.
+  /// Whether the job reserves memory, and so may delay a job that waits for
+  /// memory.
   bool takes_memory = true;
-  /// Whether it is of a sweep, and has not begun.
+  /// Whether the job belongs to a sweep and has not begun.
   bool begins_trial = false;
-  /// Whether it trains by a plan, and has not begun.
+  /// Whether the job trains with a plan and has not begun.
   bool makes_plan = false;
 
-  /// Facts for sharing passes with others (engine/job/run/shared_pass.h); a job
-  /// without a convoy shares with none.
-  job::Boarding boarding = {};
-  /// When it came into the queue, untried, on the steady clock.
+  /// How the job may share passes with others (engine/job/run/shared_pass.h); a
+  /// job with an empty key shares with none.
+  job::SharedPassCandidate sharing = {};
+  /// Time, on the steady clock, at which the job was queued.
   double queued_since = 0;
 
-  /// Cause of the wait; kNone while it has not been tried.
+  /// What the job waits for; kNone before it was tried.
   WaitCause cause = WaitCause::kNone;
-  /// The memory, or the space for its plan, that it needs, where it waits for
-  /// that; 0 = unknown.
+  /// Bytes of memory, or of space for its plan, that the job waits for; 0 =
+  /// unknown.
   uint64_t needed_bytes = 0;
-  /// Since when, on the steady clock, and how often it has been tried.
+  /// Start of the wait, on the steady clock, and number of tries.
   double waits_since = 0;
   int tries = 0;
   double retry_at = 0;
-  /// Jobs behind it that took memory while it waited for memory, or that
-  /// shared the passes of a running one while it lacked only a place.
+  /// Number of later jobs that took memory while this job waited for memory, or
+  /// that shared the passes of a running job while this job lacked only a
+  /// place.
   int overtaken = 0;
 
-  /// The entry of a job that the store has, not tried yet.
+  /// Entry of a job of the store that has not been tried yet.
   static QueuedJob Of(const v1::Job& job);
 
-  /// Begin of the job's lines in the log: "train-7", and of a trace "train-7
-  /// [TRACE]".
+  /// Prefix of the job's lines in the log: "train-7", or "train-7 [TRACE]" with
+  /// a trace.
   std::string LogName() const;
 };
 
 /// The jobs that are to run, and which of them is next:
 ///
-///   - by priority, the highest first, and within one by number;
-///   - one that waits is passed over until it may be tried again: when memory,
-///     or space for its plan, that it needs is there, or when its pause is
-///     over;
-///   - at most kMostOvertaking jobs that take memory overtake one that waits
-///   for
-///     memory of other jobs. From then on those behind it are held until it has
-///     run, so that small jobs cannot keep a large one out for ever;
-///   - a job may have to wait for a place, while those behind it that share the
-///     passes of a running job need none: at most kMostOvertaking of them
-///     overtake it.
+///   - Jobs run by priority, the highest first, and by number within a
+///     priority.
+///   - A WAITING job is passed over until it may be tried again: when the
+///     memory or the space for its plan that it needs is available, or when its
+///     pause is over.
+///   - At most kMostOvertaking jobs that take memory overtake a job that waits
+///     for memory of other jobs. Then later jobs that take memory are held
+///     until it has run, so that small jobs cannot keep a large one out for
+///     ever.
+///   - Where a job waits for a place, later jobs that share the passes of a
+///     running job need none: at most kMostOvertaking of them overtake it.
 ///
 /// Times are seconds on the steady clock. Thread-compatible.
 class JobQueue {
  public:
   static constexpr int kMostOvertaking = 16;
-  /// Far more than a convoy has room for; so that it costs little however many
-  /// are queued.
-  static constexpr size_t kMostMembers = 1000;
-  /// Members of running convoys that FirstOfOthers passes over; as many as can
-  /// share passes at a time.
+  /// Maximum number of candidates for a group; far more than a group can take,
+  /// and few enough to be cheap however many jobs are queued.
+  static constexpr size_t kMostCandidates = 1000;
+  /// Maximum number of jobs of running groups that FirstOfOthers passes over:
+  /// as many as can share passes at a time.
   static constexpr int kMostPassedOver = 64;
 
-  /// `room` tells whether memory could be reserved now, `plan_room` whether a
-  /// plan of so many bytes has room beside those in use.
-  JobQueue(WaitOptions options, std::function<job::MemoryRoom(uint64_t)> room,
-           std::function<bool(uint64_t)> plan_room);
+  /// `memory_availability` tells whether memory could be reserved now,
+  /// `plan_fits` whether a plan of so many bytes fits beside the plans in use.
+  JobQueue(WaitOptions options,
+           std::function<job::MemoryAvailability(uint64_t)> memory_availability,
+           std::function<bool(uint64_t)> plan_fits);
 
-  /// One of the same id is replaced.
+  /// Adds a job; replaces a job with the same id.
   void Add(QueuedJob job);
 
-  /// Whether a job that was taken, and could not go on for lack of what `cause`
-  /// names, has not waited for that for too long already.
+  /// Whether a job that was taken, and could not run because of `cause`, may
+  /// wait: it has not waited for the same cause for too long.
   bool MayWait(const QueuedJob& job, WaitCause cause, double now) const;
 
-  /// Adds such a job.
+  /// Adds a job that waits for `cause`.
   void AddWaiting(QueuedJob job, WaitCause cause, uint64_t needed_bytes,
                   double now);
 
   /// The places in which jobs could start now.
   struct Places {
-    /// Whether there is one for any job. Where there is none, only jobs can
-    /// start that share the passes of running ones.
+    /// Whether a place is free for any job. Otherwise only jobs can start that
+    /// share the passes of running jobs.
     bool is_free = false;
-    /// Whether a job shares the passes of running ones. The answer is the same
-    /// for jobs of one convoy with equal epoch and join, but for those that are
-    /// expected.
-    absl::FunctionRef<bool(const job::Boarding&)> shares;
-    /// The convoys that jobs run in.
-    const std::set<std::string>& convoys;
-    /// Ids of jobs that these convoys wait for.
+    /// Whether a job can share the passes of running jobs. The answer is the
+    /// same for all jobs with equal key, epoch and join that are not expected.
+    absl::FunctionRef<bool(const job::SharedPassCandidate&)> shares;
+    /// Sharing keys of the running jobs (job::SharedPassCandidate::key).
+    const std::set<std::string>& running_groups;
+    /// Ids of jobs that the running groups expect.
     const std::set<std::string>& expected;
   };
 
-  /// Takes the next job of `lane` that may run, and for which there is a place;
-  /// nullopt if there is none now. However many jobs are new, it looks at few.
+  /// Takes the next job of `lane` that may run and for which there is a place;
+  /// nullopt if there is none. Looks at few jobs, however many are new.
   std::optional<QueuedJob> Take(Lane lane, double now, const Places& places);
 
   /// Puts back a job that was taken and has not been tried.
   void PutBack(QueuedJob job);
 
-  /// The jobs of a lane that have not been tried and may share passes with
-  /// those of a convoy, the next one first; at most kMostMembers.
-  std::vector<job::Boarding> MembersOf(Lane lane,
-                                       const std::string& convoy) const;
+  /// New jobs of a lane with this sharing key, in order; at most
+  /// kMostCandidates.
+  std::vector<job::SharedPassCandidate> CandidatesOf(
+      Lane lane, const std::string& sharing_key) const;
 
-  /// The first job of a lane that has not been tried and is of none of
-  /// `convoys`; null if there is none, or kMostPassedOver jobs of these are
-  /// before it.
-  const QueuedJob* FirstOfOthers(Lane lane,
-                                 const std::set<std::string>& convoys) const;
+  /// First new job of a lane whose sharing key is not in `running_groups`; null
+  /// if there is none, or if kMostPassedOver jobs with these keys are before
+  /// it.
+  const QueuedJob* FirstOfOthers(
+      Lane lane, const std::set<std::string>& running_groups) const;
 
-  /// Takes out the jobs that are of sweeps and have not begun.
+  /// Removes and returns the jobs that belong to sweeps and have not begun.
   std::vector<QueuedJob> TakeBeginningTrials();
 
   bool Contains(const std::string& id) const { return keys_.contains(id); }
   void Remove(const std::string& id);
 
-  /// Ends the pauses of all that wait for `cause`: some of it is there.
+  /// Ends the pauses of all jobs that wait for `cause`: some of it is
+  /// available.
   void RetryNow(WaitCause cause);
 
-  /// Since when the job has been here that has been here longest; nullopt =
-  /// there is none.
+  /// Time at which the job was queued that has been here longest; nullopt if
+  /// the queue is empty.
   std::optional<double> OldestSince() const;
 
-  /// When the next pause in `lane` ends, after `now`; infinity = none.
+  /// End of the first pause in `lane` that ends after `now`; infinity = none.
   double NextRetry(Lane lane, double now) const;
 
  private:
-  // Minus the priority, then the number.
+  // Negated priority, then number: the order of jobs.
   using Key = std::pair<int, int64_t>;
   using Jobs = std::map<Key, QueuedJob>;
   using Place = std::pair<Jobs*, Key>;
-  // Epoch and join of a Boarding.
-  using Group = std::pair<std::optional<int64_t>, bool>;
-  // Jobs of a convoy.
-  using Groups = std::map<Group, std::map<Key, const QueuedJob*>>;
+  // Epoch and join of a SharedPassCandidate.
+  using Start = std::pair<std::optional<int64_t>, bool>;
+  // Jobs with one sharing key.
+  using ByStart = std::map<Start, std::map<Key, const QueuedJob*>>;
 
-  // The jobs of a lane that have not been tried, and indexes of them.
+  // Jobs of a lane that have not been tried, with indexes.
   struct NewJobs {
     Jobs jobs;
     // Jobs that take no memory.
     std::set<Key> without_memory;
     // Jobs that have been overtaken kMostOvertaking times.
     std::set<Key> overtaken;
-    // Jobs that can share passes, by convoy.
-    std::unordered_map<std::string, Groups> of_convoy;
+    // Jobs that can share passes, by sharing key.
+    std::unordered_map<std::string, ByStart> by_sharing_key;
   };
 
   static Key KeyOf(const QueuedJob& job) { return {-job.priority, job.number}; }
-  static Group GroupOf(const QueuedJob& job) {
-    return {job.boarding.epoch, job.boarding.join};
+  static Start StartOf(const QueuedJob& job) {
+    return {job.sharing.epoch, job.sharing.join};
   }
   NewJobs& NewOf(Lane lane) { return new_[static_cast<size_t>(lane)]; }
   const NewJobs& NewOf(Lane lane) const {
     return new_[static_cast<size_t>(lane)];
   }
   void Overtake(Lane lane, const Key& key);
-  // Takes out a job that is here.
+  // Removes and returns a job of the queue.
   QueuedJob Extract(const Place& place);
   double Pause(int tries) const;
   bool MayBeTried(const QueuedJob& job, double now) const;
@@ -223,12 +227,12 @@ class JobQueue {
                              const Places& places);
 
   const WaitOptions options_;
-  const std::function<job::MemoryRoom(uint64_t)> room_;
-  const std::function<bool(uint64_t)> plan_room_;
+  const std::function<job::MemoryAvailability(uint64_t)> memory_availability_;
+  const std::function<bool(uint64_t)> plan_fits_;
   std::array<NewJobs, kNumLanes> new_;
   Jobs waiting_;
   std::unordered_map<std::string, Place> keys_;
-  // Since when each of the jobs in `new_` is here.
+  // Queueing times of the jobs in `new_`.
   std::multiset<double> since_;
 };
 

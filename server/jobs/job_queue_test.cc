@@ -12,7 +12,7 @@
 namespace hearth::server {
 namespace {
 
-using job::MemoryRoom;
+using job::MemoryAvailability;
 using ::testing::ElementsAre;
 
 constexpr uint64_t kLarge = 100;
@@ -20,13 +20,13 @@ constexpr uint64_t kLarge = 100;
 class JobQueueTest : public testing::Test {
  protected:
   void Add(int64_t number, int priority = 0, Lane lane = Lane::kTraining,
-           bool takes_memory = true, const std::string& convoy = "",
+           bool takes_memory = true, const std::string& sharing_key = "",
            std::optional<int64_t> epoch = {}) {
     QueuedJob job;
-    job.boarding.convoy = convoy;
-    job.boarding.epoch = epoch;
+    job.sharing.key = sharing_key;
+    job.sharing.epoch = epoch;
     job.id = "job-" + std::to_string(number);
-    job.boarding.job = job.id;
+    job.sharing.job = job.id;
     job.number = number;
     job.priority = priority;
     job.lane = lane;
@@ -34,45 +34,46 @@ class JobQueueTest : public testing::Test {
     queue_.Add(job);
   }
 
-  // The number of the next job; 0 = none.
+  // Takes a job and returns its number; 0 = none.
   int64_t Take(Lane lane = Lane::kTraining) {
-    const auto shares = [this](const job::Boarding& candidate) {
+    const auto shares = [this](const job::SharedPassCandidate& candidate) {
       ++asked_;
-      return candidate.convoy == only_ &&
-             (has_room_ || expected_.contains(candidate.job)) &&
+      return candidate.key == only_ &&
+             (has_place_ || expected_.contains(candidate.job)) &&
              (!next_epoch_.has_value() || candidate.epoch == next_epoch_);
     };
-    const std::set<std::string> convoys = {only_.value_or("")};
+    const std::set<std::string> groups = {only_.value_or("")};
     const auto job = queue_.Take(lane, now_,
                                  {.is_free = !only_.has_value(),
                                   .shares = shares,
-                                  .convoys = convoys,
+                                  .running_groups = groups,
                                   .expected = expected_});
     if (!job.has_value()) return 0;
     taken_ = *job;
     return job->number;
   }
 
-  // Puts the job that was taken last back.
+  // Puts the job that was taken last back, to wait.
   void Wait(WaitCause cause, uint64_t bytes = 0) {
     queue_.AddWaiting(taken_, cause, bytes, now_);
   }
 
   double now_ = 1000;
-  MemoryRoom room_ = MemoryRoom::kHeldByJobs;
-  uint64_t plan_room_ = 10;
+  MemoryAvailability availability_ = MemoryAvailability::kHeldByJobs;
+  uint64_t plan_space_ = 10;
   JobQueue queue_{WaitOptions(),
                   [this](uint64_t bytes) {
-                    return bytes < kLarge ? MemoryRoom::kFree : room_;
+                    return bytes < kLarge ? MemoryAvailability::kFree
+                                          : availability_;
                   },
-                  [this](uint64_t bytes) { return bytes <= plan_room_; }};
+                  [this](uint64_t bytes) { return bytes <= plan_space_; }};
   QueuedJob taken_;
-  // Where there is no place but for those of a convoy, of an epoch.
+  // If set, only jobs with this sharing key, and this epoch, have a place.
   std::optional<std::string> only_;
   std::optional<int64_t> next_epoch_;
-  bool has_room_ = true;
+  bool has_place_ = true;
   std::set<std::string> expected_;
-  // How many jobs were looked at for that.
+  // Number of jobs that the queue asked about.
   int asked_ = 0;
 };
 
@@ -116,7 +117,7 @@ TEST_F(JobQueueTest, ButNotForEver) {
   for (int64_t number = 2; number < 100; ++number) {
     Add(number, 0, Lane::kTraining, true, "c");
   }
-  // One of a higher priority does not wait behind it.
+  // A job of a higher priority does not wait for one of a lower priority.
   Add(100, 1, Lane::kTraining, true, "c");
   int64_t taken = 0;
   while (Take() != 0) ++taken;
@@ -125,7 +126,7 @@ TEST_F(JobQueueTest, ButNotForEver) {
   EXPECT_EQ(Take(), 1);
 }
 
-// It waits for a disk first, and is overtaken by all meanwhile.
+// The job waits for a disk first, and all jobs overtake it meanwhile.
 TEST_F(JobQueueTest, NorAfterAWait) {
   Add(1);
   ASSERT_EQ(Take(), 1);
@@ -154,13 +155,13 @@ TEST_F(JobQueueTest, OnesThatAreExpectedHaveTheirPlaces) {
   }
   Add(50, 1, Lane::kTraining, true, "c");
   only_ = "c";
-  has_room_ = false;
-  // The first one is on its way elsewhere.
+  has_place_ = false;
+  // The first job is expected elsewhere.
   expected_ = {"job-7", "job-9", "job-99"};
   EXPECT_EQ(Take(), 7);
   EXPECT_EQ(Take(), 9);
   EXPECT_EQ(Take(), 0);
-  has_room_ = true;
+  has_place_ = true;
   EXPECT_EQ(Take(), 50);
 }
 
@@ -185,11 +186,12 @@ TEST_F(JobQueueTest, MembersAreInOrder) {
   Add(5, 0, Lane::kTraining, true, "c", 4);
   queue_.Remove("job-5");
   std::vector<std::string> members;
-  for (const job::Boarding& member : queue_.MembersOf(Lane::kTraining, "c")) {
+  for (const job::SharedPassCandidate& member :
+       queue_.CandidatesOf(Lane::kTraining, "c")) {
     members.push_back(member.job);
   }
   EXPECT_THAT(members, ElementsAre("job-4", "job-1", "job-2"));
-  EXPECT_TRUE(queue_.MembersOf(Lane::kShort, "c").empty());
+  EXPECT_TRUE(queue_.CandidatesOf(Lane::kShort, "c").empty());
 }
 
 TEST_F(JobQueueTest, FewAreLookedAtHoweverManyThereAre) {
@@ -197,13 +199,13 @@ TEST_F(JobQueueTest, FewAreLookedAtHoweverManyThereAre) {
     Add(number, 0, Lane::kTraining, true, number % 2 == 0 ? "c" : "d");
   }
   only_ = "c";
-  has_room_ = false;
+  has_place_ = false;
   expected_ = {"job-5000"};
   EXPECT_EQ(Take(), 5000);
   EXPECT_EQ(Take(), 0);
   EXPECT_LE(asked_, 4);
-  EXPECT_EQ(queue_.MembersOf(Lane::kTraining, "c").size(),
-            JobQueue::kMostMembers);
+  EXPECT_EQ(queue_.CandidatesOf(Lane::kTraining, "c").size(),
+            JobQueue::kMostCandidates);
 }
 
 TEST_F(JobQueueTest, PriorityThenNumber) {
@@ -270,7 +272,7 @@ TEST_F(JobQueueTest, DisksAreWaitedForSoLong) {
   EXPECT_FALSE(queue_.MayWait(taken_, WaitCause::kDiskSpace, now_));
   EXPECT_TRUE(queue_.MayWait(taken_, WaitCause::kMemory, now_));
   EXPECT_TRUE(queue_.MayWait(taken_, WaitCause::kPlanSpace, now_));
-  // Progress in between makes it a new wait.
+  // Progress in between begins a new wait.
   taken_.tries = 0;
   EXPECT_TRUE(queue_.MayWait(taken_, WaitCause::kDisk, now_));
 }
@@ -281,9 +283,9 @@ TEST_F(JobQueueTest, SpaceForAPlanIsTakenWhenItIsThere) {
   Wait(WaitCause::kPlanSpace, 11);
   now_ += 48 * 3600;
   EXPECT_EQ(Take(), 0);
-  plan_room_ = 11;
+  plan_space_ = 11;
   EXPECT_EQ(Take(), 1);
-  // A disk is waited for from now on.
+  // The wait for a disk begins here.
   EXPECT_TRUE(queue_.MayWait(taken_, WaitCause::kPlanSpace, now_));
   Wait(WaitCause::kPlanSpace, 11);
   ASSERT_EQ(Take(), 1);
@@ -297,7 +299,7 @@ TEST_F(JobQueueTest, MemoryIsTakenWhenItIsThere) {
   now_ += 3600;
   EXPECT_EQ(Take(), 0);
   EXPECT_GT(queue_.NextRetry(Lane::kTraining, now_), now_) << "looks again";
-  room_ = MemoryRoom::kFree;
+  availability_ = MemoryAvailability::kFree;
   EXPECT_EQ(Take(), 1) << "before the pause is over";
 }
 
@@ -319,7 +321,7 @@ TEST_F(JobQueueTest, OneThatWaitsForMemoryIsOvertakenSoOften) {
   EXPECT_EQ(Take(Lane::kShort), 0);
   Add(number + 3, 1);
   EXPECT_EQ(Take(), number + 3) << "before it, not behind";
-  room_ = MemoryRoom::kFree;
+  availability_ = MemoryAvailability::kFree;
   EXPECT_EQ(Take(), 1);
   EXPECT_EQ(Take(), number) << "no longer held";
 }
@@ -328,7 +330,7 @@ TEST_F(JobQueueTest, NobodyIsHeldForMemoryOfOtherProcesses) {
   Add(1);
   ASSERT_EQ(Take(), 1);
   Wait(WaitCause::kMemory, kLarge);
-  room_ = MemoryRoom::kHeldByOthers;
+  availability_ = MemoryAvailability::kHeldByOthers;
   for (int64_t number = 2; number < 100; ++number) {
     Add(number);
     ASSERT_EQ(Take(), number);

@@ -111,10 +111,10 @@ void JobObserver::OnLog(job::Severity severity, const std::string& text) {
 
 namespace {
 
-// A model's file larger than this is not compared.
+// Maximum size of a model's file that is compared.
 constexpr uint64_t kMaxModelBytes = uint64_t{4} << 30;
 
-// Passes the lines of what is done ahead for a job on to hearthd's log.
+// Passes log lines of work done ahead for a job to the log of hearthd.
 class LogObserver final : public job::Observer {
  public:
   explicit LogObserver(const std::string& id) : id_(id) {}
@@ -138,23 +138,24 @@ class LogObserver final : public job::Observer {
 
 class EngineJobRunner final : public JobRunner {
  public:
-  EngineJobRunner(const JobRunnerParts& parts,
+  EngineJobRunner(const JobRunnerDependencies& dependencies,
                   std::vector<std::string> import_roots)
-      : parts_(parts), import_roots_(std::move(import_roots)) {}
+      : dependencies_(dependencies), import_roots_(std::move(import_roots)) {}
 
   absl::StatusOr<v1::JobReport> Run(const v1::Job& job, JobEvents& events,
                                     std::stop_token stop) override {
-    // Memory that the job has given back is free for other processes, too.
+    // Memory that the job has freed goes back to the system, for other
+    // processes.
     const absl::Cleanup release = ReleaseFreePages;
     JobObserver observer(
-        events, parts_.environment.clock, parts_.registry,
+        events, dependencies_.environment.clock, dependencies_.registry,
         {.id = job.id(),
          .has_checkpoints = LaneOf(job.spec()) == Lane::kTraining &&
                             !job.spec().has_evaluate()});
-    // Training and its forecasts count themselves.
+    // Training jobs and forecasts count themselves.
     std::optional<job::RunningJobs::Job> running;
     if (LaneOf(job.spec()) == Lane::kShort && !job.spec().has_explain()) {
-      running.emplace(parts_.environment.running_jobs);
+      running.emplace(dependencies_.environment.running_jobs);
     }
     switch (job.spec().kind_case()) {
       case v1::JobSpec::kImport: {
@@ -176,8 +177,8 @@ class EngineJobRunner final : public JobRunner {
         return RunVerify(DatasetParts(files()), job.spec().verify(), observer,
                          std::move(stop));
       case v1::JobSpec::kExportDataset: {
-        const uint64_t bytes =
-            std::min(kMostExportBytes, parts_.environment.memory.limit_bytes());
+        const uint64_t bytes = std::min(
+            kMostExportBytes, dependencies_.environment.memory.limit_bytes());
         HEARTH_ASSIGN_OR_RETURN(
             const job::MemoryLedger::Reservation reservation,
             ReserveMemory(bytes));
@@ -203,10 +204,11 @@ class EngineJobRunner final : public JobRunner {
   }
 
   void Discard(const std::string& id) override {
-    const std::string folder = parts_.data_dir.UnfinishedDatasetPath(id);
+    const std::string folder = dependencies_.data_dir.UnfinishedDatasetPath(id);
     if (absl::IsNotFound(files().Stat(folder).status())) return;
-    const absl::Status removed = parts_.throw_away ? parts_.throw_away(folder)
-                                                   : files().RemoveTree(folder);
+    const absl::Status removed = dependencies_.throw_away
+                                     ? dependencies_.throw_away(folder)
+                                     : files().RemoveTree(folder);
     if (removed.ok()) return;
     spdlog::warn("{}: what it has left goes at the next start: {}", id,
                  removed.ToString());
@@ -217,13 +219,13 @@ class EngineJobRunner final : public JobRunner {
     const absl::Cleanup release = ReleaseFreePages;
     const v1::TrainJobSpec& spec = job.spec().train();
     const job::TrainJobOptions options = ToTrainJobOptions(
-        spec, parts_.data_dir.DatasetPath(spec.data().dataset()),
-        parts_.data_dir.JobPath(job.id()));
+        spec, dependencies_.data_dir.DatasetPath(spec.data().dataset()),
+        dependencies_.data_dir.JobPath(job.id()));
     LogObserver observer(job.id());
     HEARTH_ASSIGN_OR_RETURN(
         const job::PrepareReport report,
         job::RunPrepareJob(
-            parts_.environment,
+            dependencies_.environment,
             {.data = options.data,
              .pipeline = options.pipeline,
              .training_only = !options.HasModel(),
@@ -233,24 +235,26 @@ class EngineJobRunner final : public JobRunner {
   }
 
  private:
-  io::FileSystem& files() const { return parts_.environment.files; }
+  io::FileSystem& files() const { return dependencies_.environment.files; }
 
   io::FileSystem& import_files() const {
-    return parts_.import_files != nullptr ? *parts_.import_files : files();
+    return dependencies_.import_files != nullptr ? *dependencies_.import_files
+                                                 : files();
   }
   io::FileSystem& export_files() const {
-    return parts_.export_files != nullptr ? *parts_.export_files : files();
+    return dependencies_.export_files != nullptr ? *dependencies_.export_files
+                                                 : files();
   }
 
-  DatasetJobParts DatasetParts(io::FileSystem& used) const {
-    return {used, parts_.environment.clock, parts_.data_dir};
+  DatasetJobDependencies DatasetParts(io::FileSystem& used) const {
+    return {used, dependencies_.environment.clock, dependencies_.data_dir};
   }
 
-  // For a job that brings graphs in or out, within a memory limit of its own.
+  // Reserves the memory limit of a job that imports or exports a graph.
   absl::StatusOr<job::MemoryLedger::Reservation> ReserveMemory(
       uint64_t bytes) const {
-    const job::MemoryLedger& ledger = parts_.environment.memory;
-    if (ledger.RoomFor(bytes) == job::MemoryRoom::kNever) {
+    const job::MemoryLedger& ledger = dependencies_.environment.memory;
+    if (ledger.Availability(bytes) == job::MemoryAvailability::kNever) {
       return absl::ResourceExhaustedError(absl::StrCat(
           "the job may take ", FormatByteSize(bytes),
           " of memory (memory_limit_bytes), but all jobs together at most ",
@@ -261,16 +265,16 @@ class EngineJobRunner final : public JobRunner {
     estimate.Add("import", bytes);
     job::MemoryLedger::Reservation reservation;
     HEARTH_RETURN_IF_ERROR(
-        parts_.environment.memory.Reserve(estimate, reservation));
+        dependencies_.environment.memory.Reserve(estimate, reservation));
     return reservation;
   }
 
-  // For a job that makes a dataset: reserves its memory limit. The default is
-  // lowered to half of what jobs may take, since results do not depend on it.
+  // Reserves the memory limit of a job that makes a dataset. Lowers the default
+  // to half of the memory that jobs may take; results do not depend on it.
   template <typename Spec>
   absl::StatusOr<job::MemoryLedger::Reservation> ReserveLimit(
       Spec& spec, job::Observer& observer) const {
-    const uint64_t fitting = parts_.environment.memory.most_bytes() / 2;
+    const uint64_t fitting = dependencies_.environment.memory.most_bytes() / 2;
     const uint64_t asked = spec.memory_limit_bytes();
     const bool lowered =
         asked == ingest::ImportOptions().memory_limit_bytes && asked > fitting;
@@ -293,7 +297,7 @@ class EngineJobRunner final : public JobRunner {
     std::vector<std::string> roots = import_roots_;
     if (!spec.upload().empty()) {
       HEARTH_ASSIGN_OR_RETURN(*spec.mutable_path(),
-                              parts_.upload_source(spec.upload()));
+                              dependencies_.upload_source(spec.upload()));
       roots.clear();
     }
     return RunImport(DatasetParts(import_files()), job_id, spec, roots,
@@ -309,8 +313,8 @@ class EngineJobRunner final : public JobRunner {
         RunTraining(
             job.id(),
             ToTrainJobOptions(
-                spec, parts_.data_dir.DatasetPath(spec.data().dataset()),
-                parts_.data_dir.JobPath(job.id())),
+                spec, dependencies_.data_dir.DatasetPath(spec.data().dataset()),
+                dependencies_.data_dir.JobPath(job.id())),
             observer, std::move(stop)));
     v1::JobReport report;
     *report.mutable_train() = ToProto(result);
@@ -323,13 +327,13 @@ class EngineJobRunner final : public JobRunner {
     const v1::EvaluateSpec& spec = job.spec().evaluate();
     HEARTH_ASSIGN_OR_RETURN(
         const job::TrainReport result,
-        RunTraining(
-            job.id(),
-            job::ForTest(ToTrainJobOptions(
-                spec.train(),
-                parts_.data_dir.DatasetPath(spec.train().data().dataset()),
-                parts_.data_dir.JobPath(spec.job_id()))),
-            observer, std::move(stop)));
+        RunTraining(job.id(),
+                    job::ForTest(ToTrainJobOptions(
+                        spec.train(),
+                        dependencies_.data_dir.DatasetPath(
+                            spec.train().data().dataset()),
+                        dependencies_.data_dir.JobPath(spec.job_id()))),
+                    observer, std::move(stop)));
     v1::JobReport report;
     *report.mutable_evaluate() = ToEvaluateReport(result);
     return report;
@@ -341,10 +345,11 @@ class EngineJobRunner final : public JobRunner {
                                                std::stop_token stop) {
     options.name = id;
     const std::shared_ptr<job::TrainMetrics> metrics = job::NewTrainMetrics(
-        parts_.registry, id, strategy::Name(options.data.strategy));
-    absl::StatusOr<job::TrainReport> report = job::RunTrainJob(
-        parts_.environment, options, observer, *metrics, std::move(stop));
-    parts_.retired_series.Add(metrics);
+        dependencies_.registry, id, strategy::Name(options.data.strategy));
+    absl::StatusOr<job::TrainReport> report =
+        job::RunTrainJob(dependencies_.environment, options, observer, *metrics,
+                         std::move(stop));
+    dependencies_.retired_series.Add(metrics);
     return report;
   }
 
@@ -355,9 +360,9 @@ class EngineJobRunner final : public JobRunner {
     HEARTH_ASSIGN_OR_RETURN(
         const job::PrepareReport result,
         job::RunPrepareJob(
-            parts_.environment,
-            ToPrepareJobOptions(
-                spec, parts_.data_dir.DatasetPath(spec.data().dataset())),
+            dependencies_.environment,
+            ToPrepareJobOptions(spec, dependencies_.data_dir.DatasetPath(
+                                          spec.data().dataset())),
             observer, std::move(stop)));
     v1::JobReport report;
     *report.mutable_prepare() = ToProto(result);
@@ -371,10 +376,10 @@ class EngineJobRunner final : public JobRunner {
     HEARTH_ASSIGN_OR_RETURN(
         const job::ExplainReport result,
         job::RunExplainJob(
-            parts_.environment,
+            dependencies_.environment,
             ToTrainJobOptions(
-                spec, parts_.data_dir.DatasetPath(spec.data().dataset()),
-                parts_.data_dir.JobPath(job.id())),
+                spec, dependencies_.data_dir.DatasetPath(spec.data().dataset()),
+                dependencies_.data_dir.JobPath(job.id())),
             observer, std::move(stop)));
     v1::JobReport report;
     *report.mutable_explain() = ToProto(result);
@@ -385,11 +390,11 @@ class EngineJobRunner final : public JobRunner {
                                        job::Observer& observer) {
     const v1::ExportSpec& spec = job.spec().export_();
     HEARTH_ASSIGN_OR_RETURN(const v1::Job trained,
-                            parts_.store.Get(spec.job_id()));
+                            dependencies_.store.Get(spec.job_id()));
     HEARTH_ASSIGN_OR_RETURN(const std::string model,
-                            ModelFolder(parts_.data_dir, trained));
-    HEARTH_RETURN_IF_ERROR(CheckOutside(export_files(), parts_.data_dir.path(),
-                                        spec.destination()));
+                            ModelFolder(dependencies_.data_dir, trained));
+    HEARTH_RETURN_IF_ERROR(CheckOutside(
+        export_files(), dependencies_.data_dir.path(), spec.destination()));
     observer.OnRunning();
     const absl::Status status =
         job::ExportModel(export_files(), model, spec.destination());
@@ -402,8 +407,8 @@ class EngineJobRunner final : public JobRunner {
     return report;
   }
 
-  // Whether two folders hold the same model: then an export that was
-  // interrupted after its end has nothing left to do.
+  // Whether two folders hold the same model: an export that was interrupted
+  // after its end then has nothing left to do.
   bool IsSameModel(const std::string& one, const std::string& other) {
     for (const char* name : {"config.json", "model.safetensors"}) {
       const auto first = io::ReadWholeFile(
@@ -415,15 +420,17 @@ class EngineJobRunner final : public JobRunner {
     return true;
   }
 
-  const JobRunnerParts parts_;
+  const JobRunnerDependencies dependencies_;
   const std::vector<std::string> import_roots_;
 };
 
 }  // namespace
 
-std::unique_ptr<JobRunner> NewJobRunner(const JobRunnerParts& parts,
-                                        std::vector<std::string> import_roots) {
-  return std::make_unique<EngineJobRunner>(parts, std::move(import_roots));
+std::unique_ptr<JobRunner> NewJobRunner(
+    const JobRunnerDependencies& dependencies,
+    std::vector<std::string> import_roots) {
+  return std::make_unique<EngineJobRunner>(dependencies,
+                                           std::move(import_roots));
 }
 
 }  // namespace hearth::server

@@ -20,27 +20,27 @@
 #include "engine/job/interface/job_environment.h"
 #include "engine/job/interface/observer.h"
 #include "engine/metrics/registry.h"
-#include "server/jobs/scheduler.h"
+#include "server/jobs/job_events.h"
 #include "server/storage/data_dir.h"
 #include "server/storage/job_store.h"
 
 namespace hearth::server {
 
-/// Keeps the time series of ended jobs a while longer, so that the last figures
-/// are scraped, and then drops them. However fast jobs end, only those of the
-/// last ones are kept, so that series labelled by job stay bounded. Drops are
-/// due when metrics are collected or series are added: nobody else could see
-/// the difference. Thread-safe.
+/// Keeps the time series of ended jobs for a while, so that their last values
+/// are scraped, and then drops them. Keeps those of a limited number of jobs,
+/// however fast jobs end, so that series labelled by job stay bounded. Series
+/// are dropped when metrics are collected or series are added, which is when it
+/// can be seen. Thread-safe.
 class RetiredSeries {
  public:
   static constexpr double kLifetimeSeconds = 15 * 60;
-  /// Most jobs whose series are kept.
+  /// Maximum number of jobs whose series are kept.
   static constexpr size_t kMaxJobs = 100;
 
-  /// Both must outlive this.
+  /// Both arguments outlive this.
   RetiredSeries(metrics::Registry& registry, const Clock& clock);
 
-  /// Takes over the owner of a job's series.
+  /// Takes the owner of a job's series.
   void Add(std::shared_ptr<void> series) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -48,26 +48,28 @@ class RetiredSeries {
 
   const Clock& clock_;
   absl::Mutex mutex_;
-  // With the time on the steady clock at which each goes, ascending.
+  // Owners, with the times on the steady clock at which they are dropped,
+  // ascending.
   std::deque<std::pair<double, std::shared_ptr<void>>> series_
       ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<metrics::CollectHook> hook_;
 };
 
-/// Turns the calls of a running job into events of the contract, progress at
-/// most twice a second, and into series of when it last got on, which go with
-/// the observer: a job that has ended is not late. Single-owner.
+/// Turns the calls of a running job into events of the contract, with progress
+/// at most twice a second, and into series with the times of its last progress
+/// and checkpoint. The series end with the observer: a job that has ended is
+/// not late. Single-owner.
 class JobObserver final : public job::Observer {
  public:
   static constexpr double kSecondsBetweenProgress = 0.5;
 
-  /// The job, and whether it makes checkpoints.
+  /// The observed job.
   struct Subject {
     std::string id;
     bool has_checkpoints = false;
   };
 
-  /// All but the subject must outlive the observer.
+  /// `events`, `clock` and `registry` outlive the observer.
   JobObserver(JobEvents& events, const Clock& clock,
               metrics::Registry& registry, const Subject& subject);
 
@@ -84,36 +86,37 @@ class JobObserver final : public job::Observer {
   JobEvents& events_;
   const Clock& clock_;
   const std::unique_ptr<metrics::Gauge> progress_time_;
-  // Null = makes none.
+  // Null if the job makes no checkpoints.
   std::unique_ptr<metrics::Gauge> checkpoint_time_;
-  // When the last progress event was passed on.
+  // Time of the last progress event.
   std::optional<double> last_progress_;
 };
 
-/// The parts that jobs use; all must outlive the runner.
-struct JobRunnerParts {
+/// Parts of the daemon that jobs use; all outlive the runner.
+struct JobRunnerDependencies {
   const job::JobEnvironment environment;
   const DataDir& data_dir;
   JobStore& store;
   metrics::Registry& registry;
   RetiredSeries& retired_series;
-  /// The files that imports read, and those that exports and generated folders
-  /// are made of (see io::OpenRooted); null = the environment's.
+  /// Files that imports read, and files with which exports and generated
+  /// folders are written (see io::OpenRooted); null = the environment's files.
   io::FileSystem* import_files = nullptr;
   io::FileSystem* export_files = nullptr;
-  /// The path of an upload that is whole, by its id.
+  /// Path of a complete upload with this id.
   std::function<absl::StatusOr<std::string>(const std::string& id)>
       upload_source = nullptr;
-  /// Takes a folder away, without waiting until all of it is removed; null =
-  /// the environment's files remove it.
+  /// Removes a folder without waiting until all of it is removed; null = the
+  /// environment's files remove it.
   std::function<absl::Status(const std::string& path)> throw_away = nullptr;
 };
 
-/// A runner of jobs of every kind by the engine. A job that was
-/// interrupted after its result had appeared, but before that was noted,
-/// succeeds when it is run again.
-std::unique_ptr<JobRunner> NewJobRunner(const JobRunnerParts& parts,
-                                        std::vector<std::string> import_roots);
+/// Makes a runner that runs jobs of all kinds with the engine. A job that was
+/// interrupted after its result had appeared, but before the store noted it,
+/// succeeds when it runs again.
+std::unique_ptr<JobRunner> NewJobRunner(
+    const JobRunnerDependencies& dependencies,
+    std::vector<std::string> import_roots);
 
 }  // namespace hearth::server
 

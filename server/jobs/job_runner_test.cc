@@ -172,8 +172,8 @@ TEST(JobObserverTest, SeriesTellWhenAJobLastGotOnUntilItEnds) {
 
 }  // namespace
 
-// Tests of jobs that run again after an interruption; daemon_test has the usual
-// way.
+// Tests of jobs that run again after an interruption, and of edge cases;
+// daemon_test tests the normal course of jobs.
 
 namespace {
 
@@ -208,10 +208,11 @@ class JobRunnerTest : public ::testing::Test {
 
   absl::StatusOr<v1::JobReport> Run(const v1::Job& job,
                                     std::vector<std::string> roots = {}) {
-    return NewJobRunner(Parts(), std::move(roots))->Run(job, events_, {});
+    return NewJobRunner(Dependencies(), std::move(roots))
+        ->Run(job, events_, {});
   }
 
-  JobRunnerParts Parts() {
+  JobRunnerDependencies Dependencies() {
     return {.environment = environment_,
             .data_dir = *data_dir_,
             .store = *store_,
@@ -219,7 +220,7 @@ class JobRunnerTest : public ::testing::Test {
             .retired_series = retired_};
   }
 
-  // An import with a memory limit, where jobs may take 600 MiB.
+  // Imports with a memory limit, where jobs may take 600 MiB.
   absl::StatusOr<v1::JobReport> ImportWithin600MiB(uint64_t memory_limit) {
     job::MemoryLedger memory(600 << 20);
     const job::JobEnvironment environment = {
@@ -252,7 +253,7 @@ class JobRunnerTest : public ::testing::Test {
     return job;
   }
 
-  // Trains, as the store's job train-1.
+  // Trains as the store's job train-1.
   void Train() {
     v1::JobSpec spec;
     v1::TrainJobSpec& train = *spec.mutable_train();
@@ -362,18 +363,18 @@ TEST_F(JobRunnerTest, SeriesOfAJobOutliveIt) {
 TEST_F(JobRunnerTest, WhatAnImportHasLeftIsThrownAwayWhereThereIsAny) {
   const std::string left = data_dir_->UnfinishedDatasetPath("import-1");
   std::vector<std::string> thrown;
-  JobRunnerParts parts = Parts();
-  parts.throw_away = [&](const std::string& path) {
+  JobRunnerDependencies dependencies = Dependencies();
+  dependencies.throw_away = [&](const std::string& path) {
     thrown.push_back(path);
     return absl::OkStatus();
   };
-  const auto throwing = NewJobRunner(parts, {});
+  const auto throwing = NewJobRunner(dependencies, {});
   throwing->Discard("import-1");
   EXPECT_THAT(thrown, ::testing::IsEmpty());
   fs::create_directories(left);
   throwing->Discard("import-1");
   EXPECT_THAT(thrown, ::testing::ElementsAre(left));
-  NewJobRunner(Parts(), {})->Discard("import-1");
+  NewJobRunner(Dependencies(), {})->Discard("import-1");
   EXPECT_FALSE(fs::exists(left));
 }
 
@@ -386,7 +387,7 @@ TEST_F(JobRunnerTest, FreePagesGoBackToTheSystemAfterAJob) {
   if (mallinfo2().uordblks < 64 << 20) {
     GTEST_SKIP() << "sanitizers bring another allocator than glibc's";
   }
-  // Above what is freed, where the heap would shrink by itself.
+  // Keeps the heap's top in use, so that the heap does not shrink by itself.
   const std::string last = std::move(pieces.back());
   pieces.clear();
   const uint64_t before = ReadProcessMemory().total_bytes();

@@ -13,36 +13,39 @@
 #include "hearth/v1/jobs.pb.h"
 #include "server/storage/data_dir.h"
 
+/// The model that a train job has left in its folder: where it is, and a reader
+/// for downloads.
+
 namespace hearth::server {
 
-/// The folder of a job's model, in the job's own folder: reports have the path
-/// of before where the data directory was moved, or comes from a backup.
-/// FAILED_PRECONDITION unless it is a train job that has SUCCEEDED and trained
-/// a model.
+/// Folder of a job's model, in the job's own folder. (The path in a report may
+/// be of before the data directory was moved or restored.) FAILED_PRECONDITION
+/// unless the job is a train job that has SUCCEEDED and trained a model.
 absl::StatusOr<std::string> ModelFolder(const DataDir& data_dir,
                                         const v1::Job& job);
 
-/// A model's file, read in pieces for a client. It is held open: a model that
-/// takes its place, or its removal, changes nothing here. Holds no bytes
-/// between calls. Single-owner.
+/// Reads a model's file in pieces for a client. Keeps the file open, so that
+/// replacing or removing the model changes nothing for the reader. Holds no
+/// bytes between calls. Single-owner.
 class ModelReader {
  public:
-  /// Bytes of a piece, and of a step of the digest.
+  /// Bytes of a piece that Read returns, and bytes that Digest reads at a time.
   static constexpr size_t kPieceBytes = 256 << 10;
   static constexpr size_t kStepBytes = 4 << 20;
 
-  /// Opens the model folder `folder`. DATA_LOSS, naming the file and what is
-  /// wrong in it, if it is not whole. `files` must outlive the reader.
+  /// Opens the model folder `folder`. DATA_LOSS, naming the file and its fault,
+  /// if it is damaged. `files` outlives the reader.
   static absl::StatusOr<std::unique_ptr<ModelReader>> Open(
       io::FileSystem& files, const std::string& folder);
 
-  /// Reads on for the digest, by a step; false: there is more to read.
+  /// Reads the next kStepBytes for the digest; returns whether the digest is
+  /// complete.
   absl::StatusOr<bool> Digest();
 
-  /// The model. REQUIRES: Digest was true.
+  /// The model. REQUIRES: Digest has returned true.
   const v1::Model& model() const { return model_; }
 
-  /// The next piece from `offset` on; empty at the end.
+  /// Reads the piece at `offset`; empty at the end.
   absl::StatusOr<std::string> Read(uint64_t offset);
 
  private:

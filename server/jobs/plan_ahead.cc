@@ -27,7 +27,7 @@ void PlanAhead::Forget(const std::string& id) {
   if (next_.has_value() && next_->id == id) next_.reset();
   if (current_ != id) return;
   stop_current_.request_stop();
-  // Another job may need the same plan.
+  // The next job may need the plan that was not made.
   last_data_.clear();
 }
 

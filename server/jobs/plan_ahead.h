@@ -18,8 +18,8 @@
 namespace hearth::server {
 
 /// Makes the plan of the train job that begins next, on a thread of its own,
-/// while others train: the job finds it then. Nothing depends on it: where
-/// memory or space is lacking the job makes its plan itself. Thread-safe.
+/// while other jobs train; the job finds the plan then. An optimization only:
+/// if memory or space is lacking, the job makes its plan itself. Thread-safe.
 class PlanAhead {
  public:
   /// A queued train job that needs a plan.
@@ -35,17 +35,17 @@ class PlanAhead {
   using Prepare = std::function<absl::StatusOr<v1::PrepareReport>(
       const v1::Job& job, std::stop_token stop)>;
 
-  /// `store` must outlive this.
+  /// `store` outlives this.
   PlanAhead(JobStore& store, Prepare prepare);
-  /// Stops and waits.
+  /// Stops the thread and waits for it.
   ~PlanAhead();
 
-  /// Says which job begins next while others train; nullopt: none that needs a
-  /// plan. Data that were looked at last are not looked at again. What is being
-  /// made is completed first.
+  /// Sets the job that begins next while others train; nullopt: no such job
+  /// needs a plan. A job whose data equal the data of the last call is ignored.
+  /// A plan that is being made is completed first.
   void SetNext(const std::optional<Job>& next) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// The job will not begin: stops making its plan.
+  /// Stops making the plan of a job that will not begin.
   void Forget(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Stops for good, without waiting.
@@ -53,7 +53,7 @@ class PlanAhead {
 
  private:
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Tells the job's log of a plan that was made.
+  // Makes a plan and tells the job's log of it.
   absl::Status Make(const Job& job, std::stop_token stop) const;
 
   JobStore& store_;
@@ -62,10 +62,10 @@ class PlanAhead {
   // Signalled when next_ or stopping_ changes.
   absl::CondVar changed_;
   std::optional<Job> next_ ABSL_GUARDED_BY(mutex_);
-  // The job whose plan is being made, and how to stop that.
+  // The job whose plan is being made, and what stops that.
   std::string current_ ABSL_GUARDED_BY(mutex_);
   std::stop_source stop_current_ ABSL_GUARDED_BY(mutex_);
-  // Job::data that were looked at last.
+  // Job::data of the last job whose plan was made.
   std::string last_data_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::jthread thread_;

@@ -1,11 +1,11 @@
 // A worker, step by step:
-//   1. waits for a job of its lane that may run, takes it from the queue and
-//      enters it into `running_`, under one lock, so that Cancel finds it in
-//      either;
-//   2. moves it to PREPARING and runs it; the runner moves it to RUNNING;
-//   3. decides its next state, by why it ended and who asked for that;
-//   4. writes that state, again and again while the disk does not take it;
-//   5. removes it from `running_`, and where it waits puts it back into the
+//   1. Wait for a job of the lane that may run, take it from the queue and
+//      enter it into `running_`, under one lock, so that Cancel finds it in
+//      either.
+//   2. Move the job to PREPARING and run it; the runner moves it to RUNNING.
+//   3. Decide its next state, by why it ended and by who asked for that.
+//   4. Write that state, again and again while the disk does not take it.
+//   5. Remove the job from `running_` and, if it waits, put it back into the
 //      queue, under one lock.
 // So a job that is neither queued nor running has ended in the store, or is
 // held there.
@@ -21,16 +21,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine/base/status.h"
+#include "server/jobs/plan_ahead.h"
 #include "server/storage/job_state.h"
+#include "server/storage/job_store.h"
 
 namespace hearth::server {
 namespace {
 
-// Passes a job's events to the store. Losing one (a full disk) does not stop
-// the job, unless it is the report of an epoch, which is kept nowhere else.
+// Stores a job's events. A lost event (on a full disk) does not stop the job,
+// unless it is the report of an epoch, which is kept nowhere else.
 class StoredEvents final : public JobEvents {
  public:
-  // Takes the report of an epoch.
+  // Function that stores the report of an epoch.
   using EpochSink = std::function<absl::Status(const v1::EpochReport&)>;
 
   StoredEvents(JobStore& store, const QueuedJob& job, EpochSink on_epoch)
@@ -59,7 +61,8 @@ class StoredEvents final : public JobEvents {
     return on_epoch_(epoch);
   }
 
-  // The count grows only when a daemon starts: once a run is enough.
+  // The store's count grows only at a daemon's start: one note per run is
+  // enough.
   void OnDurable() override {
     if (has_progressed_) return;
     const absl::Status status = store_.ForgetInterruptions(id_);
@@ -85,7 +88,7 @@ class StoredEvents final : public JobEvents {
   const std::string log_name_;
   const EpochSink on_epoch_;
   bool is_running_ = false;
-  // Whether the store knows that work of this run is durable.
+  // Whether the store has noted durable work of this run.
   bool has_progressed_ = false;
 };
 
@@ -113,7 +116,7 @@ Scheduler::Scheduler(JobStore& store, JobRunner& runner,
       options_(options),
       queue_(
           options.wait,
-          [this](uint64_t bytes) { return memory_.RoomFor(bytes); },
+          [this](uint64_t bytes) { return memory_.Availability(bytes); },
           [this](uint64_t bytes) { return plans_.HasRoomFor(bytes); }) {
   memory_.SetOnRelease([this] { OnMemoryReleased(); });
   plans_.SetOnRelease([this] { Wake(); });
@@ -133,8 +136,8 @@ Scheduler::~Scheduler() {
   }
   for (Workers& of_lane : workers) of_lane.threads.clear();
   ahead_.reset();
-  // The last job of one may have ended before it.
-  if (options_.convoys != nullptr) options_.convoys->AwaitEnd();
+  // A group may end after its last job.
+  if (options_.shared_passes != nullptr) options_.shared_passes->AwaitEnd();
   memory_.SetOnRelease(nullptr);
   plans_.SetOnRelease(nullptr);
 }
@@ -159,8 +162,9 @@ void Scheduler::Load(const std::vector<v1::Job>& unended) {
 void Scheduler::Start() {
   absl::MutexLock lock(&mutex_);
   workers_[static_cast<size_t>(Lane::kTraining)].most = static_cast<size_t>(
-      options_.max_running_jobs *
-      (options_.convoys == nullptr ? 1 : options_.convoys->max_members()));
+      options_.max_running_jobs * (options_.shared_passes == nullptr
+                                       ? 1
+                                       : options_.shared_passes->max_jobs()));
   workers_[static_cast<size_t>(Lane::kShort)].most =
       static_cast<size_t>(options_.max_short_jobs);
   AddWorker(Lane::kTraining);
@@ -176,18 +180,18 @@ void Scheduler::AddWorker(Lane lane) {
 
 void Scheduler::Enqueue(const v1::Job& job) {
   absl::MutexLock lock(&mutex_);
-  // A job that has just ended may be resumed before its worker lets it go.
+  // A job that has just ended may be resumed before its worker has removed it.
   while (running_.contains(job.id())) changed_.Wait(&mutex_);
   QueuedJob queued = QueuedJob::Of(job);
   const bool may_run = MayRun(queued);
   Add(std::move(queued));
-  // Whoever looks for a job may look at all that are queued.
+  // A thread that looks for a job may look at all queued jobs.
   if (may_run) changed_.SignalAll();
 }
 
 bool Scheduler::MayRun(const QueuedJob& job) const {
   if (workers_[static_cast<size_t>(job.lane)].idle.empty()) return false;
-  return job.lane == Lane::kShort || HasFreePlace() || Shares(job.boarding);
+  return job.lane == Lane::kShort || HasFreePlace() || Shares(job.sharing);
 }
 
 double Scheduler::LongestQueueSeconds() {
@@ -210,7 +214,7 @@ void Scheduler::Hold(const std::string& id) {
   absl::MutexLock lock(&mutex_);
   if (IsQueued(id)) {
     Remove(id);
-    // Those behind it may have been held up.
+    // The job may have held up later ones.
     changed_.SignalAll();
     return;
   }
@@ -280,12 +284,12 @@ absl::Status Scheduler::Release(absl::Span<const std::string> ids) {
   return absl::OkStatus();
 }
 
-void Scheduler::StopAfterEpoch(const std::string& id, EpochVerdict verdict) {
+void Scheduler::StopAfterEpoch(const std::string& id, EpochDecision decision) {
   absl::MutexLock lock(&mutex_);
   Run& run = running_[id];
-  run.held = run.held || verdict == EpochVerdict::kHold;
+  run.held = run.held || decision == EpochDecision::kHold;
   run.cancelled_by_user =
-      run.cancelled_by_user || verdict == EpochVerdict::kCancel;
+      run.cancelled_by_user || decision == EpochDecision::kCancel;
   run.stop.request_stop();
 }
 
@@ -309,12 +313,12 @@ absl::StatusOr<bool> Scheduler::CancelQuietly(const std::string& id) {
   if (running == running_.end()) {
     HEARTH_ASSIGN_OR_RETURN(const v1::Job job, store_.Get(id));
     if (HasEnded(job.state())) return false;
-    // It is queued, or held.
+    // The job is queued or held.
     StateUpdate update;
     update.state = v1::CANCELLED;
     HEARTH_RETURN_IF_ERROR(store_.ChangeState(id, update));
     if (IsQueued(id)) Remove(id);
-    // Those behind it may have been held up.
+    // The job may have held up later ones.
     changed_.SignalAll();
     return true;
   }
@@ -328,7 +332,7 @@ absl::Status Scheduler::Stop(absl::Duration patience) {
   absl::MutexLock lock(&mutex_);
   stopping_ = true;
   changed_.SignalAll();
-  if (options_.convoys != nullptr) options_.convoys->ForgetAll();
+  if (options_.shared_passes != nullptr) options_.shared_passes->ForgetAll();
   expected_.clear();
   if (ahead_ != nullptr) ahead_->Stop();
   for (auto& [id, run] : running_) run.stop.request_stop();
@@ -367,25 +371,24 @@ void Scheduler::Report(absl::Span<EpochOfJob> jobs) {
     } else if (const absl::Status status =
                    store_.AppendEpoch(one.job.id(), one.report);
                !status.ok()) {
-      one.verdict = status;
+      one.decision = status;
     }
   }
   std::vector<std::string> begun;
   if (!trials.empty()) begun = observer->OnEpochs(trials);
   for (const EpochOfJob* one : trials) {
-    // It stops before its next batch, since that waits for this.
-    if (one->verdict.ok() && *one->verdict != EpochVerdict::kGoOn) {
-      StopAfterEpoch(one->job.id(), *one->verdict);
+    // The job stops before its next batch, which waits for this call.
+    if (one->decision.ok() && *one->decision != EpochDecision::kGoOn) {
+      StopAfterEpoch(one->job.id(), *one->decision);
     }
   }
-  // Those that begin may share the passes of these from now on: they are
-  // expected before these go on. The observer has them queued again if this
-  // fails.
+  // Jobs that begin may share the passes of these jobs: they are expected
+  // before these continue. If this fails, the observer queues them again.
   const absl::Status queued = Release(begun);
   if (!queued.ok()) spdlog::warn("not queued yet: {}", queued.ToString());
   absl::MutexLock lock(&mutex_);
-  ExpectMembers(running_.at(jobs.front().job.id()).convoy);
-  // Some may have a place now whose first epoch is the next one.
+  ExpectCandidates(running_.at(jobs.front().job.id()).sharing_key);
+  // Candidates may have a place now whose first epoch is the next one.
   changed_.SignalAll();
 }
 
@@ -394,14 +397,15 @@ bool Scheduler::GivePlace(const std::string& id) {
   if (stopping_ || !HasFreePlace()) return false;
   Run& run = running_.at(id);
   run.place = &run;
-  run.convoy.clear();
+  run.sharing_key.clear();
   return true;
 }
 
 void Scheduler::Work(Lane lane, size_t worker) {
   while (std::optional<QueuedJob> job = TakeNext(lane, worker)) {
     const absl::Status lack = RunJob(*job);
-    if (options_.convoys != nullptr) options_.convoys->Forget(job->id);
+    if (options_.shared_passes != nullptr)
+      options_.shared_passes->Forget(job->id);
     if (!lack.ok()) {
       if (Requeue(*job, lack)) continue;
       StateUpdate update;
@@ -409,7 +413,7 @@ void Scheduler::Work(Lane lane, size_t worker) {
       runner_.Discard(job->id);
       Persist(*job, update);
     }
-    // Before it leaves `running_`: whoever waits for that may then go.
+    // Before the job leaves `running_`, for which others wait.
     if (TrialObserver* observer = trial_observer()) observer->OnEnded(job->id);
     bool held = false;
     bool cancelled = false;
@@ -419,14 +423,14 @@ void Scheduler::Work(Lane lane, size_t worker) {
       held = run.held;
       cancelled = run.cancelled_by_user;
       running_.erase(job->id);
-      // It may have ended before its plan was made ahead.
+      // The job may have ended before its plan was made ahead.
       if (ahead_ != nullptr) ahead_->Forget(job->id);
       LookAhead();
       changed_.SignalAll();
     }
     if (!held) continue;
-    // It may have been cancelled after it was put back as QUEUED, or released
-    // before it was known here to be held.
+    // The job may have been cancelled after it was put back as QUEUED, or
+    // released before the scheduler knew that it was held.
     const absl::Status status =
         cancelled ? Cancel(job->id) : Release({job->id});
     if (!status.ok()) {
@@ -465,29 +469,29 @@ std::optional<QueuedJob> Scheduler::TakeNext(Lane lane, size_t worker) {
 
 std::optional<QueuedJob> Scheduler::TakeOne(Lane lane, double now) {
   const bool is_free = lane == Lane::kShort || HasFreePlace();
-  const std::set<std::string> convoys = RunningConvoys();
+  const std::set<std::string> groups = RunningGroups();
   const auto shares =
-      [this](const job::Boarding& candidate)
+      [this](const job::SharedPassCandidate& candidate)
           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return Shares(candidate); };
   std::optional<QueuedJob> job = queue_.Take(lane, now,
                                              {.is_free = is_free,
                                               .shares = shares,
-                                              .convoys = convoys,
+                                              .running_groups = groups,
                                               .expected = expected_});
   if (!job.has_value()) return std::nullopt;
   expected_.erase(job->id);
   const void* place = nullptr;
-  if (options_.convoys != nullptr && !job->boarding.convoy.empty()) {
-    place = options_.convoys->Expect(job->boarding, /*may_begin=*/is_free);
+  if (options_.shared_passes != nullptr && !job->sharing.key.empty()) {
+    place = options_.shared_passes->Expect(job->sharing, /*may_begin=*/is_free);
     if (place == nullptr) {
-      // There was room a moment ago.
+      // A place was free a moment ago.
       queue_.PutBack(*std::move(job));
       return std::nullopt;
     }
   }
   Run& run = running_[job->id];
-  if (place != nullptr) ExpectMembers(job->boarding.convoy);
-  run.convoy = job->boarding.convoy;
+  if (place != nullptr) ExpectCandidates(job->sharing.key);
+  run.sharing_key = job->sharing.key;
   run.place = place != nullptr ? place : &run;
   run.lane = lane;
   run.retries = retries_;
@@ -495,42 +499,44 @@ std::optional<QueuedJob> Scheduler::TakeOne(Lane lane, double now) {
   return job;
 }
 
-std::set<std::string> Scheduler::RunningConvoys() const {
-  std::set<std::string> convoys;
+std::set<std::string> Scheduler::RunningGroups() const {
+  std::set<std::string> running_groups;
   for (const auto& [id, run] : running_) {
-    if (!run.convoy.empty()) convoys.insert(run.convoy);
+    if (!run.sharing_key.empty()) running_groups.insert(run.sharing_key);
   }
-  return convoys;
+  return running_groups;
 }
 
-bool Scheduler::Shares(const job::Boarding& job) const {
-  if (options_.convoys == nullptr || job.convoy.empty()) return false;
-  const void* const place = options_.convoys->RoomFor(job);
+bool Scheduler::Shares(const job::SharedPassCandidate& job) const {
+  if (options_.shared_passes == nullptr || job.key.empty()) return false;
+  const void* const place = options_.shared_passes->GroupWithPlaceFor(job);
   return place != nullptr &&
          std::any_of(running_.begin(), running_.end(), [&](const auto& entry) {
            return entry.second.place == place;
          });
 }
 
-// Those of a convoy that are queued, as many as it has room for, are known to
-// come: it waits for them before it goes on.
-void Scheduler::ExpectMembers(const std::string& convoy) {
-  if (options_.convoys == nullptr || convoy.empty() || stopping_) return;
-  for (const job::Boarding& member :
-       queue_.MembersOf(Lane::kTraining, convoy)) {
-    if (options_.convoys->Expect(member, /*may_begin=*/false) != nullptr) {
-      expected_.insert(member.job);
+// Announces the queued candidates of a group, as many as it has places for: the
+// group waits for them before it continues.
+void Scheduler::ExpectCandidates(const std::string& sharing_key) {
+  if (options_.shared_passes == nullptr || sharing_key.empty() || stopping_)
+    return;
+  for (const job::SharedPassCandidate& candidate :
+       queue_.CandidatesOf(Lane::kTraining, sharing_key)) {
+    if (options_.shared_passes->Expect(candidate, /*may_begin=*/false) !=
+        nullptr) {
+      expected_.insert(candidate.job);
     }
   }
 }
 
 void Scheduler::Forget(const std::string& id) {
   expected_.erase(id);
-  if (options_.convoys != nullptr) options_.convoys->Forget(id);
+  if (options_.shared_passes != nullptr) options_.shared_passes->Forget(id);
   if (ahead_ != nullptr) ahead_->Forget(id);
 }
 
-// Whether another job of the training lane may run that shares with none.
+// Whether another job of the training lane may run without sharing passes.
 bool Scheduler::HasFreePlace() const {
   std::set<const void*> places;
   for (const auto& [id, run] : running_) {
@@ -543,14 +549,14 @@ void Scheduler::LookAhead() {
   if (ahead_ == nullptr) return;
   std::optional<PlanAhead::Job> next;
   if (!stopping_ && !HasFreePlace()) {
-    // Those that share passes with what trains need no place.
+    // Jobs that share passes with running jobs need no place.
     const QueuedJob* const first =
-        queue_.FirstOfOthers(Lane::kTraining, RunningConvoys());
+        queue_.FirstOfOthers(Lane::kTraining, RunningGroups());
     if (first != nullptr && first->makes_plan) {
-      const std::string& convoy = first->boarding.convoy;
+      const std::string& sharing_key = first->sharing.key;
       next = {.id = first->id,
               .log_name = first->LogName(),
-              .data = convoy.empty() ? first->id : convoy};
+              .data = sharing_key.empty() ? first->id : sharing_key};
     }
   }
   ahead_->SetNext(next);
@@ -571,7 +577,7 @@ absl::Status Scheduler::RunJob(QueuedJob& job) {
     one.job.set_id(job.id);
     one.report = epoch;
     Report(absl::MakeSpan(&one, 1));
-    return one.verdict.status();
+    return one.decision.status();
   });
   v1::JobReport report;
   const absl::Status status =
@@ -581,16 +587,16 @@ absl::Status Scheduler::RunJob(QueuedJob& job) {
     update.state = v1::RUNNING;
     Persist(job, update);
   }
-  // A wait after progress is a new one.
+  // A wait after progress is a new wait.
   if (events.has_progressed()) {
     job.tries = 0;
-    // Where it goes on, its checkpoint knows.
-    job.boarding.join = false;
-    job.boarding.epoch.reset();
+    // The job's next epoch is in its checkpoint.
+    job.sharing.join = false;
+    job.sharing.epoch.reset();
   }
   {
     absl::MutexLock lock(&mutex_);
-    job.boarding.convoy = running_[job.id].convoy;
+    job.sharing.key = running_[job.id].sharing_key;
   }
   update = Conclude(job, status, report);
   if (update.state == v1::FAILED || update.state == v1::WAITING) {
@@ -669,8 +675,9 @@ StateUpdate Scheduler::Conclude(const QueuedJob& job,
   return update;
 }
 
-// Writes a state, retrying until the scheduler stops: then the store's recovery
-// at the next start finds the job. A step that is not allowed is not retried.
+// Writes a state, and retries until the scheduler stops; then the store's
+// recovery at the next start finds the job. A transition that is not allowed is
+// not retried.
 bool Scheduler::Persist(const QueuedJob& job, const StateUpdate& update) {
   while (true) {
     const absl::Status status = store_.ChangeState(job.id, update);

@@ -4,21 +4,23 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
-#include <cstdio>
-#include <functional>
+#include <memory>
 #include <new>
-#include <optional>
-#include <set>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "engine/base/status.h"
-#include "engine/io/file_system.h"
-#include "engine/io/testing/scratch_directory.h"
 #include "engine/job/memory/memory_ledger.h"
+#include "engine/job/run/shared_pass.h"
 #include "engine/plan/plan_store.h"
 #include "engine/strategy/memory_budget.h"
+#include "server/jobs/scheduler_fixture.h"
+#include "server/storage/job_store.h"
 #include "server/storage/sqlite.h"
 
 namespace hearth::server {
@@ -27,209 +29,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
-
-v1::JobSpec Spec(const std::string& dataset) {
-  v1::JobSpec spec;
-  spec.mutable_train()->mutable_data()->set_dataset(dataset);
-  return spec;
-}
-
-// Runs jobs as the test says: each waits, once RUNNING, until the test gives it
-// a result or somebody wants it to stop.
-class FakeRunner final : public JobRunner {
- public:
-  using Result = std::function<absl::StatusOr<v1::JobReport>()>;
-
-  absl::StatusOr<v1::JobReport> Run(const v1::Job& job, JobEvents& events,
-                                    std::stop_token stop) override {
-    {
-      absl::MutexLock lock(&mutex_);
-      started_.push_back(job.id());
-      stopped_.erase(job.id());
-      changed_.SignalAll();
-    }
-    events.OnRunning();
-    if (!job.sweep().empty()) {
-      v1::EpochReport epoch;
-      epoch.set_epoch(1);
-      const absl::Status reported = events.OnEpoch(epoch);
-      if (!reported.ok()) return reported;
-    }
-    // A deaf job goes on when it is asked to stop.
-    const bool deaf = job.spec().train().data().dataset() == "deaf";
-    const std::stop_callback wake(stop, [this, &job, deaf] {
-      absl::MutexLock lock(&mutex_);
-      if (!deaf) stopped_.insert(job.id());
-      changed_.SignalAll();
-    });
-    absl::MutexLock lock(&mutex_);
-    while (!results_.contains(job.id()) && !stopped_.contains(job.id())) {
-      changed_.Wait(&mutex_);
-    }
-    const auto found = results_.find(job.id());
-    if (found == results_.end()) return absl::CancelledError("stopped");
-    return found->second();
-  }
-
-  void Discard(const std::string& id) override {
-    absl::MutexLock lock(&mutex_);
-    discarded_.push_back(id);
-  }
-
-  // Lasts until the test completes it or somebody wants it to stop.
-  absl::StatusOr<v1::PrepareReport> PrepareAhead(
-      const v1::Job& job, std::stop_token stop) override {
-    const std::stop_callback wake(stop, [this] {
-      absl::MutexLock lock(&mutex_);
-      changed_.SignalAll();
-    });
-    absl::MutexLock lock(&mutex_);
-    prepared_.push_back(job.id());
-    changed_.SignalAll();
-    while (!complete_.contains(job.id()) && !stop.stop_requested()) {
-      changed_.Wait(&mutex_);
-    }
-    if (!complete_.contains(job.id())) {
-      ++plans_given_up_;
-      changed_.SignalAll();
-      return absl::CancelledError("stopped");
-    }
-    v1::PrepareReport report;
-    report.mutable_preparation()->set_plan("diskgnn-a-b");
-    return report;
-  }
-
-  void CompletePlan(const std::string& id) {
-    absl::MutexLock lock(&mutex_);
-    complete_.insert(id);
-    changed_.SignalAll();
-  }
-
-  void AwaitPlansGivenUp(int plans) {
-    absl::MutexLock lock(&mutex_);
-    while (plans_given_up_ < plans) changed_.Wait(&mutex_);
-  }
-
-  // The jobs whose plans were made ahead, once there are so many.
-  std::vector<std::string> AwaitPrepared(size_t jobs) {
-    absl::MutexLock lock(&mutex_);
-    while (prepared_.size() < jobs) changed_.Wait(&mutex_);
-    return prepared_;
-  }
-
-  void Finish(const std::string& id, Result result) {
-    absl::MutexLock lock(&mutex_);
-    results_[id] = std::move(result);
-    changed_.SignalAll();
-  }
-  void Succeed(const std::string& id) {
-    Finish(id, [] { return v1::JobReport(); });
-  }
-
-  void AwaitStarted(size_t jobs) {
-    absl::MutexLock lock(&mutex_);
-    while (started_.size() < jobs) changed_.Wait(&mutex_);
-  }
-
-  std::vector<std::string> discarded() {
-    absl::MutexLock lock(&mutex_);
-    return discarded_;
-  }
-
-  std::vector<std::string> started() {
-    absl::MutexLock lock(&mutex_);
-    return started_;
-  }
-
- private:
-  absl::Mutex mutex_;
-  absl::CondVar changed_;
-  std::vector<std::string> started_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::string> discarded_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::string> prepared_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::string> complete_ ABSL_GUARDED_BY(mutex_);
-  int plans_given_up_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::set<std::string> stopped_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, Result> results_ ABSL_GUARDED_BY(mutex_);
-};
-
-class SchedulerTest : public testing::Test {
- protected:
-  SchedulerTest() {
-    for (const char* suffix : {"", "-wal", "-shm"}) {
-      std::remove(absl::StrCat(path_, suffix).c_str());
-    }
-    auto store = JobStore::Open(io::FileSystem::Posix(), path_, Clock::Real(),
-                                [this](const auto&) {
-                                  absl::MutexLock lock(&mutex_);
-                                  ++events_;
-                                  new_event_.SignalAll();
-                                });
-    EXPECT_TRUE(store.ok()) << store.status();
-    store_ = *std::move(store);
-  }
-
-  void Start(int max_running_jobs) {
-    scheduler_.emplace(
-        *store_, runner_, memory_, plans_, Clock::Real(),
-        SchedulerOptions{.max_running_jobs = max_running_jobs,
-                         .max_short_jobs = 1,
-                         .convoys = convoys_.get(),
-                         .wait = {.first_pause_seconds = pause_seconds_,
-                                  .limit_seconds = wait_limit_seconds_},
-                         .retry_interval = absl::Milliseconds(1)});
-    scheduler_->Load(*store_->Unended());
-    scheduler_->Start();
-  }
-
-  std::string Submit(const std::string& dataset = "a") {
-    return Submit(Spec(dataset));
-  }
-  std::string Submit(const v1::JobSpec& spec, int priority = 0) {
-    const v1::Job job = *store_->Submit("", spec, priority);
-    scheduler_->Enqueue(job);
-    return job.id();
-  }
-
-  v1::JobState StateOf(const std::string& id) {
-    return store_->Get(id)->state();
-  }
-
-  // Blocks until the job is in `state`.
-  void AwaitState(const std::string& id, v1::JobState state) {
-    while (true) {
-      int seen;
-      {
-        absl::MutexLock lock(&mutex_);
-        seen = events_;
-      }
-      if (StateOf(id) == state) return;
-      absl::MutexLock lock(&mutex_);
-      while (events_ == seen) new_event_.Wait(&mutex_);
-    }
-  }
-
-  const std::string path_ = absl::StrCat(
-      testing::TempDir(), "/scheduler_",
-      testing::UnitTest::GetInstance()->current_test_info()->name(), ".db");
-  absl::Mutex mutex_;
-  absl::CondVar new_event_;
-  int events_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::unique_ptr<JobStore> store_;
-  static constexpr int kMembers = 2;
-  std::unique_ptr<job::Convoys> convoys_;
-  FakeRunner runner_;
-  job::MemoryLedger memory_{
-      100, {.available = [] { return 0; }, .used = [] { return 0; }}};
-  const io::ScratchDirectory scratch_;
-  plan::PlanStore plans_{
-      io::FileSystem::Posix(),
-      Clock::Real(),
-      {.folder = scratch_.Path("plans"), .space_bytes = 100'000}};
-  double pause_seconds_ = 0.001;
-  double wait_limit_seconds_ = 3600;
-  std::optional<Scheduler> scheduler_;
-};
 
 TEST_F(SchedulerTest, RunsInOrderOfSubmissionOneAtATime) {
   Start(1);
@@ -300,7 +99,7 @@ TEST_F(SchedulerTest, WhatAJobHasLeftGoesBeforeItEndsWithoutSuccess) {
   ASSERT_TRUE(scheduler_->Cancel(cancelled).ok());
   AwaitState(cancelled, v1::CANCELLED);
   EXPECT_THAT(runner_.discarded(), ElementsAre(queued, bad, cancelled));
-  // It stays where the job goes on later.
+  // The key stays in the spec for later runs of the job.
   const std::string interrupted = Submit();
   AwaitState(interrupted, v1::RUNNING);
   ASSERT_TRUE(scheduler_->Stop(absl::InfiniteDuration()).ok());
@@ -418,7 +217,7 @@ TEST_F(SchedulerTest, CancelWorksAfterAStop) {
   EXPECT_EQ(StateOf(two), v1::CANCELLED);
 }
 
-// Makes every change of a job's row fail, as a full disk would.
+// Makes every change of a job's row fail, like a full disk.
 void BreakStore(const std::string& path, bool broken) {
   auto database = Database::Open(path);
   ASSERT_TRUE(database.ok());
@@ -474,7 +273,7 @@ TEST_F(SchedulerTest, AHigherPriorityRunsFirst) {
   EXPECT_EQ(store_->Get(urgent)->priority(), 5);
 }
 
-// Lets a job fail in a way that may pass, `times` times, and then succeed.
+// Makes a job fail `times` times in a way that may pass, and then succeed.
 FakeRunner::Result FailFor(int times, const absl::Status& status) {
   return [times, status]() mutable -> absl::StatusOr<v1::JobReport> {
     if (times-- > 0) return status;
@@ -602,13 +401,13 @@ v1::JobSpec ModelSpec(const std::string& dataset, uint32_t epochs = 2) {
 }
 
 TEST_F(SchedulerTest, JobsWithEqualDataTakeOnePlace) {
-  convoys_ = std::make_unique<job::Convoys>(
-      job::ConvoyOptions{.max_members = kMembers}, nullptr);
+  shared_passes_ = std::make_unique<job::SharedPassGroups>(
+      job::SharedPassOptions{.max_jobs = kMembers}, nullptr);
   Start(1);
   const std::string first = Submit(ModelSpec("a"));
   const std::string other = Submit(ModelSpec("b"));
   AwaitState(first, v1::RUNNING);
-  // It overtakes the other one, which needs a place.
+  // The job overtakes the other one, which needs a place.
   const std::string second = Submit(ModelSpec("a", 9));
   AwaitState(second, v1::RUNNING);
   const std::string third = Submit(ModelSpec("a"));
@@ -625,8 +424,8 @@ TEST_F(SchedulerTest, JobsWithEqualDataTakeOnePlace) {
 }
 
 TEST_F(SchedulerTest, AMemberMayGetAPlaceOfItsOwnIfOneIsFree) {
-  convoys_ = std::make_unique<job::Convoys>(
-      job::ConvoyOptions{.max_members = kMembers}, nullptr);
+  shared_passes_ = std::make_unique<job::SharedPassGroups>(
+      job::SharedPassOptions{.max_jobs = kMembers}, nullptr);
   Start(2);
   const std::string stays = Submit(ModelSpec("a"));
   const std::string leaves = Submit(ModelSpec("a"));
@@ -657,13 +456,13 @@ TEST_F(SchedulerTest, ThePlanOfTheNextJobIsMadeWhileOneTrains) {
   const std::string last = Submit(PlannedSpec("c"));
   EXPECT_THAT(runner_.AwaitPrepared(1), ElementsAre(next));
   runner_.CompletePlan(next);
-  // Its log tells of it.
+  // The job's log mentions the plan.
   while (store_->ReadEvents(next, 1, 10)->events.size() < 2) {
     absl::SleepFor(absl::Milliseconds(1));
   }
   const v1::JobEvent made = store_->ReadEvents(next, 1, 10)->events[1];
   EXPECT_THAT(made.log().text(), HasSubstr("plan diskgnn-a-b was made ahead"));
-  // One plan is made ahead, and no more.
+  // Only one plan is made ahead at a time.
   EXPECT_THAT(runner_.AwaitPrepared(1), SizeIs(1));
   runner_.Succeed(first);
   AwaitState(next, v1::RUNNING);
@@ -678,8 +477,8 @@ TEST_F(SchedulerTest, ThePlanOfTheNextJobIsMadeWhileOneTrains) {
 }
 
 TEST_F(SchedulerTest, NoPlanIsMadeAheadForAJobThatNeedsNoneOrSharesAPass) {
-  convoys_ = std::make_unique<job::Convoys>(
-      job::ConvoyOptions{.max_members = kMembers}, nullptr);
+  shared_passes_ = std::make_unique<job::SharedPassGroups>(
+      job::SharedPassOptions{.max_jobs = kMembers}, nullptr);
   Start(1);
   const std::string first = Submit(PlannedSpec("a"));
   AwaitState(first, v1::RUNNING);
@@ -688,7 +487,7 @@ TEST_F(SchedulerTest, NoPlanIsMadeAheadForAJobThatNeedsNoneOrSharesAPass) {
   const std::string waits = Submit(PlannedSpec("a"));
   const std::string plain = Submit(ModelSpec("b"));
   const std::string behind = Submit(PlannedSpec("c"));
-  // The plain one is next, but needs no plan.
+  // The plain job is next, but needs no plan.
   ASSERT_TRUE(scheduler_->Cancel(plain).ok());
   EXPECT_THAT(runner_.AwaitPrepared(1), ElementsAre(behind));
 }
@@ -701,7 +500,7 @@ TEST_F(SchedulerTest, APlanIsNotMadeForAJobThatIsCancelled) {
   EXPECT_THAT(runner_.AwaitPrepared(1), ElementsAre(next));
   const std::string same = Submit(PlannedSpec("b"));
   ASSERT_TRUE(scheduler_->Cancel(next).ok());
-  // Its data are another one's, too.
+  // Another job has the same data.
   EXPECT_THAT(runner_.AwaitPrepared(2), ElementsAre(next, same));
 }
 
@@ -727,204 +526,6 @@ TEST_F(SchedulerTest, AStopEndsWhatIsMadeAhead) {
   EXPECT_TRUE(scheduler_->Stop(absl::InfiniteDuration()).ok());
   scheduler_.reset();
   EXPECT_EQ(StateOf(next), v1::QUEUED);
-}
-
-// Says of each epoch what the test wants, and hears ends.
-class FakeObserver final : public TrialObserver {
- public:
-  // `on_epoch` is called before the verdict is heard of, and `on_ended` while
-  // the scheduler still has the job.
-  explicit FakeObserver(
-      EpochVerdict verdict,
-      std::function<void(const std::string&)> on_epoch = [](const auto&) {},
-      std::function<void(const std::string&)> on_ended = [](const auto&) {})
-      : verdict_(verdict),
-        on_epoch_(std::move(on_epoch)),
-        on_ended_(std::move(on_ended)) {}
-
-  std::vector<std::string> OnEpochs(
-      absl::Span<EpochOfJob* const> epochs) override {
-    for (EpochOfJob* epoch : epochs) {
-      EXPECT_EQ(epoch->job.trial(), 5u);
-      on_epoch_(epoch->job.id());
-      epoch->verdict = verdict_;
-    }
-    return {};
-  }
-  void OnEnded(const std::string& id) override {
-    on_ended_(id);
-    absl::MutexLock lock(&mutex_);
-    ended_.push_back(id);
-  }
-  std::vector<std::string> ended() {
-    absl::MutexLock lock(&mutex_);
-    return ended_;
-  }
-
- private:
-  const EpochVerdict verdict_;
-  const std::function<void(const std::string&)> on_epoch_;
-  const std::function<void(const std::string&)> on_ended_;
-  absl::Mutex mutex_;
-  std::vector<std::string> ended_ ABSL_GUARDED_BY(mutex_);
-};
-
-class HoldTest : public SchedulerTest {
- protected:
-  void SetHeld(const std::string& id, bool held) {
-    const absl::Status status =
-        store_->Transact([&](Database&, JobRows& rows, ChangedJobs&) {
-          return rows.SetHeld(id, held);
-        });
-    EXPECT_TRUE(status.ok()) << status;
-  }
-
-  std::string SubmitTrial() {
-    std::string id;
-    const absl::Status status = store_->Transact(
-        [&](Database&, JobRows& rows, ChangedJobs&) -> absl::Status {
-          auto added =
-              rows.Insert("", Spec("a"), 0, TrialOf{.sweep = 1, .trial = 5});
-          id = added.value_or("");
-          return added.status();
-        });
-    EXPECT_TRUE(status.ok()) << status;
-    return id;
-  }
-};
-
-TEST_F(HoldTest, ARunningJobIsQueuedAndNotRunUntilItIsReleased) {
-  Start(1);
-  const std::string held = Submit();
-  AwaitState(held, v1::RUNNING);
-  SetHeld(held, true);
-  scheduler_->Hold(held);
-  const std::string other = Submit();
-  AwaitState(other, v1::RUNNING);
-  EXPECT_EQ(StateOf(held), v1::QUEUED);
-  // As long as the store has it as held, nothing happens.
-  ASSERT_TRUE(scheduler_->Release({held}).ok());
-  runner_.Succeed(other);
-  AwaitState(other, v1::SUCCEEDED);
-  EXPECT_EQ(StateOf(held), v1::QUEUED);
-  SetHeld(held, false);
-  ASSERT_TRUE(scheduler_->Release({held}).ok());
-  AwaitState(held, v1::RUNNING);
-  runner_.Succeed(held);
-  AwaitState(held, v1::SUCCEEDED);
-  EXPECT_THAT(runner_.started(), ElementsAre(held, other, held));
-  // One that has ended stays so.
-  EXPECT_TRUE(scheduler_->Release({held}).ok());
-  EXPECT_EQ(StateOf(held), v1::SUCCEEDED);
-}
-
-TEST_F(HoldTest, AQueuedJobIsPassedOverAndCanBeCancelled) {
-  Start(1);
-  const std::string running = Submit(), held = Submit(), last = Submit();
-  AwaitState(running, v1::RUNNING);
-  SetHeld(held, true);
-  scheduler_->Hold(held);
-  runner_.Succeed(running);
-  AwaitState(last, v1::RUNNING);
-  ASSERT_TRUE(scheduler_->Cancel(held).ok());
-  EXPECT_EQ(StateOf(held), v1::CANCELLED);
-  runner_.Succeed(last);
-  AwaitState(last, v1::SUCCEEDED);
-}
-
-TEST_F(HoldTest, ARestartDoesNotRunWhatIsHeld) {
-  const std::string held = store_->Submit("", Spec("a"))->id();
-  const std::string other = store_->Submit("", Spec("a"))->id();
-  SetHeld(held, true);
-  Start(2);
-  AwaitState(other, v1::RUNNING);
-  EXPECT_EQ(StateOf(held), v1::QUEUED);
-  EXPECT_THAT(runner_.started(), ElementsAre(other));
-}
-
-TEST_F(HoldTest, ADrainSetsAsideWhatSweepsBegin) {
-  Start(1);
-  const std::string running = Submit();
-  AwaitState(running, v1::RUNNING);
-  const std::string queued = SubmitTrial(), later = SubmitTrial();
-  const std::string cancelled = SubmitTrial(), held = SubmitTrial();
-  ASSERT_TRUE(scheduler_->Release({queued, cancelled, held}).ok());
-  const std::string other = Submit();
-  scheduler_->SetDraining(true);
-  ASSERT_TRUE(scheduler_->Release({later}).ok());
-  for (const std::string& id : {queued, later, cancelled, held}) {
-    EXPECT_TRUE(scheduler_->IsSetAside(id)) << id;
-  }
-  EXPECT_FALSE(scheduler_->IsSetAside(other));
-  ASSERT_TRUE(scheduler_->Cancel(cancelled).ok());
-  SetHeld(held, true);
-  scheduler_->Hold(held);
-  runner_.Succeed(running);
-  AwaitState(other, v1::RUNNING);
-  runner_.Succeed(other);
-  AwaitState(other, v1::SUCCEEDED);
-  EXPECT_EQ(StateOf(queued), v1::QUEUED);
-  scheduler_->SetDraining(false);
-  runner_.Succeed(queued);
-  runner_.Succeed(later);
-  AwaitState(queued, v1::SUCCEEDED);
-  AwaitState(later, v1::SUCCEEDED);
-  EXPECT_EQ(StateOf(cancelled), v1::CANCELLED);
-  EXPECT_EQ(StateOf(held), v1::QUEUED);
-}
-
-TEST_F(HoldTest, AnEpochsVerdictStopsTheTrialAtOnce) {
-  FakeObserver observer(EpochVerdict::kCancel);
-  Start(1);
-  scheduler_->SetTrialObserver(&observer);
-  const std::string trial = SubmitTrial();
-  ASSERT_TRUE(scheduler_->Release({trial}).ok());
-  AwaitState(trial, v1::CANCELLED);
-  // Its observer hears of it before the scheduler lets it go.
-  ASSERT_TRUE(scheduler_->Stop(absl::InfiniteDuration()).ok());
-  EXPECT_THAT(observer.ended(), ElementsAre(trial));
-  scheduler_->SetTrialObserver(nullptr);
-}
-
-TEST_F(HoldTest, AnEpochsVerdictHoldsTheTrial) {
-  FakeObserver observer(EpochVerdict::kHold,
-                        [this](const std::string& id) { SetHeld(id, true); });
-  Start(1);
-  scheduler_->SetTrialObserver(&observer);
-  const std::string trial = SubmitTrial();
-  ASSERT_TRUE(scheduler_->Release({trial}).ok());
-  runner_.AwaitStarted(1);
-  AwaitState(trial, v1::QUEUED);
-  scheduler_->SetTrialObserver(nullptr);
-}
-
-TEST_F(HoldTest, ATrialCancelledOnceItIsPutBackDoesNotStayQueued) {
-  FakeObserver observer(
-      EpochVerdict::kHold, [this](const std::string& id) { SetHeld(id, true); },
-      [this](const std::string& id) {
-        scheduler_->SetTrialObserver(nullptr);
-        EXPECT_EQ(store_->Get(id)->state(), v1::QUEUED);
-        EXPECT_TRUE(scheduler_->Cancel(id).ok());
-      });
-  Start(1);
-  scheduler_->SetTrialObserver(&observer);
-  const std::string trial = SubmitTrial();
-  ASSERT_TRUE(scheduler_->Release({trial}).ok());
-  AwaitState(trial, v1::CANCELLED);
-}
-
-TEST_F(HoldTest, ATrialReleasedBeforeItsVerdictIsHeardRunsAgain) {
-  FakeObserver observer(EpochVerdict::kHold, [this](const std::string& id) {
-    scheduler_->SetTrialObserver(nullptr);
-    EXPECT_TRUE(scheduler_->Release({id}).ok());
-  });
-  Start(1);
-  scheduler_->SetTrialObserver(&observer);
-  const std::string trial = SubmitTrial();
-  ASSERT_TRUE(scheduler_->Release({trial}).ok());
-  runner_.AwaitStarted(2);
-  runner_.Succeed(trial);
-  AwaitState(trial, v1::SUCCEEDED);
 }
 
 }  // namespace

@@ -286,11 +286,11 @@ v1::PreparationReport ToProto(const strategy::PreparationReport& report) {
   return proto;
 }
 
-v1::Company ToProto(const job::Company& company) {
+v1::Company ToProto(const job::Peers& peers) {
   v1::Company proto;
-  proto.mutable_jobs()->Assign(company.jobs.begin(), company.jobs.end());
-  proto.set_bytes_alone(static_cast<uint64_t>(company.bytes_alone));
-  proto.set_bytes_charged(static_cast<uint64_t>(company.bytes_charged));
+  proto.mutable_jobs()->Assign(peers.jobs.begin(), peers.jobs.end());
+  proto.set_bytes_alone(static_cast<uint64_t>(peers.bytes_alone));
+  proto.set_bytes_charged(static_cast<uint64_t>(peers.bytes_charged));
   return proto;
 }
 
@@ -344,8 +344,8 @@ v1::TrainReport ToProto(const job::TrainReport& report) {
   proto.set_exact(report.exact);
   proto.set_precision(std::string(train::Name(report.precision)));
   proto.set_device(train::DeviceName(report.gpu));
-  if (!report.company.jobs.empty()) {
-    *proto.mutable_company() = ToProto(report.company);
+  if (!report.peers.jobs.empty()) {
+    *proto.mutable_company() = ToProto(report.peers);
   }
   if (report.history.has_value()) {
     *proto.mutable_history() = ToProto(*report.history);
@@ -366,8 +366,8 @@ v1::EvaluateReport ToEvaluateReport(const job::TrainReport& report) {
   AddMemory(report.memory, proto);
   AddCuts(report, proto);
   proto.set_warm_start(report.warm_start);
-  if (!report.company.jobs.empty()) {
-    *proto.mutable_company() = ToProto(report.company);
+  if (!report.peers.jobs.empty()) {
+    *proto.mutable_company() = ToProto(report.peers);
   }
   return proto;
 }

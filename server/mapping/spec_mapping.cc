@@ -487,10 +487,10 @@ train::Schedule ToSchedule(const v1::TrainSpec& train) {
   return train::ConstantSchedule{};
 }
 
-job::DataOptions ToDataOptions(const v1::DataSpec& data,
-                               const v1::PipelineSpec& pipeline,
-                               const std::string& dataset_path) {
-  job::DataOptions options;
+job::BatchOptions ToBatchOptions(const v1::DataSpec& data,
+                                 const v1::PipelineSpec& pipeline,
+                                 const std::string& dataset_path) {
+  job::BatchOptions options;
   options.dataset_path = dataset_path;
   options.fanouts.assign(data.neighbor().fanouts().begin(),
                          data.neighbor().fanouts().end());
@@ -547,7 +547,7 @@ absl::Status FillAndValidate(const SpecLimits& limits, v1::JobSpec& spec) {
 
 job::PrepareJobOptions ToPrepareJobOptions(const v1::PrepareSpec& spec,
                                            const std::string& dataset_path) {
-  return {.data = ToDataOptions(spec.data(), spec.pipeline(), dataset_path),
+  return {.data = ToBatchOptions(spec.data(), spec.pipeline(), dataset_path),
           .pipeline = ToPipelineOptions(spec.pipeline()),
           .training_only = spec.training_only(),
           .partition_only = spec.partition_only(),
@@ -559,7 +559,7 @@ job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
                                        const std::string& directory) {
   const v1::TrainSpec& train = spec.trains(0);
   job::TrainJobOptions options;
-  options.data = ToDataOptions(spec.data(), spec.pipeline(), dataset_path);
+  options.data = ToBatchOptions(spec.data(), spec.pipeline(), dataset_path);
   options.train.model = ToModelOptions(train);
   options.train.optimizer = ToOptimizerOptions(train);
   options.train.schedule = ToSchedule(train);
@@ -583,7 +583,7 @@ job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
   }
   options.patience = train.patience();
   options.checkpoint_every = spec.checkpoint_every();
-  options.convoy = ConvoyOf(spec);
+  options.sharing_key = SharingKeyOf(spec);
   options.join = spec.join();
   options.part =
       spec.skip_test() ? job::TrainPart::kTraining : job::TrainPart::kAll;
@@ -591,9 +591,9 @@ job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
   return options;
 }
 
-std::string ConvoyOf(const v1::TrainJobSpec& spec) {
+std::string SharingKeyOf(const v1::TrainJobSpec& spec) {
   if (spec.trains().empty() ||
-      !ToDataOptions(spec.data(), spec.pipeline(), "").CanShare()) {
+      !ToBatchOptions(spec.data(), spec.pipeline(), "").CanShare()) {
     return "";
   }
   // All that decides which batches are read, and how; of epochs, how many

@@ -54,9 +54,9 @@ job::PrepareJobOptions ToPrepareJobOptions(const v1::PrepareSpec& spec,
                                            const std::string& dataset_path);
 
 /// Names what a train job has in common with those that may share its passes
-/// (job::TrainJobOptions::convoy); empty if it shares with none. The spec is
-/// validated.
-std::string ConvoyOf(const v1::TrainJobSpec& spec);
+/// (job::TrainJobOptions::sharing_key); empty if it shares with none. The spec
+/// is validated.
+std::string SharingKeyOf(const v1::TrainJobSpec& spec);
 
 /// The engine's options for a train job. `directory` is the job's own folder.
 job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,

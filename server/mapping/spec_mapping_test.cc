@@ -441,7 +441,7 @@ TEST(SpecMappingTest, LayersAreDrawnFromAllNeighbors) {
   const v1::TrainJobSpec spec =
       Fill(Train("ladies { layer_nodes: [ 7, 9 ] }", "gcn {}")).train();
   EXPECT_FALSE(spec.data().has_neighbor());
-  const job::DataOptions data = ToTrainJobOptions(spec, "/d", "/j").data;
+  const job::BatchOptions data = ToTrainJobOptions(spec, "/d", "/j").data;
   EXPECT_THAT(data.layer_nodes, ElementsAre(7, 9));
   EXPECT_THAT(data.fanouts, ElementsAre(-1, -1));
 }
@@ -671,21 +671,21 @@ TEST(SpecMappingTest, EveryModelOptimizerAndStrategyHasItsOptions) {
 }
 
 TEST(SpecMappingTest, JobsShareWhereTheirBatchesAreTheSame) {
-  const auto convoy = [](const std::string& data, const std::string& train) {
-    return ConvoyOf(Fill(Train(data, train)).train());
+  const auto key = [](const std::string& data, const std::string& train) {
+    return SharingKeyOf(Fill(Train(data, train)).train());
   };
-  const std::string one = convoy("distinct_epochs: 2", "sage {}");
+  const std::string one = key("distinct_epochs: 2", "sage {}");
   EXPECT_FALSE(one.empty());
-  EXPECT_EQ(one, convoy("distinct_epochs: 2 epochs: 9", "gat {} dropout: 0.1"));
-  EXPECT_EQ(one, convoy("distinct_epochs: 2 first_epoch_key: 1", "sage {}"));
-  EXPECT_NE(one, convoy("distinct_epochs: 3", "sage {}"));
-  EXPECT_NE(one, convoy("distinct_epochs: 2 epochs: 1", "sage {}"));
-  EXPECT_NE(one, convoy("distinct_epochs: 2 data_seed: 5", "sage {}"));
-  EXPECT_NE(one, convoy("distinct_epochs: 2 batch_size: 5", "sage {}"));
+  EXPECT_EQ(one, key("distinct_epochs: 2 epochs: 9", "gat {} dropout: 0.1"));
+  EXPECT_EQ(one, key("distinct_epochs: 2 first_epoch_key: 1", "sage {}"));
+  EXPECT_NE(one, key("distinct_epochs: 3", "sage {}"));
+  EXPECT_NE(one, key("distinct_epochs: 2 epochs: 1", "sage {}"));
+  EXPECT_NE(one, key("distinct_epochs: 2 data_seed: 5", "sage {}"));
+  EXPECT_NE(one, key("distinct_epochs: 2 batch_size: 5", "sage {}"));
   // It neither validates nor tests.
-  EXPECT_NE(one, convoy("distinct_epochs: 2", "none {}"));
-  EXPECT_EQ(convoy("refresh_epochs: 2", "sage {}"), "");
-  EXPECT_EQ(ConvoyOf(v1::TrainJobSpec()), "");
+  EXPECT_NE(one, key("distinct_epochs: 2", "none {}"));
+  EXPECT_EQ(key("refresh_epochs: 2", "sage {}"), "");
+  EXPECT_EQ(SharingKeyOf(v1::TrainJobSpec()), "");
 }
 
 TEST(SpecMappingTest, FeaturesAreStripedWhereThereAreDisks) {
@@ -725,11 +725,11 @@ TEST(SpecMappingTest, TheGpuThatTrainsSamples) {
   EXPECT_EQ(gpu("cuda", "sample_on: 'gpu'"), 0);
   EXPECT_EQ(gpu("cuda:1", "sample_on: 'gpu'"), 1);
   // Jobs share passes that are sampled on one GPU.
-  const std::string one = ConvoyOf(spec("cuda", "sample_on: 'gpu'"));
-  EXPECT_EQ(one, ConvoyOf(spec("cuda:0", "sample_on: 'gpu'")));
-  EXPECT_NE(one, ConvoyOf(spec("cuda:1", "sample_on: 'gpu'")));
-  EXPECT_NE(one, ConvoyOf(spec("cuda", "")));
-  EXPECT_EQ(ConvoyOf(spec("cpu", "")), ConvoyOf(spec("cuda", "")));
+  const std::string one = SharingKeyOf(spec("cuda", "sample_on: 'gpu'"));
+  EXPECT_EQ(one, SharingKeyOf(spec("cuda:0", "sample_on: 'gpu'")));
+  EXPECT_NE(one, SharingKeyOf(spec("cuda:1", "sample_on: 'gpu'")));
+  EXPECT_NE(one, SharingKeyOf(spec("cuda", "")));
+  EXPECT_EQ(SharingKeyOf(spec("cpu", "")), SharingKeyOf(spec("cuda", "")));
 }
 
 TEST(SpecMappingTest, SchedulesReachTheEngine) {

@@ -18,33 +18,33 @@ namespace hearth::server {
 
 namespace {
 
-// Other data that jobs have trained on since, after which a job's rows are
-// taken to be cold.
+// A job's rows are taken to be cold once jobs have trained on this many other
+// data.
 constexpr size_t kWarmData = 8;
-// The distance of data with one more layer, and a fan-out of all neighbors.
+// Distance of data with one more layer, or with a fan-out of all neighbors.
 constexpr double kLayerDistance = 100;
 constexpr double kAllNeighbors = 1000;
 
-// Work that jobs have left on some data.
+// What earlier jobs have left of some data.
 struct Known {
-  // The number of other data that jobs have trained on since.
+  // Number of other data that jobs have trained on since.
   size_t age = 0;
   bool has_plans = false;
 };
 
-// The data that a job has trained on, or prepared; empty of other jobs.
+// Key of the data that a job has trained on or prepared; empty for other jobs.
 std::string DataOf(const v1::JobSpec& spec) {
-  if (spec.has_train()) return ConvoyOf(spec.train());
+  if (spec.has_train()) return SharingKeyOf(spec.train());
   if (!spec.has_prepare()) return "";
   v1::TrainJobSpec train;
   *train.mutable_data() = spec.prepare().data();
   *train.mutable_pipeline() = spec.prepare().pipeline();
   v1::TrainSpec& model = *train.add_trains();
   if (spec.prepare().training_only()) model.mutable_none();
-  return ConvoyOf(train);
+  return SharingKeyOf(train);
 }
 
-// Whether the job has made plans, or found them, and all are still there.
+// Whether the job has made or found plans, and all of them still exist.
 bool HasPlans(const v1::JobReport& report,
               absl::FunctionRef<bool(const std::string& plan)> has_plan) {
   std::set<std::string> plans;
@@ -58,7 +58,7 @@ bool HasPlans(const v1::JobReport& report,
   return !plans.empty() && std::all_of(plans.begin(), plans.end(), has_plan);
 }
 
-// Sizes that decide how much a batch reads: of the batch, then of each layer.
+// Sizes that determine how much a batch reads: of the batch and of each layer.
 std::vector<double> SizesOf(const v1::DataSpec& data) {
   std::vector<double> sizes = {static_cast<double>(data.batch_size())};
   for (const int32_t fanout : data.neighbor().fanouts()) {
@@ -101,13 +101,12 @@ std::vector<uint32_t> OrderOfData(
     absl::Span<const v1::TrainJobSpec> data, absl::Span<const v1::Job> jobs,
     absl::FunctionRef<bool(const std::string& plan)> has_plan) {
   const std::map<std::string, Known> known = KnownData(jobs, has_plan);
-  // In each group by number, so that a sweep that is repeated has the same
-  // order.
+  // Within each group by number, so that a repeated sweep has the same order.
   std::vector<uint32_t> order;
   std::vector<uint32_t> warm;
   std::set<uint32_t> others;
   for (uint32_t i = 0; i < data.size(); ++i) {
-    const auto found = known.find(ConvoyOf(data[i]));
+    const auto found = known.find(SharingKeyOf(data[i]));
     if (found != known.end() && found->second.has_plans) {
       order.push_back(i);
     } else if (found != known.end() && found->second.age < kWarmData) {
@@ -171,7 +170,7 @@ sweep::Point ReadPoint(
   return point;
 }
 
-// As Search::Begin takes them.
+// Originals in the form that Search::Begin takes.
 std::vector<int64_t> OriginalsOf(const v1::SweepStateChange& begin) {
   std::vector<int64_t> originals;
   for (int64_t trial = 0; trial < begin.same_as_size(); ++trial) {
@@ -201,7 +200,7 @@ absl::StatusOr<std::unique_ptr<LiveSweep>> LiveSweep::Load(
   HEARTH_ASSIGN_OR_RETURN(const v1::Sweep summary, store.Get(id));
   auto sweep = std::make_unique<LiveSweep>(summary);
   uint64_t next = 1;
-  // Events that come meanwhile are not for this copy.
+  // Later events are not for this copy.
   while (next <= summary.last_sequence()) {
     HEARTH_ASSIGN_OR_RETURN(const SweepEventBatch batch,
                             store.ReadEvents(id, next, kEventsPerRead));
@@ -260,7 +259,7 @@ sweep::Search::Decisions LiveSweep::Feed(const v1::SweepEvent& event) {
         together.insert(result.trial());
       }
       for (const v1::EpochResult& result : event.results().results()) {
-        company_[int64_t{result.trial()} - 1] = together;
+        peers_[int64_t{result.trial()} - 1] = together;
         reports.push_back({.trial = int64_t{result.trial()} - 1,
                            .replica = result.replica(),
                            .epoch = result.epoch(),
@@ -342,7 +341,7 @@ void LiveSweep::Finish(const SpecLimits& limits, SweepStep& step) {
   const std::optional<int64_t> best = search_.Best();
   if (summary_.spec().tests_best() && best.has_value() &&
       !tested_trial_.has_value()) {
-    // One that is paused begins when it goes on.
+    // The test of a paused sweep begins when the sweep resumes.
     if (summary_.state() == v1::SWEEP_PAUSED) return;
     BeginTest(limits, *best, step);
   }
@@ -394,7 +393,7 @@ void LiveSweep::BeginTest(const SpecLimits& limits, int64_t trial,
 void LiveSweep::ChangeTests(v1::SweepState state, SweepStep& step) const {
   for (const int64_t replica : tests_) {
     const std::string& job = TestJobOf(replica);
-    // The store has lost it.
+    // The store has lost the test's job.
     if (job.empty()) continue;
     if (state == v1::SWEEP_PAUSED) step.held.push_back(job);
     if (state == v1::SWEEP_RUNNING) step.released.push_back(job);
@@ -432,7 +431,7 @@ absl::Status LiveSweep::Note(const SpecLimits& limits,
     proto.set_reason(search_.ReasonOf(decision.trial));
   }
   const std::string& job = JobOf(decision.trial, decision.replica);
-  // It could not begin.
+  // The replica could not begin.
   if (job.empty()) return absl::OkStatus();
   if (decision.action == sweep::Action::kHold) step.held.push_back(job);
   if (decision.action == sweep::Action::kGoOn) step.released.push_back(job);
@@ -562,7 +561,7 @@ v1::Trial LiveSweep::TrialToProto(int64_t number) const {
       if (!job.empty()) trial.add_test_jobs(job);
     }
   }
-  if (const auto found = company_.find(number); found != company_.end()) {
+  if (const auto found = peers_.find(number); found != peers_.end()) {
     for (const uint32_t other : found->second) {
       if (other != trial.number()) trial.add_shared_with(other);
     }

@@ -47,7 +47,7 @@ bool NoPlan(const std::string& /*plan*/) { return false; }
 
 TEST(OrderOfDataTest, NothingIsKnown) {
   EXPECT_THAT(OrderOfData({}, {}, AllPlans), ElementsAre());
-  // From the first one on, always the nearest.
+  // From the first data on, always the nearest data next.
   EXPECT_THAT(
       OrderOfData({Data(64), Data(1024), Data(80), Data(512)}, {}, AllPlans),
       ElementsAre(0, 2, 3, 1));
@@ -198,8 +198,7 @@ v1::SweepEvent State(v1::SweepState state) {
   return event;
 }
 
-// Trial 1 has a result, and is the best so; gives the step by which the last
-// one ends.
+// Trial 1 has the best result; returns the step with which the last trial ends.
 SweepStep EndAll(LiveSweep& sweep, const std::string& second_job = "train-2") {
   sweep.Stored(sweep.Apply(kLimits, Begin()), {"train-1", second_job});
   sweep.Stored(sweep.Apply(kLimits, Result(0, 0.5)), {});
@@ -300,7 +299,7 @@ TEST(LiveSweep, ABestTrialThatWasStoppedIsNotTested) {
               HasSubstr("trial 1, the best, did not train to its end"));
 }
 
-// Its spec does not say that the best trial is tested.
+// The spec of such a sweep does not say that the best trial is tested.
 TEST(LiveSweep, ASweepOfAnEarlierDaemonEndsWithItsTrials) {
   v1::Sweep summary = Summary();
   summary.mutable_spec()->clear_tests_best();
@@ -326,7 +325,7 @@ TEST(LiveSweep, ATrialThatIsEqualToAnEarlierOneTakesItsResult) {
   end.mutable_ended()->set_test_metric(4);
   sweep.Stored(sweep.Apply(kLimits, end), {"train-3", "train-4"});
   sweep.Stored(sweep.Apply(kLimits, End(2, 0)), {});
-  // The first of the two is the best, and is tested.
+  // The better one of the two trials is tested.
   const SweepStep last = sweep.Apply(kLimits, End(2, 1));
   ASSERT_EQ(last.new_jobs.size(), 2u);
   EXPECT_EQ(last.new_jobs[0].trial, 1u);
@@ -380,7 +379,7 @@ TEST(LiveSweep, WhatAnEqualTrialWouldNotEndInIsNotTaken) {
 
 TEST(LiveSweep, TrialsThatTheMachineCannotRunFail) {
   LiveSweep sweep(Summary());
-  // It has lost a processor since the sweep was accepted.
+  // The machine has lost a processor since the sweep was accepted.
   const SweepStep step = sweep.Apply({.processors = 1}, Begin());
   EXPECT_THAT(step.new_jobs, IsEmpty());
   EXPECT_THAT(step.cancelled, IsEmpty());

@@ -1,80 +1,70 @@
 // A step in a sweep's life, from any of its events:
-//   1. under the lock, the search takes the event and decides (LiveSweep);
-//   2. event, decisions and their effects on the rows of jobs are stored in one
-//      transaction. Where that fails, the sweep is rebuilt from what is stored;
-//   3. jobs that have reported an epoch, if that was the event, learn their own
-//      fate at once, before they go on; all other jobs are told by the thread
-//      of the manager, one after another, without the lock: the scheduler may
+//   1. Under the lock, the search takes the event and decides (LiveSweep).
+//   2. Event, decisions and their effects on the rows of jobs are stored in one
+//      transaction. If that fails, the sweep is rebuilt from the store.
+//   3. Jobs that have reported an epoch, if that was the event, get the
+//   decision
+//      about them at once, before they continue. The messenger's thread tells
+//      all other jobs, one after another, without the lock: the scheduler may
 //      wait there for a job that waits for the lock.
-// Ends of jobs are events, too; they wait for the same thread. What it could
-// not do it tries again.
+// Ends of jobs are events, too, and are handled by the same thread.
 //
 // After a kill -9, the rows say which jobs are queued, held or to be cancelled,
-// and the scheduler follows them; jobs that ended unheard of are found by
-// comparing the rows with the search.
+// and the scheduler follows them; jobs whose ends the sweep has missed are
+// found by comparing the rows with the search.
 #include "server/sweeps/sweep_manager.h"
 
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <deque>
+#include <cstdint>
 #include <iterator>
+#include <map>
+#include <memory>
 #include <optional>
 #include <set>
-#include <thread>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "engine/base/clock.h"
 #include "engine/base/status.h"
+#include "engine/metrics/registry.h"
+#include "engine/plan/plan_store.h"
 #include "engine/sweep/search.h"
 #include "engine/sweep/space.h"
 #include "server/jobs/admission.h"
+#include "server/jobs/scheduler.h"
 #include "server/mapping/request_checks.h"
 #include "server/mapping/sweep_mapping.h"
+#include "server/storage/dataset_catalog.h"
 #include "server/storage/job_state.h"
+#include "server/storage/job_store.h"
+#include "server/storage/sweep_store.h"
 #include "server/sweeps/live_sweep.h"
+#include "server/sweeps/sweep_jobs.h"
 
 namespace hearth::server {
 namespace {
 
-constexpr absl::Duration kRetryInterval = absl::Seconds(1);
-
-// Why a trial does not begin.
+// Reason for which a trial does not begin.
 constexpr char kDraining[] = "hearthd drains: no trial begins";
 
 constexpr v1::TrialState kTrialStates[] = {
     v1::TRIAL_PENDING,   v1::TRIAL_RUNNING, v1::TRIAL_WAITING,
     v1::TRIAL_SUCCEEDED, v1::TRIAL_FAILED,  v1::TRIAL_STOPPED};
 
-// News for jobs.
-struct Message {
-  enum class Kind { kRelease, kHold, kCancel, kHasEnded };
-  Kind kind = Kind::kRelease;
-  // Several only to be released.
-  std::vector<std::string> jobs;
-};
-
 v1::SweepEvent StateEvent(v1::SweepState state) {
   v1::SweepEvent event;
   event.mutable_state()->set_state(state);
   return event;
-}
-
-// Stands for a job that the store has no more.
-v1::Job JobThatIsGone(const std::string& id) {
-  v1::Job job;
-  job.set_id(id);
-  job.set_state(v1::FAILED);
-  job.mutable_error()->set_message(absl::StrCat(id, " is gone"));
-  return job;
 }
 
 absl::Status EndedError(const v1::Sweep& sweep) {
@@ -83,21 +73,19 @@ absl::Status EndedError(const v1::Sweep& sweep) {
 
 class SweepManagerImpl final : public SweepManager {
  public:
-  explicit SweepManagerImpl(const SweepManagerParts& parts) : parts_(parts) {}
+  explicit SweepManagerImpl(const SweepManagerDependencies& dependencies)
+      : dependencies_(dependencies),
+        messenger_(
+            [this](const JobMessage& message) { return Deliver(message); }) {}
 
   ~SweepManagerImpl() override {
-    parts_.scheduler.SetTrialObserver(nullptr);
-    {
-      absl::MutexLock lock(&mutex_);
-      exiting_ = true;
-      changed_.SignalAll();
-    }
-    if (thread_.joinable()) thread_.join();
+    dependencies_.scheduler.SetTrialObserver(nullptr);
+    messenger_.Stop();
   }
 
   absl::Status Begin() {
     HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Sweep> sweeps,
-                            parts_.sweeps.List());
+                            dependencies_.sweeps.List());
     {
       absl::MutexLock lock(&mutex_);
       for (const v1::Sweep& sweep : sweeps) {
@@ -111,16 +99,16 @@ class SweepManagerImpl final : public SweepManager {
         }
       }
     }
-    parts_.scheduler.SetTrialObserver(this);
-    thread_ = std::jthread([this] { Work(); });
+    dependencies_.scheduler.SetTrialObserver(this);
+    messenger_.Start();
     for (const v1::TrialState state : kTrialStates) {
       const std::string name = v1::TrialState_Name(state);
-      gauges_[state] = parts_.registry.NewGauge(
+      gauges_[state] = dependencies_.registry.NewGauge(
           "hearth_sweep_trials", "Trials of sweeps in each state.",
           {{"state",
             absl::AsciiStrToLower(absl::StripPrefix(name, "TRIAL_"))}});
     }
-    hook_ = parts_.registry.NewCollectHook([this] { UpdateGauges(); });
+    hook_ = dependencies_.registry.NewCollectHook([this] { UpdateGauges(); });
     return absl::OkStatus();
   }
 
@@ -135,20 +123,20 @@ class SweepManagerImpl final : public SweepManager {
     summary.set_priority(request.priority());
     summary.set_owner(origin.owner);
     summary.set_trace_id(origin.trace_id);
-    HEARTH_RETURN_IF_ERROR(
-        FillAndValidate(parts_.admission.limits(), *summary.mutable_spec()));
+    HEARTH_RETURN_IF_ERROR(FillAndValidate(dependencies_.admission.limits(),
+                                           *summary.mutable_spec()));
     const NameClaims::Claim same =
-        parts_.admission.AwaitRequest(request.request_id());
+        dependencies_.admission.AwaitRequest(request.request_id());
     HEARTH_ASSIGN_OR_RETURN(
         const std::optional<v1::Sweep> existing,
-        parts_.sweeps.FindRequest(request.request_id(), summary.spec()));
+        dependencies_.sweeps.FindRequest(request.request_id(), summary.spec()));
     if (existing.has_value()) return Get(existing->id());
-    HEARTH_RETURN_IF_ERROR(parts_.store.CheckRoom(origin.owner));
-    // The dataset stays until the first jobs need it.
+    HEARTH_RETURN_IF_ERROR(dependencies_.store.CheckRoom(origin.owner));
+    // A claim: the dataset stays until the first jobs need it.
     v1::JobSpec job;
     *job.mutable_train() = summary.spec().train();
     HEARTH_ASSIGN_OR_RETURN(const NameClaims::Claim claim,
-                            parts_.admission.Admit(job));
+                            dependencies_.admission.Admit(job));
     HEARTH_RETURN_IF_ERROR(CheckMetric(summary.spec()));
     auto sweep = std::make_unique<LiveSweep>(summary);
     v1::SweepEvent begin = StateEvent(v1::SWEEP_RUNNING);
@@ -158,9 +146,10 @@ class SweepManagerImpl final : public SweepManager {
                                                         order.end());
     NoteEqualTrials(summary.spec(), *begin.mutable_state());
     absl::MutexLock lock(&mutex_);
-    SweepStep step = sweep->Apply(parts_.admission.limits(), begin);
-    HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> ids,
-                            parts_.sweeps.Add(request.request_id(), step));
+    SweepStep step = sweep->Apply(dependencies_.admission.limits(), begin);
+    HEARTH_ASSIGN_OR_RETURN(
+        const std::vector<std::string> ids,
+        dependencies_.sweeps.Add(request.request_id(), step));
     const std::string id = step.sweep.id();
     sweep->Stored(step, ids);
     LiveSweep& added = *(live_[id] = std::move(sweep));
@@ -180,7 +169,7 @@ class SweepManagerImpl final : public SweepManager {
       return *std::move(sweep);
     }
     HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<LiveSweep> loaded,
-                            LiveSweep::Load(parts_.sweeps, id));
+                            LiveSweep::Load(dependencies_.sweeps, id));
     return loaded->ToProto();
   }
 
@@ -202,9 +191,9 @@ class SweepManagerImpl final : public SweepManager {
       const v1::AddTrialRequest& request) override {
     absl::MutexLock lock(&mutex_);
     HEARTH_ASSIGN_OR_RETURN(LiveSweep * sweep, FindLive(request.id()));
-    HEARTH_ASSIGN_OR_RETURN(
-        const sweep::Point point,
-        ToPoint(parts_.admission.limits(), sweep->summary().spec(), request));
+    HEARTH_ASSIGN_OR_RETURN(const sweep::Point point,
+                            ToPoint(dependencies_.admission.limits(),
+                                    sweep->summary().spec(), request));
     const int64_t trials = sweep->search().trials();
     if (request.number() > 0 && request.number() <= trials &&
         sweep->point(int64_t{request.number()} - 1) == point) {
@@ -235,7 +224,7 @@ class SweepManagerImpl final : public SweepManager {
     event.mutable_added()->set_trial(static_cast<uint32_t>(trials + 1));
     *event.mutable_added()->mutable_parameters() = request.parameters();
     if (const std::optional<int64_t> original =
-            sweep->OriginalOf(parts_.admission.limits(), point)) {
+            sweep->OriginalOf(dependencies_.admission.limits(), point)) {
       event.mutable_added()->set_same_as(static_cast<uint32_t>(*original + 1));
     }
     return Perform(request.id(), event);
@@ -262,16 +251,16 @@ class SweepManagerImpl final : public SweepManager {
     HEARTH_RETURN_IF_ERROR(sweep.status());
     HEARTH_ASSIGN_OR_RETURN(const int64_t trial,
                             TrialIn(**sweep, request.trial()));
-    int64_t& judged = judged_[{request.id(), trial}];
-    judged = std::max<int64_t>(judged, request.epoch());
-    judgement_.SignalAll();
+    int64_t& continued = continued_[{request.id(), trial}];
+    continued = std::max<int64_t>(continued, request.epoch());
+    decided_.SignalAll();
     return absl::OkStatus();
   }
 
   absl::Status Delete(const v1::DeleteSweepRequest& request) override {
-    return parts_.admission.DeleteOnce(request.request_id(),
-                                       absl::StrCat("sweep ", request.id()),
-                                       [&] { return Remove(request.id()); });
+    return dependencies_.admission.DeleteOnce(
+        request.request_id(), absl::StrCat("sweep ", request.id()),
+        [&] { return Remove(request.id()); });
   }
 
   std::vector<std::string> OnEpochs(
@@ -284,20 +273,20 @@ class SweepManagerImpl final : public SweepManager {
         by_sweep[epoch->job.sweep()].push_back(epoch);
         continue;
       }
-      // Its sweep, or its trial, has ended, and somebody resumed it.
+      // The job's sweep or trial has ended, and a user resumed the job.
       const absl::Status status =
-          parts_.store.AppendEpoch(epoch->job.id(), epoch->report);
-      if (!status.ok()) epoch->verdict = status;
+          dependencies_.store.AppendEpoch(epoch->job.id(), epoch->report);
+      if (!status.ok()) epoch->decision = status;
     }
     for (auto& [sweep, together] : by_sweep) {
       const absl::Status status = Record(sweep, together, begun);
       if (status.ok()) continue;
-      for (EpochOfJob* epoch : together) epoch->verdict = status;
+      for (EpochOfJob* epoch : together) epoch->decision = status;
     }
-    AwaitJudgement(epochs);
+    AwaitDecisions(epochs);
     for (const auto& [sweep, together] : by_sweep) {
       for (EpochOfJob* epoch : together) {
-        if (epoch->verdict.ok()) epoch->verdict = VerdictOf(epoch->job);
+        if (epoch->decision.ok()) epoch->decision = DecisionOf(epoch->job);
       }
     }
     return begun;
@@ -306,31 +295,23 @@ class SweepManagerImpl final : public SweepManager {
   void Close() override {
     absl::MutexLock lock(&mutex_);
     closed_ = true;
-    judgement_.SignalAll();
+    decided_.SignalAll();
   }
 
   void OnEnded(const std::string& id) override {
     absl::MutexLock lock(&mutex_);
     if (!owners_.contains(id)) return;
-    // It may be one that waits to be judged.
-    judgement_.SignalAll();
-    Tell(Message::Kind::kHasEnded, id);
+    // The trial may be waiting for this decision.
+    decided_.SignalAll();
+    messenger_.Send(JobMessage::Kind::kHasEnded, id);
   }
 
  private:
-  struct Owner {
-    std::string sweep;
-    int64_t trial = 0;
-    int64_t replica = 0;
-    // Whether the job tests what another one has trained.
-    bool is_test = false;
-  };
-
   void TellWhatWaits(v1::Sweep& sweep) const {
     for (v1::Trial& trial : *sweep.mutable_trials()) {
       for (const auto* jobs : {&trial.jobs(), &trial.test_jobs()}) {
         if (std::any_of(jobs->begin(), jobs->end(), [&](const auto& job) {
-              return parts_.scheduler.IsSetAside(job);
+              return dependencies_.scheduler.IsSetAside(job);
             })) {
           trial.set_waiting_reason(kDraining);
         }
@@ -338,11 +319,11 @@ class SweepManagerImpl final : public SweepManager {
     }
   }
 
-  // INVALID_ARGUMENT if there is nothing to judge trials by.
+  // INVALID_ARGUMENT if no metric exists to compare trials by.
   absl::Status CheckMetric(const v1::SweepSpec& spec) const {
     const std::string& name = spec.train().data().dataset();
     HEARTH_ASSIGN_OR_RETURN(const v1::Dataset dataset,
-                            parts_.datasets.Get(name));
+                            dependencies_.datasets.Get(name));
     const bool validates = std::any_of(
         dataset.node_types().begin(), dataset.node_types().end(),
         [](const v1::NodeType& type) { return type.num_valid() > 0; });
@@ -354,43 +335,44 @@ class SweepManagerImpl final : public SweepManager {
     return violations.ToStatus();
   }
 
-  // The order in which a new sweep's trials train on their data; empty where
-  // all train on the same.
+  // The order in which a new sweep's trials train on their data; empty if all
+  // train on the same.
   absl::StatusOr<std::vector<uint32_t>> FindDataOrder(
       const v1::SweepSpec& spec) const {
     const std::vector<int64_t> data_of_trials = DataOfTrials(spec);
     std::vector<v1::TrainJobSpec> data;
     for (size_t trial = 0; trial < data_of_trials.size(); ++trial) {
-      // They are numbered as they come.
+      // Data are numbered in the order of their first trials.
       if (data_of_trials[trial] < std::ssize(data)) continue;
       HEARTH_ASSIGN_OR_RETURN(
           v1::JobSpec job,
-          TrialJobSpec(parts_.admission.limits(), spec,
+          TrialJobSpec(dependencies_.admission.limits(), spec,
                        PointOf(spec, static_cast<int64_t>(trial)), 0));
       data.push_back(std::move(*job.mutable_train()));
     }
     if (data.empty()) return std::vector<uint32_t>();
     HEARTH_ASSIGN_OR_RETURN(
         const JobPage jobs,
-        parts_.store.List({.states = {v1::SUCCEEDED},
-                           .page_size = JobQuery::kMaxPageSize,
-                           .page_token = ""}));
+        dependencies_.store.List({.states = {v1::SUCCEEDED},
+                                  .page_size = JobQuery::kMaxPageSize,
+                                  .page_token = ""}));
     return OrderOfData(data, jobs.jobs, [this](const std::string& plan) {
-      const absl::StatusOr<plan::PlanInfo> info = parts_.plans.Get(plan);
+      const absl::StatusOr<plan::PlanInfo> info = dependencies_.plans.Get(plan);
       return info.ok() && info->state == plan::PlanInfo::State::kWhole;
     });
   }
 
-  // Notes which of a new sweep's trials are equal to earlier ones.
+  // Notes which trials of a new sweep equal earlier ones.
   void NoteEqualTrials(const v1::SweepSpec& spec,
                        v1::SweepStateChange& begin) const {
     std::map<std::string, uint32_t> firsts;
     const int64_t trials = ToSearchOptions(spec).trials;
     for (int64_t trial = 0; trial < trials; ++trial) {
       const auto number = static_cast<uint32_t>(trial + 1);
-      const auto [first, is_new] = firsts.try_emplace(
-          ResultKey(parts_.admission.limits(), spec, PointOf(spec, trial)),
-          number);
+      const auto [first, is_new] =
+          firsts.try_emplace(ResultKey(dependencies_.admission.limits(), spec,
+                                       PointOf(spec, trial)),
+                             number);
       begin.add_same_as(is_new ? 0 : first->second);
     }
     if (firsts.size() == static_cast<size_t>(trials)) begin.clear_same_as();
@@ -400,7 +382,8 @@ class SweepManagerImpl final : public SweepManager {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const auto found = live_.find(id);
     if (found != live_.end()) return found->second.get();
-    HEARTH_ASSIGN_OR_RETURN(const v1::Sweep sweep, parts_.sweeps.Get(id));
+    HEARTH_ASSIGN_OR_RETURN(const v1::Sweep sweep,
+                            dependencies_.sweeps.Get(id));
     if (HasEnded(sweep.state())) return EndedError(sweep);
     return absl::DataLossError(
         absl::StrCat(id, " could not be rebuilt; hearthd's log says why"));
@@ -414,12 +397,13 @@ class SweepManagerImpl final : public SweepManager {
     return sweep == live_.end() ? nullptr : sweep->second.get();
   }
 
-  // Records the epochs that trials of a sweep have ended together before it
-  // judges any of them. Adds the jobs that begin because of that to `begun`.
+  // Records the epochs that trials of a sweep have ended together, before it
+  // decides about any of them. Adds jobs that begin as a consequence to
+  // `begun`.
   absl::Status Record(const std::string& id, std::vector<EpochOfJob*>& epochs,
                       std::vector<std::string>& begun)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    // In an order that does not depend on who came first.
+    // In an order that does not depend on which epoch came first.
     std::sort(epochs.begin(), epochs.end(),
               [](const EpochOfJob* a, const EpochOfJob* b) {
                 return std::pair(a->job.trial(), a->job.replica()) <
@@ -450,7 +434,7 @@ class SweepManagerImpl final : public SweepManager {
     return Perform(id, event, std::move(reports), &begun).status();
   }
 
-  // The trial of a number, from 0. NOT_FOUND if there is none.
+  // The trial with a number, from 0. NOT_FOUND if there is none.
   static absl::StatusOr<int64_t> TrialIn(const LiveSweep& sweep,
                                          uint32_t number) {
     const int64_t trials = sweep.search().trials();
@@ -459,46 +443,48 @@ class SweepManagerImpl final : public SweepManager {
         sweep.summary().id(), " has no trial ", number, ", only ", trials));
   }
 
-  // Waits until those whose sweep wants it were judged, or have waited for as
-  // long as they may.
-  void AwaitJudgement(absl::Span<EpochOfJob* const> epochs)
+  // Waits until there are decisions about the jobs whose sweeps wait for users,
+  // or until they have waited for as long as they may.
+  void AwaitDecisions(absl::Span<EpochOfJob* const> epochs)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const double begin = Clock::Real().SteadySeconds();
     for (const EpochOfJob* epoch : epochs) {
-      while (const double wait = SecondsToJudge(*epoch)) {
+      while (const double wait = SecondsToWait(*epoch)) {
         const double left = begin + wait - Clock::Real().SteadySeconds();
         if (closed_) return;
-        // Others may wait for longer: the sweep of each says how long.
+        // Other jobs may wait for longer, as their sweeps say.
         if (left <= 0) break;
-        judgement_.WaitWithTimeout(&mutex_, absl::Seconds(left));
+        decided_.WaitWithTimeout(&mutex_, absl::Seconds(left));
       }
     }
   }
 
-  // For how long a job waits after its epoch, in all; 0 = it goes on, stops, or
-  // was judged.
-  double SecondsToJudge(const EpochOfJob& epoch)
+  // Seconds that a job waits after its epoch, in all; 0 = it does not wait, or
+  // there is a decision.
+  double SecondsToWait(const EpochOfJob& epoch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const LiveSweep* sweep = FindOwner(epoch.job.id());
-    if (sweep == nullptr || !epoch.verdict.ok() || sweep->search().paused() ||
+    if (sweep == nullptr || !epoch.decision.ok() || sweep->search().paused() ||
         epoch.stop.stop_requested()) {
       return 0;
     }
     const int64_t trial = int64_t{epoch.job.trial()} - 1;
-    const auto judged = judged_.find({epoch.job.sweep(), trial});
+    const auto continued = continued_.find({epoch.job.sweep(), trial});
     if (sweep::HasEnded(sweep->search().StateOf(trial)) ||
         epoch.report.epoch() >= epoch.job.spec().train().data().epochs() ||
-        (judged != judged_.end() && judged->second >= epoch.report.epoch())) {
+        (continued != continued_.end() &&
+         continued->second >= epoch.report.epoch())) {
       return 0;
     }
     return sweep->summary().spec().manual().verdict_wait();
   }
 
-  // The last decision about a job.
-  EpochVerdict VerdictOf(const v1::Job& job)
+  // Last decision about a job.
+  EpochDecision DecisionOf(const v1::Job& job)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const auto verdict = verdicts_.find(job.id());
-    return verdict == verdicts_.end() ? EpochVerdict::kGoOn : verdict->second;
+    const auto decision = decisions_.find(job.id());
+    return decision == decisions_.end() ? EpochDecision::kGoOn
+                                        : decision->second;
   }
 
   absl::StatusOr<v1::Sweep> ChangeState(const std::string& id,
@@ -509,8 +495,8 @@ class SweepManagerImpl final : public SweepManager {
     return Perform(id, StateEvent(state));
   }
 
-  // One step; gives the sweep afterwards, and adds the ids of new jobs to
-  // `begun`.
+  // Performs a step. Returns the sweep afterwards, and adds the ids of new jobs
+  // to `begun`.
   absl::StatusOr<v1::Sweep> Perform(
       const std::string& id, const v1::SweepEvent& event,
       std::vector<SweepStep::JobEpoch> epochs = {},
@@ -521,10 +507,10 @@ class SweepManagerImpl final : public SweepManager {
     for (const SweepStep::JobEpoch& epoch : epochs) reporters.insert(epoch.job);
     const absl::Status status =
         [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
-      SweepStep step = sweep.Apply(parts_.admission.limits(), event);
+      SweepStep step = sweep.Apply(dependencies_.admission.limits(), event);
       step.epochs = std::move(epochs);
       HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> ids,
-                              parts_.sweeps.Commit(step));
+                              dependencies_.sweeps.Commit(step));
       sweep.Stored(step, ids);
       TellJobs(step, ids, reporters);
       if (begun != nullptr) begun->insert(begun->end(), ids.begin(), ids.end());
@@ -538,20 +524,21 @@ class SweepManagerImpl final : public SweepManager {
       }
       return status;
     }
-    // Callers from jobs do not look at it.
+    // Callers that report epochs do not read the trials.
     v1::Sweep proto = reporters.empty() ? sweep.ToProto() : sweep.summary();
     if (HasEnded(proto.state())) {
       Count(proto, 1);
       live_.erase(id);
-      std::erase_if(judged_,
+      std::erase_if(continued_,
                     [&](const auto& entry) { return entry.first.first == id; });
     }
-    // It may be of trials that wait to be judged.
-    judgement_.SignalAll();
+    // The event may be of trials that wait for decisions.
+    decided_.SignalAll();
     return proto;
   }
 
-  // Notes the fates of jobs, and has them told, all but those of the reporters.
+  // Notes the decisions about jobs, and queues messages to all jobs but the
+  // reporters.
   void TellJobs(const SweepStep& step, const std::vector<std::string>& ids,
                 const std::set<std::string>& reporters)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -560,42 +547,30 @@ class SweepManagerImpl final : public SweepManager {
                          .trial = int64_t{step.new_jobs[i].trial} - 1,
                          .replica = step.new_jobs[i].replica,
                          .is_test = step.new_jobs[i].spec.has_evaluate()};
-      Tell(Message::Kind::kRelease, ids[i]);
+      messenger_.Send(JobMessage::Kind::kRelease, ids[i]);
     }
     for (const std::string& id : step.held) {
-      verdicts_[id] = EpochVerdict::kHold;
-      if (!reporters.contains(id)) Tell(Message::Kind::kHold, id);
+      decisions_[id] = EpochDecision::kHold;
+      if (!reporters.contains(id)) messenger_.Send(JobMessage::Kind::kHold, id);
     }
     for (const std::string& id : step.released) {
-      verdicts_.erase(id);
-      Tell(Message::Kind::kRelease, id);
+      decisions_.erase(id);
+      messenger_.Send(JobMessage::Kind::kRelease, id);
     }
     for (const std::string& id : step.cancelled) {
-      verdicts_[id] = EpochVerdict::kCancel;
-      if (!reporters.contains(id)) Tell(Message::Kind::kCancel, id);
+      decisions_[id] = EpochDecision::kCancel;
+      if (!reporters.contains(id))
+        messenger_.Send(JobMessage::Kind::kCancel, id);
     }
   }
 
-  void Tell(Message::Kind kind, const std::string& job)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    // Those that begin together share their passes from the first on.
-    if (kind == Message::Kind::kRelease && !messages_.empty() &&
-        messages_.back().kind == kind) {
-      messages_.back().jobs.push_back(job);
-    } else {
-      messages_.push_back({.kind = kind, .jobs = {job}});
-    }
-    changed_.SignalAll();
-  }
-
-  // Rebuilds a sweep from what is stored, and hears of the jobs that have ended
-  // without it.
+  // Rebuilds a sweep from the store, with the jobs that have ended meanwhile.
   absl::Status CatchUp(const std::string& id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<LiveSweep> sweep,
-                            LiveSweep::Load(parts_.sweeps, id));
+                            LiveSweep::Load(dependencies_.sweeps, id));
     HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Job> jobs,
-                            parts_.sweeps.ReadJobs(id));
+                            dependencies_.sweeps.ReadJobs(id));
     for (const v1::Job& job : jobs) {
       const int64_t trial = int64_t{job.trial()} - 1;
       const bool is_test = job.spec().has_evaluate();
@@ -607,30 +582,31 @@ class SweepManagerImpl final : public SweepManager {
                            .trial = trial,
                            .replica = job.replica(),
                            .is_test = is_test};
-      verdicts_.erase(job.id());
-      if (HasEnded(job.state())) Tell(Message::Kind::kHasEnded, job.id());
+      decisions_.erase(job.id());
+      if (HasEnded(job.state()))
+        messenger_.Send(JobMessage::Kind::kHasEnded, job.id());
       if (is_test) continue;
       const auto action = sweep->search().ActionOf(trial, job.replica());
       if (action == sweep::Action::kHold) {
-        verdicts_[job.id()] = EpochVerdict::kHold;
+        decisions_[job.id()] = EpochDecision::kHold;
       } else if (action == sweep::Action::kStop) {
-        verdicts_[job.id()] = EpochVerdict::kCancel;
+        decisions_[job.id()] = EpochDecision::kCancel;
       }
     }
-    EndThoseWithoutJobs(id, *sweep);
+    EndReplicasWithoutJobs(id, *sweep);
     live_[id] = std::move(sweep);
     return absl::OkStatus();
   }
 
-  // The store may have lost the jobs of replicas and of their tests. What
-  // stands for such a job is no job's id, so that it is heard of as gone.
-  void EndThoseWithoutJobs(const std::string& id, const LiveSweep& sweep)
+  // Ends replicas and tests whose jobs the store has lost. A placeholder stands
+  // for such a job: it is no job's id, so its job is found to be gone.
+  void EndReplicasWithoutJobs(const std::string& id, const LiveSweep& sweep)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const auto end = [&](const std::string& job, const Owner& of)
+    const auto end = [&](const std::string& job, const JobOwner& of)
                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
                            const std::string name = absl::StrCat(id, ": ", job);
                            owners_[name] = of;
-                           Tell(Message::Kind::kHasEnded, name);
+                           messenger_.Send(JobMessage::Kind::kHasEnded, name);
                          };
     const int64_t seeds = sweep.summary().spec().seeds();
     for (int64_t replica = 0; replica < seeds; ++replica) {
@@ -650,122 +626,58 @@ class SweepManagerImpl final : public SweepManager {
     }
   }
 
-  // The thread that tells jobs.
-  void Work() ABSL_LOCKS_EXCLUDED(mutex_) {
-    while (true) {
-      Message message;
-      {
-        absl::MutexLock lock(&mutex_);
-        while (!exiting_ && messages_.empty()) changed_.Wait(&mutex_);
-        if (exiting_) return;
-        message = std::move(messages_.front());
-        messages_.pop_front();
-      }
-      while (true) {
-        const absl::Status status = Deliver(message);
-        // A job that is gone needs to hear nothing.
-        if (status.ok() || absl::IsNotFound(status) ||
-            absl::IsFailedPrecondition(status)) {
-          break;
-        }
-        spdlog::warn("{}: {}", absl::StrJoin(message.jobs, ", "),
-                     status.ToString());
-        absl::MutexLock lock(&mutex_);
-        if (!exiting_) changed_.WaitWithTimeout(&mutex_, kRetryInterval);
-        if (exiting_) return;
-      }
-    }
-  }
-
-  absl::Status Deliver(const Message& message) ABSL_LOCKS_EXCLUDED(mutex_) {
+  // Called on the messenger's thread.
+  absl::Status Deliver(const JobMessage& message) ABSL_LOCKS_EXCLUDED(mutex_) {
     switch (message.kind) {
-      case Message::Kind::kRelease:
-        return parts_.scheduler.Release(message.jobs);
-      case Message::Kind::kHold:
-        parts_.scheduler.Hold(message.jobs.front());
+      case JobMessage::Kind::kRelease:
+        return dependencies_.scheduler.Release(message.jobs);
+      case JobMessage::Kind::kHold:
+        dependencies_.scheduler.Hold(message.jobs.front());
         return absl::OkStatus();
-      case Message::Kind::kCancel:
-        return parts_.scheduler.Cancel(message.jobs.front());
-      case Message::Kind::kHasEnded:
+      case JobMessage::Kind::kCancel:
+        return dependencies_.scheduler.Cancel(message.jobs.front());
+      case JobMessage::Kind::kHasEnded:
         return HearEnd(message.jobs.front());
     }
     return absl::OkStatus();
   }
 
   absl::Status HearEnd(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_) {
-    absl::StatusOr<v1::Job> found = parts_.store.Get(id);
+    absl::StatusOr<v1::Job> found = dependencies_.store.Get(id);
     if (absl::IsNotFound(found.status())) found = JobThatIsGone(id);
     HEARTH_ASSIGN_OR_RETURN(const v1::Job job, std::move(found));
     if (!HasEnded(job.state())) return absl::OkStatus();
     absl::MutexLock lock(&mutex_);
     const auto owner = owners_.find(id);
     if (owner == owners_.end()) return absl::OkStatus();
-    const Owner of = owner->second;
+    const JobOwner of = owner->second;
     const auto sweep = live_.find(of.sweep);
     if (sweep != live_.end() && Awaits(*sweep->second, of)) {
-      HEARTH_RETURN_IF_ERROR(
-          Perform(of.sweep, of.is_test ? EndOfTest(job, of) : EndOf(job, of))
-              .status());
+      HEARTH_RETURN_IF_ERROR(Perform(of.sweep, of.is_test
+                                                   ? EndOfTest(job, of)
+                                                   : EndOfReplica(job, of))
+                                 .status());
     }
     owners_.erase(id);
-    verdicts_.erase(id);
+    decisions_.erase(id);
     return absl::OkStatus();
   }
 
-  // Whether the end of a job is news to its sweep.
-  static bool Awaits(const LiveSweep& sweep, const Owner& of) {
+  // Whether the sweep does not know yet that this job has ended.
+  static bool Awaits(const LiveSweep& sweep, const JobOwner& of) {
     return of.is_test ? sweep.IsTested(of.replica)
                       : !sweep::HasEnded(sweep.search().StateOf(of.trial));
   }
 
-  // Why a job that has ended did not succeed.
-  static std::string ReasonOf(const v1::Job& job) {
-    if (job.state() == v1::FAILED) return job.error().message();
-    if (job.state() == v1::CANCELLED) {
-      return absl::StrCat(job.id(), " was cancelled");
-    }
-    return "";
-  }
-
-  static v1::SweepEvent EndOf(const v1::Job& job, const Owner& of) {
-    v1::SweepEvent event;
-    v1::ReplicaEnd& end = *event.mutable_ended();
-    end.set_trial(static_cast<uint32_t>(of.trial + 1));
-    end.set_replica(static_cast<uint32_t>(of.replica));
-    end.set_state(job.state());
-    end.set_reason(ReasonOf(job));
-    end.set_would_repeat(job.state() == v1::FAILED &&
-                         job.error().code() ==
-                             static_cast<int>(absl::StatusCode::kAborted));
-    if (job.report().train().has_test_metric()) {
-      end.set_test_metric(job.report().train().test_metric());
-    }
-    return event;
-  }
-
-  static v1::SweepEvent EndOfTest(const v1::Job& job, const Owner& of) {
-    v1::SweepEvent event;
-    v1::TestEnd& end = *event.mutable_tested();
-    end.set_replica(static_cast<uint32_t>(of.replica));
-    end.set_state(job.state());
-    if (job.report().evaluate().has_test_metric()) {
-      end.set_test_metric(job.report().evaluate().test_metric());
-    } else if (job.state() == v1::SUCCEEDED) {
-      end.set_reason("the dataset has no test nodes with labels");
-    } else {
-      end.set_reason(ReasonOf(job));
-    }
-    return event;
-  }
-
   absl::Status Remove(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_) {
-    HEARTH_ASSIGN_OR_RETURN(const v1::Sweep sweep, parts_.sweeps.Get(id));
+    HEARTH_ASSIGN_OR_RETURN(const v1::Sweep sweep,
+                            dependencies_.sweeps.Get(id));
     if (!HasEnded(sweep.state())) {
       return absl::FailedPreconditionError(
           absl::StrCat(id, " has not ended; stop it first"));
     }
     HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Job> jobs,
-                            parts_.sweeps.ReadJobs(id));
+                            dependencies_.sweeps.ReadJobs(id));
     for (const v1::Job& job : jobs) {
       if (HasEnded(job.state())) continue;
       return absl::FailedPreconditionError(
@@ -774,16 +686,16 @@ class SweepManagerImpl final : public SweepManager {
     for (const v1::Job& job : jobs) {
       v1::DeleteJobRequest request;
       request.set_id(job.id());
-      const absl::Status status = parts_.admission.DeleteJob(request);
+      const absl::Status status = dependencies_.admission.DeleteJob(request);
       if (!status.ok() && !absl::IsNotFound(status)) return status;
     }
-    HEARTH_RETURN_IF_ERROR(parts_.sweeps.Delete(id));
+    HEARTH_RETURN_IF_ERROR(dependencies_.sweeps.Delete(id));
     absl::MutexLock lock(&mutex_);
     Count(sweep, -1);
     return absl::OkStatus();
   }
 
-  // Adds the trials of a sweep that has ended, `times` times.
+  // Counts the trials of an ended sweep, `times` times.
   void Count(const v1::Sweep& sweep, int64_t times)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     for (const v1::TrialCount& count : sweep.counts()) {
@@ -804,40 +716,35 @@ class SweepManagerImpl final : public SweepManager {
     }
   }
 
-  const SweepManagerParts parts_;
+  const SweepManagerDependencies dependencies_;
   absl::Mutex mutex_;
-  // Signalled when there is a message, and when the manager goes.
-  absl::CondVar changed_;
   // Sweeps that have not ended.
   std::map<std::string, std::unique_ptr<LiveSweep>> live_
       ABSL_GUARDED_BY(mutex_);
-  // Owners of the jobs whose end has not been heard of.
-  std::map<std::string, Owner> owners_ ABSL_GUARDED_BY(mutex_);
-  // Verdicts on those that shall not go on.
-  std::map<std::string, EpochVerdict> verdicts_ ABSL_GUARDED_BY(mutex_);
-  // Signalled when a trial was judged, or something happened to its sweep, and
-  // when nobody is waited for any more.
-  absl::CondVar judgement_;
-  // By sweep and trial: the epoch behind which it was let go on last.
-  std::map<std::pair<std::string, int64_t>, int64_t> judged_
+  // Owners of jobs whose end is not yet known here.
+  std::map<std::string, JobOwner> owners_ ABSL_GUARDED_BY(mutex_);
+  // Decisions about jobs that are not to continue.
+  std::map<std::string, EpochDecision> decisions_ ABSL_GUARDED_BY(mutex_);
+  // Signalled when there is a decision about a trial, when something happens to
+  // its sweep, and when jobs need not wait any more.
+  absl::CondVar decided_;
+  // By sweep and trial: the last epoch after which the trial was continued.
+  std::map<std::pair<std::string, int64_t>, int64_t> continued_
       ABSL_GUARDED_BY(mutex_);
-  // Without the one that is being told.
-  std::deque<Message> messages_ ABSL_GUARDED_BY(mutex_);
-  // Trials of sweeps that have ended, by state.
+  // Number of trials of ended sweeps, by state.
   std::map<int, int64_t> ended_counts_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-  bool exiting_ ABSL_GUARDED_BY(mutex_) = false;
-  std::jthread thread_;
+  JobMessenger messenger_;
   std::map<int, std::unique_ptr<metrics::Gauge>> gauges_;
-  // Last: goes first, so that nothing is updated that is gone.
+  // Last member: destroyed first, since it updates the gauges above.
   std::unique_ptr<metrics::CollectHook> hook_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SweepManager>> SweepManager::Make(
-    const SweepManagerParts& parts) {
-  auto manager = std::make_unique<SweepManagerImpl>(parts);
+    const SweepManagerDependencies& dependencies) {
+  auto manager = std::make_unique<SweepManagerImpl>(dependencies);
   HEARTH_RETURN_IF_ERROR(manager->Begin());
   return manager;
 }

@@ -1,27 +1,33 @@
 #ifndef HEARTH_SERVER_SWEEPS_SWEEP_MANAGER_H_
 #define HEARTH_SERVER_SWEEPS_SWEEP_MANAGER_H_
 
-#include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "engine/metrics/registry.h"
-#include "engine/plan/plan_store.h"
 #include "hearth/v1/sweeps.pb.h"
-#include "server/jobs/admission.h"
-#include "server/jobs/scheduler.h"
-#include "server/storage/dataset_catalog.h"
-#include "server/storage/job_store.h"
-#include "server/storage/sweep_store.h"
+#include "server/jobs/job_events.h"
+
+namespace hearth::metrics {
+class Registry;
+}  // namespace hearth::metrics
+
+namespace hearth::plan {
+class PlanStores;
+}  // namespace hearth::plan
 
 namespace hearth::server {
 
-/// The parts that a SweepManager uses; all must outlive it.
-struct SweepManagerParts {
+class Admission;
+class DatasetCatalog;
+class JobStore;
+class Scheduler;
+class SweepStore;
+struct JobOrigin;
+
+/// Parts of the daemon that a SweepManager uses; all outlive it.
+struct SweepManagerDependencies {
   JobStore& store;
   SweepStore& sweeps;
   const DatasetCatalog& datasets;
@@ -31,23 +37,23 @@ struct SweepManagerParts {
   metrics::Registry& registry;
 };
 
-/// Runs sweeps: submits their trials as jobs, hears of their epochs and ends,
-/// and holds and stops them as their searches decide. An event, the decisions
-/// that follow from it, and what they change of jobs are stored in one
-/// transaction; only then do jobs hear of them. So a daemon that is killed goes
-/// on with the same decisions. Thread-safe.
+/// Runs sweeps: submits their trials as jobs, hears of the jobs' epochs and
+/// ends, and holds and stops jobs as the searches decide. An event, the
+/// resulting decisions, and their changes of jobs are stored in one
+/// transaction; only then are jobs told. So a daemon that was killed continues
+/// with the same decisions. Thread-safe.
 class SweepManager : public TrialObserver {
  public:
-  /// Rebuilds the sweeps that have not ended and catches up with jobs that
-  /// ended without them. Call after the scheduler has loaded its jobs, and
-  /// before it runs any.
+  /// Rebuilds the sweeps that have not ended, with the jobs that have ended
+  /// meanwhile. Call after the scheduler has loaded its jobs, and before it
+  /// runs any.
   static absl::StatusOr<std::unique_ptr<SweepManager>> Make(
-      const SweepManagerParts& parts);
+      const SweepManagerDependencies& dependencies);
 
-  /// From now on no trial waits to be judged: the daemon stops.
+  /// The daemon stops: from now on no trial waits for a decision.
   virtual void Close() = 0;
 
-  // Errors as in hearth.v1.Sweeps.
+  // Errors as of the methods of hearth.v1.Sweeps.
   virtual absl::StatusOr<v1::Sweep> Submit(
       const v1::SubmitSweepRequest& request, const JobOrigin& origin) = 0;
   virtual absl::StatusOr<v1::Sweep> Get(const std::string& id) = 0;

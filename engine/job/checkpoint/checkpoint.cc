@@ -1,18 +1,18 @@
-// A checkpoint is one safetensors file: tensors "state.NAME" and "best.NAME"
-// (what TrainStep::Save gave) and "history.NAME" (what HistoryCache::Save gave,
-// in the middle of an epoch); metadata "progress": everything else, as JSON,
-// and the CRC32C of both, as hexadecimal digits.
+// A checkpoint is one safetensors file. Tensors: "state.NAME" and "best.NAME"
+// (from TrainStep::Save) and, in the middle of an epoch, "history.NAME" (from
+// HistoryCache::Save). Metadata: "progress", everything else as JSON, and the
+// CRC32C of tensors and progress, in hexadecimal digits.
 //
 // There are two files, for even and for odd generations, so that the newest
-// generation and the one before are there. Writing one:
-//   1. write it to a temporary file, sync that;
-//   2. rename it over the generation before the last, sync the folder.
-// Finding: the metadata of both; then the checksum over the tensors of the
-// newer one, and of the older one if that is damaged. A damaged file is left
-// where it is: the generation after the next replaces it.
+// generation and the one before exist. Writing:
+//   1. Write to a temporary file, and sync it.
+//   2. Rename it over the generation before the last, and sync the folder.
+// Finding: read the metadata of both, then check the tensors of the newer one,
+// and of the older one if that is damaged. A damaged file stays: the generation
+// after the next replaces it.
 //
 // Version 3 had one file, the even one, without a number (it reads as
-// generation 0), without checksums, with all epochs' reports and all losses.
+// generation 0) and without checksums, with all epochs' reports and all losses.
 #include "engine/job/checkpoint/checkpoint.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ namespace {
 using nlohmann::json;
 using Metadata = std::map<std::string, std::string>;
 
-// For even and for odd generations.
+// Names of even and of odd generations.
 constexpr std::array<const char*, 2> kFileNames = {
     "checkpoint.safetensors", "checkpoint-odd.safetensors"};
 constexpr char kStatePrefix[] = "state.";
@@ -48,8 +48,8 @@ constexpr char kProgress[] = "progress";
 constexpr char kProgressCrc[] = "progress_crc32c";
 constexpr char kTensorsCrc[] = "tensors_crc32c";
 constexpr int kVersion = 4;
-// The versions of those with histories, and with gradients by these, which
-// older programs do not know.
+// Versions with histories, and with gradients of histories; older programs
+// refuse them.
 constexpr int kVersionWithHistories = 5;
 constexpr int kVersionWithGradients = 6;
 constexpr int kVersionWithLosses = 3;
@@ -61,8 +61,8 @@ absl::Span<const std::byte> BytesOf(absl::string_view text) {
 
 std::string CrcText(uint32_t crc) { return absl::StrFormat("%08x", crc); }
 
-// The checksum of tensors in the order of their names: covers names, types and
-// shapes, too.
+// Checksum of the tensors in the order of their names; covers names, types and
+// shapes.
 class TensorsCrc {
  public:
   void AddTensor(const std::string& name, const store::Tensor& tensor) {
@@ -88,7 +88,7 @@ std::string CrcOf(const store::TensorMap& tensors) {
   return crc.Text();
 }
 
-// The least version whose programs know all that is in it.
+// The least version whose programs know everything in the checkpoint.
 int VersionOf(const Checkpoint& checkpoint) {
   if (checkpoint.histories.empty()) return kVersion;
   return checkpoint.histories.count("gradients") == 0 ? kVersionWithHistories
@@ -119,7 +119,7 @@ std::string ProgressText(const Checkpoint& checkpoint) {
 
 // ---- Reading. Errors about contents are DATA_LOSS, without the file's name.
 
-// The fields that version 3 has, too.
+// Reads the fields that version 3 has, too.
 void ReadPosition(const json& progress, Checkpoint& checkpoint) {
   progress.at("epoch").get_to(checkpoint.epoch);
   progress.at("next_batch").get_to(checkpoint.next_batch);
@@ -176,7 +176,7 @@ absl::StatusOr<Checkpoint> ParseProgress(const std::string& text) {
   return checkpoint;
 }
 
-// The checkpoint without its tensors.
+// Reads the checkpoint without its tensors.
 absl::StatusOr<Checkpoint> FromMetadata(Metadata& metadata) {
   const std::string& text = metadata[kProgress];
   const std::string& crc = metadata[kProgressCrc];
@@ -190,7 +190,7 @@ absl::StatusOr<Checkpoint> FromMetadata(Metadata& metadata) {
   return checkpoint;
 }
 
-// Moves the file's tensors to where they belong in `checkpoint`.
+// Moves a file's tensors to their maps in `checkpoint`.
 void SortTensors(store::TensorMap tensors, Checkpoint& checkpoint) {
   for (auto& [name, tensor] : tensors) {
     if (absl::StartsWith(name, kStatePrefix)) {
@@ -212,7 +212,7 @@ bool HasPlace(const std::string& name) {
          absl::StartsWith(name, kHistoryPrefix);
 }
 
-// Looks at the tensors of a file and keeps none of them.
+// Checks the tensors of a file without keeping them.
 class TensorCheck final : public store::SafeTensorsVisitor {
  public:
   void OnTensor(const std::string& name, const store::Tensor& tensor) override {
@@ -226,7 +226,8 @@ class TensorCheck final : public store::SafeTensorsVisitor {
     if (is_losses_) losses_.Update(piece);
   }
 
-  // Completes the checkpoint that has these tensors, in a file of `crc`.
+  // Checks the checksum `crc` of the tensors, and adds the digest of losses of
+  // version 3 to `checkpoint`.
   absl::Status Complete(const std::string& crc, Checkpoint& checkpoint) {
     if (checkpoint.generation > 0 && crc != crc_.Text()) {
       return absl::DataLossError("the checksum of its tensors does not match");
@@ -247,7 +248,7 @@ class TensorCheck final : public store::SafeTensorsVisitor {
   std::string unknown_;
 };
 
-// The checkpoint in a file whose tensors are whole, without them.
+// Reads the checkpoint without its tensors, and checks that these are intact.
 absl::StatusOr<Checkpoint> CheckWhole(io::FileSystem& files,
                                       const std::string& path) {
   TensorCheck tensors;
@@ -281,7 +282,7 @@ absl::Status CheckFingerprint(const Checkpoint& checkpoint,
       "; the dataset has changed since: it has ", fingerprint));
 }
 
-// The checkpoint in a file, without its tensors.
+// Reads the checkpoint of a file without its tensors.
 absl::StatusOr<Checkpoint> ReadMetadata(io::FileSystem& files,
                                         const std::string& path,
                                         const std::string& fingerprint) {
@@ -294,7 +295,7 @@ absl::StatusOr<Checkpoint> ReadMetadata(io::FileSystem& files,
   return checkpoint;
 }
 
-// The files whose progress is whole, the newest first; `damages` gets the
+// Files with intact progress, newest first; `damages` gets the faults of the
 // others.
 absl::StatusOr<std::vector<Candidate>> FindCandidates(
     io::FileSystem& files, const std::string& directory,

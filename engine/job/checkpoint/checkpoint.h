@@ -16,42 +16,41 @@
 
 namespace hearth::job {
 
-/// The state of a train job at a batch boundary: enough to go on as if nothing
-/// had happened. A batch whose loss is in `losses` is never trained again. Its
-/// size does not grow with the epochs and batches that are done.
+/// State of a train job at a batch boundary: enough to continue as if nothing
+/// had happened. A batch whose loss is in `losses` is never trained again. The
+/// size does not grow with the number of epochs and batches done.
 struct Checkpoint {
-  /// Its number within the job, from 1; 0 = none was written, or one of a
-  /// version that did not number them.
+  /// Number within the job, from 1; 0 = not written yet, or of a version
+  /// without numbers.
   uint64_t generation = 0;
   /// Fingerprint of the dataset; empty = unknown, in a checkpoint of version 3.
   std::string fingerprint;
-  /// The arithmetic of the batches so far: the version and the precision of
+  /// Arithmetic of the batches so far: version and precision of
   /// train::TrainStep; empty in checkpoints of older programs.
   std::string arithmetic;
-  /// The epoch to go on with, from 0, and its next batch.
+  /// Epoch to continue with, from 0, and its next batch.
   int64_t epoch = 0;
   int64_t next_batch = 0;
   /// Digest of the losses of all training batches so far, as little-endian
   /// float32, in order.
   Sha256 losses;
-  /// The unfinished epoch's sum of loss times seeds, and its seeds so far.
+  /// Sum of loss times seeds in the unfinished epoch, and its seeds so far.
   double epoch_loss_sum = 0;
   int64_t epoch_seeds = 0;
-  /// Cost of the unfinished epoch's training so far.
+  /// Report of the unfinished epoch's training so far.
   strategy::PassReport epoch_training;
-  /// The last finished epoch, which the observer may not have kept.
+  /// Report of the last finished epoch, which the observer may not have kept.
   std::optional<EpochReport> last_epoch;
   /// Early stopping: the best epoch, from 1 (0 = none), and its validation
   /// metric.
   uint32_t best_epoch = 0;
   std::optional<double> best_metric;
-  /// Model and optimizer now; and at the best epoch, if early stopping keeps
-  /// it.
+  /// Model and optimizer now, and at the best epoch if early stopping keeps it.
   store::TensorMap state;
   store::TensorMap best_state;
-  /// Embeddings of the unfinished epoch's batches that later ones may use, and
-  /// gradients by embeddings (train::HistoryCache); between epochs the latter
-  /// alone. Writing a checkpoint takes them.
+  /// Embeddings of the unfinished epoch's batches that later batches may use,
+  /// and gradients of embeddings (train::HistoryCache); between epochs only
+  /// gradients. WriteCheckpoint empties it.
   store::TensorMap histories;
   uint64_t peak_memory_bytes = 0;
   uint32_t resumes = 0;
@@ -59,30 +58,30 @@ struct Checkpoint {
 
 /// The result of FindCheckpoint.
 struct FoundCheckpoint {
-  /// The newest one that is whole, without its tensors; nullopt if there is
+  /// The newest undamaged checkpoint, without its tensors; nullopt if there is
   /// none.
   std::optional<Checkpoint> checkpoint;
-  /// The faults of the others, each text naming its file.
+  /// Faults of damaged checkpoints, each text naming its file.
   std::vector<std::string> damages;
 };
 
-/// Writes the next generation, durably, in place of the one before the last;
-/// the last stays until the next call. Numbers `checkpoint` on success, and
-/// takes its state and histories in any case, so that they are not there twice.
+/// Writes the next generation durably, in place of the one before the last; the
+/// last one stays until the next call. Numbers `checkpoint` on success, and
+/// empties its state and histories in any case, so that memory holds them once.
 absl::Status WriteCheckpoint(io::FileSystem& files,
                              const std::string& directory,
                              Checkpoint& checkpoint);
 
-/// Finds the newest generation in `directory` that is whole, for a job on the
-/// dataset of this fingerprint: reads all of it, holds 1 MiB of it at a time,
-/// and leaves the tensors to ReadTensors, for which memory has to be reserved.
-/// FAILED_PRECONDITION, naming the file, if it is of a version that is not
-/// known here, or of another dataset.
+/// Finds the newest undamaged generation in `directory`, for a job on the
+/// dataset with this fingerprint. Reads all of it, 1 MiB at a time, and leaves
+/// the tensors to ReadTensors, for which memory has to be reserved.
+/// FAILED_PRECONDITION, naming the file, if it is of an unknown version, or of
+/// another dataset.
 absl::StatusOr<FoundCheckpoint> FindCheckpoint(io::FileSystem& files,
                                                const std::string& directory,
                                                const std::string& fingerprint);
 
-/// Adds the tensors of `checkpoint`, which FindCheckpoint has found in
+/// Reads the tensors of `checkpoint`, which FindCheckpoint found in
 /// `directory`. DATA_LOSS, naming the file, if it has changed since then.
 absl::Status ReadTensors(io::FileSystem& files, const std::string& directory,
                          Checkpoint& checkpoint);
@@ -91,7 +90,7 @@ absl::Status ReadTensors(io::FileSystem& files, const std::string& directory,
 absl::Status RemoveCheckpoints(io::FileSystem& files,
                                const std::string& directory);
 
-/// Whether FindCheckpoint would give FAILED_PRECONDITION. Reads no tensors.
+/// FAILED_PRECONDITION if FindCheckpoint would give that. Reads no tensors.
 absl::Status CheckCheckpoint(io::FileSystem& files,
                              const std::string& directory,
                              const std::string& fingerprint);

@@ -244,7 +244,7 @@ TEST_F(CheckpointTest, TheLastTwoGenerationsAreKept) {
   EXPECT_EQ(Read()->checkpoint->epoch, 104);
 }
 
-// A damaged checkpoint is never read: the one before is.
+// A damaged checkpoint is never read; the previous one is.
 TEST_F(CheckpointTest, AFlippedBitIsFoundOrHarmless) {
   const Checkpoint newest = Write(Write(MakeCheckpoint()));
   const std::string whole = Contents(kEven);
@@ -267,7 +267,7 @@ TEST_F(CheckpointTest, AFlippedBitIsFoundOrHarmless) {
       ++found;
     }
   }
-  // The rest are blanks and names in the metadata that are not used.
+  // Other bits are blanks, and names in the metadata that are not used.
   EXPECT_GT(found, whole.size() * 8 / 17 * 9 / 10);
 }
 
@@ -285,7 +285,7 @@ TEST_F(CheckpointTest, TruncatedOneIsDamaged) {
   EXPECT_THAT(read->damages, ElementsAre(HasSubstr(kEven), HasSubstr(kOdd)));
 }
 
-// The one written after damage replaces the damaged one.
+// The checkpoint written after damage replaces the damaged one.
 TEST_F(CheckpointTest, GoesOnAfterDamage) {
   Write(Write(MakeCheckpoint()));
   Replace(kEven, "damaged");
@@ -302,7 +302,7 @@ TEST_F(CheckpointTest, AReadThatFailsIsNoDamage) {
       FindCheckpoint(faulty, directory_, kFingerprint).status()));
 }
 
-// Memory for them may be reserved in between.
+// Between FindCheckpoint and ReadTensors memory may be reserved.
 TEST_F(CheckpointTest, TensorsThatChangeBeforeTheyAreReadAreRefused) {
   Write(MakeCheckpoint());
   auto found = FindCheckpoint(files_, directory_, kFingerprint);
@@ -372,7 +372,7 @@ TEST_F(CheckpointTest, GoesOnFromVersion3) {
   Sha256 digest;
   digest.Update(BytesOf(losses));
   EXPECT_EQ(checkpoint.losses.HexDigest(), digest.HexDigest());
-  // The next one stands beside it.
+  // The new checkpoint stands beside the old file.
   EXPECT_EQ(Write(std::move(checkpoint)).generation, 1u);
   EXPECT_EQ(Read()->checkpoint->generation, 1u);
   Replace(kOdd, "damaged");

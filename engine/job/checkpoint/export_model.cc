@@ -19,7 +19,7 @@ constexpr char kModelFile[] = "model.safetensors";
 constexpr char kConfigFile[] = "config.json";
 constexpr char kConfigKey[] = "config";
 
-// Bytes of a model that is copied that are held at a time.
+// Bytes of a model held at a time while it is copied.
 constexpr uint64_t kPieceBytes = 1 << 20;
 
 absl::Status WriteFiles(io::FileSystem& files, const store::SafeTensors& model,
@@ -50,15 +50,14 @@ absl::Status CopyFile(io::FileSystem& files, const std::string& from,
   return copy->Finish();
 }
 
-// Renames the folder `from` to `to`, whose earlier contents go.
+// Renames the folder `from` to `to`, replacing an earlier `to`.
 absl::Status Replace(io::FileSystem& files, const std::string& from,
                      const std::string& to) {
   HEARTH_RETURN_IF_ERROR(files.RemoveTree(to));
   return files.Rename(from, to);
 }
 
-// Makes the folder `path` of the files that `write` writes into a folder, whole
-// or not at all.
+// Makes the folder `path` with the files that `write` writes, atomically.
 absl::Status WriteFolder(
     io::FileSystem& files, const std::string& path,
     absl::FunctionRef<absl::Status(const std::string& folder)> write) {
@@ -66,10 +65,10 @@ absl::Status WriteFolder(
   HEARTH_RETURN_IF_ERROR(files.RemoveTree(temporary));
   absl::Status status = files.CreateDirectory(temporary);
   if (status.ok()) status = write(temporary);
-  // A job that is run again after its end was lost finds its earlier model.
+  // A job that runs again after its end was lost finds its earlier model.
   if (status.ok()) status = Replace(files, temporary, path);
   if (!status.ok()) {
-    // The first error is the one to tell.
+    // The first error is the one to return.
     files.RemoveTree(temporary).IgnoreError();
     return status;
   }

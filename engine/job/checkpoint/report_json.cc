@@ -96,7 +96,7 @@ strategy::PassReport PassFromJson(const json& value) {
   strategy::PassReport pass;
   value.at("seconds").get_to(pass.seconds);
   value.at("batches").get_to(pass.batches);
-  // Older checkpoints do not have these four.
+  // Older checkpoints lack these four fields.
   pass.seeds = value.value("seeds", int64_t{0});
   pass.pulled = value.value("pulled", int64_t{0});
   pass.pushed = value.value("pushed", int64_t{0});
@@ -111,7 +111,7 @@ strategy::PassReport PassFromJson(const json& value) {
     pass.hits.push_back({.level = level.at("level").get<std::string>(),
                          .rows = level.at("rows").get<int64_t>()});
   }
-  // Checkpoints of earlier versions have none.
+  // Older checkpoints lack this field.
   if (value.contains("list_hits")) {
     for (const json& level : value.at("list_hits")) {
       pass.list_hits.push_back({.level = level.at("level").get<std::string>(),
@@ -168,7 +168,7 @@ EpochReport EpochFromJson(const json& value) {
   epoch.valid_metric = OptionalFromJson<double>(value.at("valid_metric"));
   epoch.training = PassFromJson(value.at("training"));
   epoch.validation = PassFromJson(value.at("validation"));
-  // Older checkpoints do not have it.
+  // Older checkpoints lack this field.
   if (const auto exact = value.find("exact");
       exact != value.end() && !exact->is_null()) {
     epoch.exact = ExactEpochFromJson(*exact);

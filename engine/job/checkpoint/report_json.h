@@ -10,12 +10,12 @@
 #include "engine/job/interface/report.h"
 #include "engine/strategy/strategy.h"
 
-/// Reports as JSON, as checkpoints keep them. What reads throws
-/// nlohmann::json::exception for anything that was not written here.
+/// Reports as JSON, as checkpoints keep them. Functions that read throw
+/// nlohmann::json::exception for JSON that was not written here.
 
 namespace hearth::job {
 
-/// null for nothing; "NaN", for which JSON has no number.
+/// null for an absent value; "NaN" for not a number, which JSON lacks.
 template <typename T>
 nlohmann::json ToJson(const std::optional<T>& value) {
   if (!value.has_value()) return nullptr;

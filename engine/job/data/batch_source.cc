@@ -1,14 +1,14 @@
-// A data run, step by step:
-//   1. Open: open the dataset, load labels and splits (job_data.h).
-//   2. TakeStrategy: find out how large batches are, reserve memory, take a
-//      warm strategy or make one (strategy_lease.h). Labels are let go.
+// A batch source, step by step:
+//   1. Open: open the dataset, load labels and splits (opened_job.h).
+//   2. TakeStrategy: find how large batches are, reserve memory, take a warm
+//      strategy or make one (strategy_lease.h). Drop the labels.
 //   3. PrepareEpoch, before each epoch: where a new period of epochs begins,
 //      wait for its preparation on the other thread, prepare it (which finds
-//      what that has made), and start to prepare the next one.
+//      the plan made there), and start to prepare the next period.
 //   4. RunPass, for each pass of the epoch: deliver its batches on the caller's
 //      thread, and count the bytes read.
-//   5. ReturnStrategy, or the end of this object: the preparation on the other
-//      thread ends before the strategy that it uses goes.
+//   5. ReturnStrategy, or destruction: the preparation on the other thread ends
+//      before the strategy that it uses goes.
 #include "engine/job/data/batch_source.h"
 
 #include <algorithm>
@@ -30,11 +30,11 @@
 
 namespace hearth::job {
 
-/// Strategy::PrepareAhead on a thread of its own, which starts at once. Stops
-/// and ends with this object. Thread-safe.
+/// Calls Strategy::PrepareAhead on a thread of its own, which starts at once
+/// and is stopped and joined by the destructor. Thread-safe.
 class AheadPreparation {
  public:
-  /// `strategy` outlives it, and what the passes point to.
+  /// `strategy`, and what the passes point to, outlive this.
   AheadPreparation(strategy::Strategy& strategy,
                    std::vector<strategy::Pass> passes)
       : thread_([this, &strategy,
@@ -52,7 +52,8 @@ class AheadPreparation {
     return std::exchange(log_, {});
   }
 
-  /// Waits for its end; a requested `stop` makes that come soon. Call once.
+  /// Waits for the end of the preparation; a requested `stop` stops it. Call
+  /// once.
   absl::StatusOr<strategy::PreparationReport> Finish(
       const std::stop_token& stop) {
     const std::stop_callback forward(stop, [this] { thread_.request_stop(); });
@@ -78,67 +79,62 @@ class AheadPreparation {
 
   absl::Mutex mutex_;
   std::vector<std::string> log_ ABSL_GUARDED_BY(mutex_);
-  // The thread's until it has ended.
+  // Written by the thread until it has ended.
   absl::StatusOr<strategy::PreparationReport> report_;
-  // Ends first.
+  // Last member: the thread ends before the report goes.
   std::jthread thread_;
 };
 
-absl::StatusOr<std::unique_ptr<DataRun>> DataRun::Open(
+absl::StatusOr<std::unique_ptr<BatchSource>> BatchSource::Open(
     const JobEnvironment& environment, const Options& options,
     Observer& observer, std::stop_token stop) {
-  std::unique_ptr<DataRun> run(
-      new DataRun(environment, options, observer, std::move(stop)));
+  std::unique_ptr<BatchSource> source(
+      new BatchSource(environment, options, observer, std::move(stop)));
   HEARTH_ASSIGN_OR_RETURN(
-      run->data_, OpenJobData(environment,
-                              {.data = options.data,
-                               .pipeline = options.pipeline,
-                               .training_only = options.training_only,
-                               .embedding_width = options.embedding_width,
-                               .folder = options.folder},
-                              observer, run->stop_));
-  return run;
+      source->opened_, OpenJob(environment, options, observer, source->stop_));
+  return source;
 }
 
-DataRun::DataRun(const JobEnvironment& environment, const Options& options,
-                 Observer& observer, std::stop_token stop)
+BatchSource::BatchSource(const JobEnvironment& environment,
+                         const Options& options, Observer& observer,
+                         std::stop_token stop)
     : environment_(environment),
       options_(options),
       observer_(observer),
       stop_(std::move(stop)),
       running_(environment.running_jobs) {}
 
-DataRun::~DataRun() = default;
+BatchSource::~BatchSource() = default;
 
-const store::Dataset& DataRun::dataset() const {
-  return lease_.has_value() ? lease_->dataset() : *data_->dataset;
+const store::Dataset& BatchSource::dataset() const {
+  return lease_.has_value() ? lease_->dataset() : *opened_->dataset;
 }
 
-absl::Status DataRun::TakeStrategy(const ModelNeed& model) {
-  // From here on it is a part of what is reserved for all.
-  data_->memory = {};
+absl::Status BatchSource::TakeStrategy(const ModelNeed& model) {
+  // From here on the reservation of the whole job includes this memory.
+  opened_->memory = {};
   HEARTH_ASSIGN_OR_RETURN(
-      lease_, StrategyLease::Take(environment_, data_->dataset,
-                                  {.data = data_->data,
+      lease_, StrategyLease::Take(environment_, opened_->dataset,
+                                  {.data = opened_->data,
                                    .pipeline = options_.pipeline,
-                                   .labels = data_->labels,
-                                   .passes = data_->passes.Kinds(),
+                                   .labels = opened_->labels,
+                                   .passes = opened_->passes.Kinds(),
                                    .embedding_width = options_.embedding_width,
                                    .model = model,
-                                   .partition = data_->PartitionOrNull()},
+                                   .partition = opened_->PartitionOrNull()},
                                   observer_, stop_));
-  data_->labels = {};
-  data_->passes.SetBatches(lease_->batches());
+  opened_->labels = {};
+  opened_->passes.SetBatches(lease_->batches());
   return absl::OkStatus();
 }
 
-absl::StatusOr<strategy::PreparationReport> DataRun::PreparePeriod(
+absl::StatusOr<strategy::PreparationReport> BatchSource::PreparePeriod(
     int64_t period) {
   return lease_->strategy().Prepare(passes().OfPeriod(period),
                                     ListenFor(observer_), stop_);
 }
 
-absl::Status DataRun::PrepareEpoch(int64_t epoch) {
+absl::Status BatchSource::PrepareEpoch(int64_t epoch) {
   if (!strategy::KindOf(options_.data.strategy).prepares) {
     return absl::OkStatus();
   }
@@ -162,10 +158,10 @@ absl::Status DataRun::PrepareEpoch(int64_t epoch) {
   return absl::OkStatus();
 }
 
-// The report of the preparation on the other thread, if there was one. Its
-// error is only logged: it comes again, or not, where the plan is needed.
+// Report of the preparation on the other thread, if there was one. Its error is
+// only logged: where the plan is needed, making it fails again, or succeeds.
 absl::StatusOr<std::optional<strategy::PreparationReport>>
-DataRun::FinishAhead() {
+BatchSource::FinishAhead() {
   if (ahead_ == nullptr) return std::nullopt;
   const absl::StatusOr<strategy::PreparationReport> report =
       ahead_->Finish(stop_);
@@ -181,7 +177,7 @@ DataRun::FinishAhead() {
   return std::nullopt;
 }
 
-absl::StatusOr<const store::SelfLoops*> DataRun::CountSelfLoops() {
+absl::StatusOr<const store::SelfLoops*> BatchSource::CountSelfLoops() {
   if (dataset().manifest().is_typed()) return nullptr;
   if (!self_loops_.has_value()) {
     HEARTH_ASSIGN_OR_RETURN(
@@ -193,16 +189,16 @@ absl::StatusOr<const store::SelfLoops*> DataRun::CountSelfLoops() {
   return self_loops_->empty() ? nullptr : &*self_loops_;
 }
 
-void DataRun::LogAhead() {
+void BatchSource::LogAhead() {
   if (ahead_ == nullptr) return;
   for (const std::string& text : ahead_->TakeLog()) {
     observer_.OnLog(Severity::kInfo, absl::StrCat("ahead: ", text));
   }
 }
 
-absl::Status DataRun::RunPass(const strategy::Pass& pass,
-                              const strategy::Strategy::Consumer& consumer,
-                              strategy::PassReport& report) {
+absl::Status BatchSource::RunPass(const strategy::Pass& pass,
+                                  const strategy::Strategy::Consumer& consumer,
+                                  strategy::PassReport& report) {
   pass_.emplace(RunningPass{
       .start = {environment_.running_jobs.Now(), ProcessReadBytes()},
       .report = report});
@@ -215,7 +211,7 @@ absl::Status DataRun::RunPass(const strategy::Pass& pass,
   return status;
 }
 
-void DataRun::LogReducedQueues(int64_t reduced_before) {
+void BatchSource::LogReducedQueues(int64_t reduced_before) {
   const io::ReadQueues& queues = environment_.read_queues;
   if (has_told_of_reduced_queues_ ||
       queues.statistics().reduced_queues == reduced_before) {
@@ -227,16 +223,16 @@ void DataRun::LogReducedQueues(int64_t reduced_before) {
                                "; `hearth doctor` says what to set"));
 }
 
-strategy::PassReport DataRun::PassSoFar() const {
+strategy::PassReport BatchSource::PassSoFar() const {
   strategy::PassReport report = pass_->report;
   AddBytesRead(pass_->start, report);
   return report;
 }
 
-// Adds the bytes that the kernel read on the strategy's behalf, where only
-// this job can have caused them.
-void DataRun::AddBytesRead(const ReadStart& start,
-                           strategy::PassReport& report) const {
+// Adds the bytes that the kernel read for the process, if only this job can
+// have caused them.
+void BatchSource::AddBytesRead(const ReadStart& start,
+                               strategy::PassReport& report) const {
   if (report.bytes_read.has_value() ||
       !environment_.running_jobs.AloneSince(start.moment)) {
     return;
@@ -244,7 +240,7 @@ void DataRun::AddBytesRead(const ReadStart& start,
   report.bytes_read = static_cast<int64_t>(ProcessReadBytes() - start.bytes);
 }
 
-void DataRun::ReturnStrategy() {
+void BatchSource::ReturnStrategy() {
   ahead_.reset();
   if (lease_.has_value()) std::move(*lease_).Return();
 }

@@ -27,101 +27,96 @@ namespace hearth::job {
 
 class AheadPreparation;
 
-/// Delivers the batches of a job: has the dataset open, holds the strategy,
-/// prepares the epochs and runs the passes. It knows no model and no
-/// checkpoint: a Member trains on what it delivers, and the passes it is told
-/// to run say where. Single-owner: belongs to the thread of the run.
-class DataRun {
+/// Delivers the batches of a job: opens the dataset, holds the strategy,
+/// prepares the epochs and runs the passes. Knows no model and no checkpoint: a
+/// ModelTrainer trains on the batches, and the caller chooses the passes.
+/// Single-owner: belongs to the thread of the run.
+class BatchSource {
  public:
-  struct Options {
-    const DataOptions& data;
-    const strategy::PipelineOptions& pipeline;
-    /// Nothing is validated or tested.
-    bool training_only = false;
-    /// Width of the model's embeddings (train::HiddenWidth).
-    int64_t embedding_width = 0;
-    /// The job's own folder, which keeps the choice of its history; may be
-    /// empty.
-    std::string folder = {};
-  };
+  using Options = OpenJobOptions;
 
   /// Opens the dataset, and finds or makes the partition that orders its seeds.
-  /// `observer` hears what is odd about its split, and how preparations go.
-  /// Errors as OpenJobData. All arguments outlive this.
-  static absl::StatusOr<std::unique_ptr<DataRun>> Open(
+  /// `observer` hears of warnings about its split and of the progress of
+  /// preparations. Errors as OpenJob. All arguments outlive the source.
+  static absl::StatusOr<std::unique_ptr<BatchSource>> Open(
       const JobEnvironment& environment, const Options& options,
       Observer& observer, std::stop_token stop);
-  ~DataRun();
-  DataRun(const DataRun&) = delete;
-  DataRun& operator=(const DataRun&) = delete;
+  ~BatchSource();
+  BatchSource(const BatchSource&) = delete;
+  BatchSource& operator=(const BatchSource&) = delete;
 
   const store::Dataset& dataset() const;
-  const JobPasses& passes() const { return data_->passes; }
-  /// The partition that orders the seeds, found or made; absent if none does.
+  const PassSchedule& passes() const { return opened_->passes; }
+  /// The partition that orders the seeds, found or made; absent if the seeds
+  /// are shuffled.
   std::optional<strategy::PreparationReport> partition() const {
-    if (!data_->partition.has_value()) return std::nullopt;
-    return data_->partition->report;
+    if (!opened_->partition.has_value()) return std::nullopt;
+    return opened_->partition->report;
   }
 
   /// History of the training passes; absent without one.
-  const std::optional<HistoryChoice>& history() const { return data_->history; }
+  const std::optional<HistoryChoice>& history() const {
+    return opened_->history;
+  }
 
-  /// The memory that was reserved while the partition was made; empty if none
-  /// was.
+  /// Memory that was reserved while the partition was made; empty if none was
+  /// made.
   strategy::MemoryEstimate partitioning_memory() const {
-    return data_->partition.has_value() ? data_->partition->making_memory
-                                        : strategy::MemoryEstimate();
+    return opened_->partition.has_value() ? opened_->partition->making_memory
+                                          : strategy::MemoryEstimate();
   }
 
   /// Reserves memory for the strategy and for `model`, and takes a warm
-  /// strategy or makes one. To be called before what follows, once, or again
-  /// for another model while memory is refused. Errors as StrategyLease::Take.
+  /// strategy or makes one. Call once, before the calls below; again, for
+  /// another model, only while memory is refused. Errors as
+  /// StrategyLease::Take.
   absl::Status TakeStrategy(const ModelNeed& model);
-  /// Whether TakeStrategy got as far as having the memory.
-  bool has_memory() const { return data_->dataset == nullptr; }
+  /// Whether TakeStrategy got the memory, even if it failed afterwards.
+  bool has_memory() const { return opened_->dataset == nullptr; }
 
-  /// Prepares the passes of a period of epochs (JobPasses::OfPeriod). Errors as
-  /// Strategy::Prepare.
+  /// Prepares the passes of a period of epochs (PassSchedule::OfPeriod). Errors
+  /// as Strategy::Prepare.
   absl::StatusOr<strategy::PreparationReport> PreparePeriod(int64_t period);
 
-  /// Prepares the passes of the period that `epoch`, from 0, belongs to, unless
-  /// that is done, and starts to prepare the next period's on another thread.
+  /// Prepares the passes of the period to which `epoch`, from 0, belongs,
+  /// unless that is done, and starts to prepare the next period's on another
+  /// thread.
   absl::Status PrepareEpoch(int64_t epoch);
 
-  /// Gives the observer the log lines of the preparation on the other thread
-  /// since the last call.
+  /// Passes log lines of the preparation on the other thread since the last
+  /// call to the observer.
   void LogAhead();
 
-  /// The graph's self loops, counted at the first call: for which memory has to
-  /// be reserved (SelfLoopBytes). Null where there are none, and for a graph of
-  /// several types. Errors as store::SelfLoops::Count.
+  /// Counts the graph's self loops at the first call; reserve SelfLoopBytes for
+  /// them. Null if there are none, and for a graph of several types. Errors as
+  /// store::SelfLoops::Count.
   absl::StatusOr<const store::SelfLoops*> CountSelfLoops();
 
   /// Delivers all batches of `pass`, one of passes(), to `consumer`. Errors and
-  /// `report` as of Strategy::Run; where the strategy does not know the bytes
-  /// read, they are those of the process if no other job ran meanwhile.
+  /// `report` as of Strategy::Run; if the strategy does not know the bytes
+  /// read, the report has the bytes that the process read, provided that no
+  /// other job ran meanwhile.
   absl::Status RunPass(const strategy::Pass& pass,
                        const strategy::Strategy::Consumer& consumer,
                        strategy::PassReport& report);
 
-  /// The running pass so far, as its report would be if it ended now. REQUIRES:
-  /// called while the consumer of RunPass is, on any thread.
+  /// Report of the running pass as if it ended now. REQUIRES: called during a
+  /// call of RunPass's consumer, on any thread.
   strategy::PassReport PassSoFar() const;
 
-  /// The size of the largest batch of all passes, with a margin.
+  /// Size of the largest batch of all passes, with a margin.
   sample::BatchShape largest_batch() const {
     return lease_->batches().WithMargin();
   }
   /// Whether an earlier job left the strategy, with topology and caches.
   bool warm() const { return lease_->warm(); }
-  /// As TrainReport::verified_once.
+  /// See TrainReport::verified_once.
   std::vector<std::string> verified_once() const {
     return lease_->VerifiedOnce();
   }
-  /// The memory that TakeStrategy reserved.
+  /// Memory that TakeStrategy reserved.
   const strategy::MemoryEstimate& memory() const { return lease_->memory(); }
-  /// Budgets of the strategy that are smaller than asked, so that the job fits
-  /// into memory.
+  /// Budgets of the strategy that were cut so that the job fits into memory.
   const std::vector<strategy::BudgetCut>& cuts() const {
     return lease_->cuts();
   }
@@ -131,14 +126,13 @@ class DataRun {
   }
 
   /// Ends the preparation on the other thread and leaves the strategy, if there
-  /// is one, to jobs to come. Not to be called after an error other than
-  /// CANCELLED, which leaves the strategy in an unknown state. Nothing else may
-  /// follow.
+  /// is one, to later jobs. Call nothing afterwards. Do not call after an error
+  /// other than CANCELLED, which leaves the strategy in an unknown state.
   void ReturnStrategy();
 
  private:
-  // The start of a pass: from here on, bytes that the process reads are the
-  // pass's if no other job runs.
+  // Start of a pass: bytes that the process reads from here on belong to the
+  // pass if no other job runs.
   struct ReadStart {
     RunningJobs::Moment moment;
     uint64_t bytes;
@@ -149,11 +143,11 @@ class DataRun {
     const strategy::PassReport& report;
   };
 
-  DataRun(const JobEnvironment& environment, const Options& options,
-          Observer& observer, std::stop_token stop);
+  BatchSource(const JobEnvironment& environment, const Options& options,
+              Observer& observer, std::stop_token stop);
 
   absl::StatusOr<std::optional<strategy::PreparationReport>> FinishAhead();
-  // Tells once that the queues of passes got less than they asked for.
+  // Warns once if queues of passes got less than they asked for.
   void LogReducedQueues(int64_t reduced_before);
   void AddBytesRead(const ReadStart& start, strategy::PassReport& report) const;
 
@@ -162,16 +156,17 @@ class DataRun {
   Observer& observer_;
   const std::stop_token stop_;
   const RunningJobs::Job running_;
-  // The dataset moves on to the lease, and labels go once it is there.
-  std::optional<JobData> data_;
+  // TakeStrategy moves the dataset to the lease and drops the labels.
+  std::optional<OpenedJob> opened_;
   std::optional<StrategyLease> lease_;
   std::optional<store::SelfLoops> self_loops_;
-  // The period that the strategy is prepared for; -1 = none yet.
+  // Period that the strategy is prepared for; -1 = none yet.
   int64_t period_ = -1;
   std::vector<PeriodPreparation> preparations_;
   std::optional<RunningPass> pass_;
   bool has_told_of_reduced_queues_ = false;
-  // Prepares the next period. Uses the lease's strategy, so it ends first.
+  // Preparation of the next period. Declared last: it uses the lease's strategy
+  // and must end before it.
   std::unique_ptr<AheadPreparation> ahead_;
 };
 

@@ -44,37 +44,21 @@
 
 namespace hearth::job {
 
-/// The profile of a job's training, and the plan that keeps it.
-struct JobProfile {
-  std::string plan;
-  sample::EpochProfile profile;
-};
-
-/// Finds the profile of the first training pass in the plan store, or samples
-/// all of its batches without a history and keeps it there (OUTRE's profiling
-/// epoch, section 4.4), and some in shuffled order to compare with. It depends
-/// on the dataset, the batches and on which neighbor lists the strategy keeps
-/// in memory; not on models. The caller reserves sample::EpochProfileBytes for
-/// what it gives; sampling reserves its own. Errors of
-/// BatchMeasurement::Measure, MemoryLedger::Reserve,
-/// strategy::FindResidentLists, sampling and FindOrMakePlan.
-absl::StatusOr<JobProfile> OpenProfile(const JobEnvironment& environment,
-                                       const HistoryBasis& basis,
-                                       Observer& observer,
-                                       const std::stop_token& stop);
-
 namespace {
 
 using sample::EpochProfile;
+using sample::HistoryCandidates;
 using strategy::Pass;
 using strategy::ShardPick;
 
-// The version of how profiles are made; their file has one of its own.
+// Version of how profiles are made; the file has a version of its own.
 constexpr char kFormat[] = "hearth profile 1";
 constexpr char kFile[] = "profile";
-// Batches in shuffled order, spread over an epoch, whose rows are counted.
+// Number of batches in shuffled order, spread over an epoch, whose rows are
+// counted.
 constexpr int64_t kShuffledBatches = 256;
-// Memory of resident lists: a part, and whether the list is kept.
+// Memory of resident lists: two bytes for the part of a node, one for whether
+// its list is kept.
 constexpr uint64_t kListBytesPerNode = sizeof(uint16_t) + 1;
 
 // Makes the profile of a job.
@@ -96,7 +80,7 @@ class Profiling {
         basis_.data.data_seed, ";", pass_.epoch_key, ";", pass_.batch_size, ";",
         pass_.shards, ";", absl::StrJoin(basis_.data.fanouts, ","), ";",
         strategy::DescribeResidentLists(basis_.data.strategy)));
-    // Profiles of other graphs keep the names that they had.
+    // Names of profiles of untyped graphs must not change.
     if (basis_.is_typed()) {
       hash.Update(absl::StrCat(";",
                                strategy::DescribeSampler(pass_.sampler).second,
@@ -140,7 +124,7 @@ class Profiling {
                                                 .passes = passes},
                                                basis_.samplers, stop_));
     strategy::MemoryEstimate estimate;
-    // Those that the samplers work on, wait, and are being counted.
+    // Batches that samplers work on, that wait, and that are being counted.
     strategy::AddBatches({.manifest = basis_.dataset.manifest(),
                           .pipeline = {.samplers = basis_.samplers},
                           .batches = batches},
@@ -150,7 +134,7 @@ class Profiling {
                          estimate);
     const auto nodes = static_cast<uint64_t>(basis_.num_nodes());
     estimate.Add("profiling", sample::EpochProfileBytes(basis_.num_nodes()));
-    // Lists are ranked first.
+    // Lists are ranked before they are loaded.
     estimate.Add("neighbor lists",
                  nodes * std::max(sample::NeighborCache::kBuildBytesPerNode +
                                       sizeof(int64_t),
@@ -189,7 +173,8 @@ class Profiling {
     return std::move(profiler).TakeProfile();
   }
 
-  // Rows for each seed, if seeds are shuffled; those of `profile` if they are.
+  // Rows per seed in shuffled order; the redundancy of `profile` if its seeds
+  // are shuffled.
   absl::StatusOr<double> CountShuffled(const EpochProfile& profile) const {
     if (pass_.order->MacroBatches(pass_.epoch_key).empty()) {
       return profile.redundancy();
@@ -210,7 +195,7 @@ class Profiling {
     return counted.redundancy();
   }
 
-  // Samples `most` batches of `pass`, spread over it.
+  // Samples `most` batches of `pass`, spread evenly over it.
   absl::Status Sample(const Pass& pass, int64_t most,
                       absl::FunctionRef<absl::Status(const ShardPick&,
                                                      const sample::MiniBatch&)>
@@ -238,15 +223,27 @@ class Profiling {
   std::unique_ptr<store::LoadedTopology> topology_;
 };
 
-}  // namespace
+// The profile of a job's training, and the plan that keeps it.
+struct OpenedProfile {
+  std::string plan;
+  sample::EpochProfile profile;
+};
 
-absl::StatusOr<JobProfile> OpenProfile(const JobEnvironment& environment,
-                                       const HistoryBasis& basis,
-                                       Observer& observer,
-                                       const std::stop_token& stop) {
+// Finds the profile of the first training pass in the plan store, or samples
+// all of its batches without a history and keeps it there (OUTRE's profiling
+// epoch, section 4.4), and some in shuffled order to compare with. It depends
+// on the dataset, the batches and the neighbor lists that the strategy keeps in
+// memory, not on models. The caller reserves sample::EpochProfileBytes for the
+// result; sampling reserves its own memory. Errors of
+// BatchMeasurement::Measure, MemoryLedger::Reserve,
+// strategy::FindResidentLists, sampling and FindOrMakePlan.
+absl::StatusOr<OpenedProfile> OpenProfile(const JobEnvironment& environment,
+                                          const HistoryBasis& basis,
+                                          Observer& observer,
+                                          const std::stop_token& stop) {
   Profiling profiling(environment, basis, observer, stop);
   HEARTH_ASSIGN_OR_RETURN(
-      KeptPlan<EpochProfile> kept,
+      LeasedPlan<EpochProfile> leased,
       FindOrMakePlan<EpochProfile>(
           environment,
           {.name = profiling.PlanName(),
@@ -260,25 +257,23 @@ absl::StatusOr<JobProfile> OpenProfile(const JobEnvironment& environment,
            .make =
                [&](plan::PlanLease& lease) { return profiling.Make(lease); }},
           observer, stop));
-  return JobProfile{.plan = kept.lease.name(),
-                    .profile = std::move(kept.opened)};
+  return OpenedProfile{.plan = leased.lease.name(),
+                       .profile = std::move(leased.opened)};
 }
 
-namespace {
-
-using sample::HistoryCandidates;
-
-// The staleness unless told, as in the paper (section 6.4); an epoch with fewer
-// batches would never compute an embedding anew.
+// Default staleness: a tenth of an epoch's batches, at most 100, as in the
+// paper (section 6.4). With fewer batches in an epoch than its staleness, no
+// embedding would be computed again.
 constexpr int64_t kMostStaleness = 100;
 constexpr int64_t kBatchesForOne = 10;
-// Batches that pushed an embedding, as the sampler and the trainer know them.
+// Number of the batch that pushed an embedding, kept by the sampler and by the
+// trainer.
 constexpr int64_t kStateBytes = 2 * sizeof(int64_t);
 
-// Sizes of embeddings.
+// Memory of embeddings, in bytes.
 struct EmbeddingSizes {
   int64_t num_nodes = 0;
-  // Numbers of an embedding.
+  // Numbers in an embedding.
   int64_t width = 0;
   bool keeps_gradients = true;
 
@@ -297,9 +292,9 @@ struct EmbeddingSizes {
   }
 };
 
-// The memory that embeddings have for themselves; none if they share a cache
+// Memory that embeddings have for themselves; nullopt if they share a cache
 // with rows.
-std::optional<uint64_t> OwnBytes(const DataOptions& data,
+std::optional<uint64_t> OwnBytes(const BatchOptions& data,
                                  const store::Manifest& manifest) {
   if (data.history->cache_bytes > 0) return data.history->cache_bytes;
   if (strategy::SharedCacheBytes(data.strategy).has_value()) {
@@ -309,11 +304,11 @@ std::optional<uint64_t> OwnBytes(const DataOptions& data,
                                store::CommonFormat(manifest).row_bytes() / 10);
 }
 
-// Chooses a history, or goes on with one that was chosen.
-class HistoryMaking {
+// Chooses a history, or reads the choice of an earlier run.
+class HistorySelection {
  public:
-  HistoryMaking(const JobEnvironment& environment, const HistoryBasis& basis,
-                Observer& observer, const std::stop_token& stop)
+  HistorySelection(const JobEnvironment& environment, const HistoryBasis& basis,
+                   Observer& observer, const std::stop_token& stop)
       : environment_(environment),
         basis_(basis),
         options_(*basis.data.history),
@@ -323,7 +318,7 @@ class HistoryMaking {
         observer_(observer),
         stop_(stop) {}
 
-  absl::StatusOr<JobHistory> Run() {
+  absl::StatusOr<ChosenHistory> Run() {
     HEARTH_ASSIGN_OR_RETURN(std::optional<KeptHistoryChoice> kept, ReadKept());
     if (!kept.has_value()) {
       HEARTH_ASSIGN_OR_RETURN(kept, Choose());
@@ -332,9 +327,9 @@ class HistoryMaking {
             WriteHistoryChoice(environment_.files, basis_.folder, *kept));
       }
     }
-    JobHistory history = {.choice = kept->choice,
-                          .policy = nullptr,
-                          .strategy = basis_.data.strategy};
+    ChosenHistory history = {.choice = kept->choice,
+                             .policy = nullptr,
+                             .strategy = basis_.data.strategy};
     HEARTH_RETURN_IF_ERROR(TakeFromCache(history));
     if (!kept->nodes.empty()) {
       auto policy = std::make_shared<sample::HistoryPolicy>();
@@ -348,8 +343,8 @@ class HistoryMaking {
   }
 
  private:
-  // Reads the choice of an earlier run of the job. A damaged file is as good as
-  // none: the same budgets lead to the same choice.
+  // Reads the choice of an earlier run of the job. A damaged file is treated as
+  // absent: the same budgets lead to the same choice.
   absl::StatusOr<std::optional<KeptHistoryChoice>> ReadKept() const {
     if (basis_.folder.empty()) return std::nullopt;
     absl::StatusOr<KeptHistoryChoice> kept =
@@ -369,7 +364,7 @@ class HistoryMaking {
     MemoryLedger::Reservation reservation;
     HEARTH_RETURN_IF_ERROR(ReserveMemory(reservation));
     HEARTH_ASSIGN_OR_RETURN(
-        const JobProfile found,
+        const OpenedProfile found,
         OpenProfile(environment_, basis_, observer_, stop_));
     const EpochProfile& profile = found.profile;
     KeptHistoryChoice kept;
@@ -384,7 +379,7 @@ class HistoryMaking {
     return kept;
   }
 
-  // The profile, its ranking, and the nodes that are chosen.
+  // Reserves memory for the profile, its ranking and the chosen nodes.
   absl::Status ReserveMemory(MemoryLedger::Reservation& reservation) const {
     const auto nodes = static_cast<uint64_t>(basis_.num_nodes());
     strategy::MemoryEstimate estimate;
@@ -429,12 +424,12 @@ class HistoryMaking {
         options_.share);
     choice.share = split.share;
     choice.embeddings = split.embeddings;
-    // Without embeddings there is nothing to keep memory for.
+    // Without embeddings no memory is kept for them.
     choice.bytes = split.embeddings > 0 ? split.embedding_bytes : 0;
   }
 
-  // Leaves the strategy what the embeddings do not take of its cache.
-  absl::Status TakeFromCache(JobHistory& history) const {
+  // Reduces the strategy's cache by the memory of the embeddings.
+  absl::Status TakeFromCache(ChosenHistory& history) const {
     const HistoryChoice& choice = history.choice;
     if (!choice.share.has_value()) return absl::OkStatus();
     const uint64_t bytes = *strategy::SharedCacheBytes(history.strategy);
@@ -480,7 +475,7 @@ class HistoryMaking {
 
 }  // namespace
 
-absl::Status CheckHistoryMemory(const DataOptions& data,
+absl::Status CheckHistoryMemory(const BatchOptions& data,
                                 const store::Manifest& manifest,
                                 int64_t embedding_width) {
   const EmbeddingSizes sizes = {
@@ -496,11 +491,11 @@ absl::Status CheckHistoryMemory(const DataOptions& data,
       " nodes, and each of them ", sizes.EmbeddingBytes(), " bytes"));
 }
 
-absl::StatusOr<JobHistory> MakeHistory(const JobEnvironment& environment,
-                                       const HistoryBasis& basis,
-                                       Observer& observer,
-                                       const std::stop_token& stop) {
-  return HistoryMaking(environment, basis, observer, stop).Run();
+absl::StatusOr<ChosenHistory> ChooseHistory(const JobEnvironment& environment,
+                                            const HistoryBasis& basis,
+                                            Observer& observer,
+                                            const std::stop_token& stop) {
+  return HistorySelection(environment, basis, observer, stop).Run();
 }
 
 }  // namespace hearth::job

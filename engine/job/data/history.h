@@ -22,27 +22,31 @@
 #include "engine/store/manifest.h"
 #include "engine/strategy/kinds.h"
 
+/// The history of a job: which embeddings of earlier batches are kept, in which
+/// memory. Chosen once for a job, before its first batch.
+
 namespace hearth::job {
 
-/// The data of a job whose training passes are to have a history.
+/// Arguments of ChooseHistory: the data of a job whose training passes are to
+/// have a history.
 struct HistoryBasis {
   const store::Dataset& dataset;
   const store::Labels& labels;
-  const JobPasses& passes;
-  const DataOptions& data;
-  /// The partition that orders the seeds; null if none does.
+  const PassSchedule& passes;
+  const BatchOptions& data;
+  /// Partition that orders the seeds; null if they are shuffled.
   std::shared_ptr<const plan::Partition> partition;
-  /// Width of an embedding; 0 without a model.
+  /// Width of an embedding, in numbers; 0 without a model.
   int64_t embedding_width = 0;
-  /// Threads that sample.
+  /// Number of threads that sample.
   int samplers = 1;
-  /// The job's own folder, where what is chosen is kept for the job to go on
-  /// with; empty = it is not kept.
+  /// The job's own folder, which keeps the choice for later runs of the job;
+  /// empty = the choice is not kept.
   std::string folder = {};
 
   /// Whether nodes or edges are of several types.
   bool is_typed() const { return dataset.manifest().is_typed(); }
-  /// Nodes of all types together.
+  /// Number of nodes of all types.
   int64_t num_nodes() const {
     return store::NodeSpace(dataset.manifest()).num_nodes();
   }
@@ -52,35 +56,37 @@ struct HistoryBasis {
 };
 
 /// The history of a job's training passes.
-struct JobHistory {
+struct ChosenHistory {
   HistoryChoice choice;
-  /// Null if no embedding is worth its memory: all are computed.
+  /// Null if no embedding is worth its memory: all embeddings are computed.
   std::shared_ptr<const sample::HistoryPolicy> policy;
-  /// The strategy's options without the memory that the embeddings take of its
-  /// cache.
+  /// Options of the strategy, whose cache is reduced by the memory of the
+  /// embeddings.
   strategy::StrategyOptions strategy;
 };
 
 /// INVALID_ARGUMENT, with the numbers, if the memory that `data` gives its
-/// history has no room for a single embedding.
-absl::Status CheckHistoryMemory(const DataOptions& data,
+/// history does not suffice for a single embedding.
+absl::Status CheckHistoryMemory(const BatchOptions& data,
                                 const store::Manifest& manifest,
                                 int64_t embedding_width);
 
-/// Chooses the nodes whose embeddings are kept: those whose neighborhoods take
-/// most reading in the first training pass, which is profiled for it (OUTRE,
-/// section 4.4). There are as many as have room in the memory given for them;
-/// if none is given, and the strategy has a cache for rows, they share that so
-/// that most reads are saved; else in a tenth of the features' size. What is
-/// chosen stays in the job's folder, and holds when the job goes on.
+/// Chooses the nodes whose embeddings are kept: nodes whose neighborhoods take
+/// the most reads in the first training pass, which is profiled for this
+/// (OUTRE, section 4.4). Their number is what fits into history.cache_bytes; by
+/// default, embeddings and rows share the strategy's cache so that most reads
+/// are saved, or, if it has none, embeddings get a tenth of the features' size.
+/// The choice is kept in the job's folder, and holds for later runs of the job.
 ///
 /// Errors as CheckHistoryMemory, before anything is made; INVALID_ARGUMENT,
-/// with the numbers, if the cache has become smaller than what they take of it;
-/// errors of OpenProfile; CANCELLED when a stop is requested.
-absl::StatusOr<JobHistory> MakeHistory(const JobEnvironment& environment,
-                                       const HistoryBasis& basis,
-                                       Observer& observer,
-                                       const std::stop_token& stop);
+/// with the numbers, if the cache is now smaller than the memory of the
+/// embeddings chosen before; errors of profiling: BatchMeasurement::Measure,
+/// MemoryLedger::Reserve, FindOrMakePlan and sampling; CANCELLED when a stop is
+/// requested.
+absl::StatusOr<ChosenHistory> ChooseHistory(const JobEnvironment& environment,
+                                            const HistoryBasis& basis,
+                                            Observer& observer,
+                                            const std::stop_token& stop);
 
 }  // namespace hearth::job
 

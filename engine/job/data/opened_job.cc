@@ -29,31 +29,7 @@ namespace hearth::job {
 
 namespace {
 
-absl::Status AddHistory(const JobEnvironment& environment,
-                        const JobDataOptions& options, JobData& opened,
-                        Observer& observer, const std::stop_token& stop) {
-  HEARTH_ASSIGN_OR_RETURN(
-      JobHistory history,
-      MakeHistory(environment,
-                  {.dataset = *opened.dataset,
-                   .labels = opened.labels,
-                   .passes = opened.passes,
-                   .data = opened.data,
-                   .partition = opened.partition.has_value()
-                                    ? opened.partition->partition
-                                    : nullptr,
-                   .embedding_width = options.embedding_width,
-                   .samplers = options.pipeline.samplers,
-                   .folder = options.folder},
-                  observer, stop));
-  opened.data.strategy = std::move(history.strategy);
-  if (history.policy == nullptr) opened.data.history = std::nullopt;
-  opened.passes.SetHistory(std::move(history.policy));
-  opened.history = std::move(history.choice);
-  return absl::OkStatus();
-}
-
-// Tells a model the types of a heterograph.
+// Describes the types of a heterograph to a model.
 void DescribeTypes(const store::Manifest& manifest, size_t target,
                    train::ModelShape& shape) {
   std::map<std::string, size_t> type_of;
@@ -70,8 +46,8 @@ void DescribeTypes(const store::Manifest& manifest, size_t target,
   shape.target_type = target;
 }
 
-// Nodes of each class among `nodes`, all of them labeled; none for labels of
-// other kinds.
+// Number of nodes of each class among `nodes`, all of them labeled; empty
+// unless labels are classes.
 std::vector<int64_t> CountClasses(const store::Labels& labels,
                                   const std::vector<store::NodeId>& nodes) {
   if (labels.kind() != store::LabelKind::kClasses) return {};
@@ -83,8 +59,8 @@ std::vector<int64_t> CountClasses(const store::Labels& labels,
   return counts;
 }
 
-// The labels, and the splits: as they are read, without unlabeled nodes, and in
-// the order of an epoch.
+// Memory of the labels and of three copies of the splits: as they are read,
+// without unlabeled nodes, and in the order of an epoch.
 strategy::MemoryEstimate OpeningMemory(const store::Dataset& dataset) {
   const store::NodeTypeEntry& nodes =
       dataset.manifest().node_types[dataset.target_type()];
@@ -96,12 +72,10 @@ strategy::MemoryEstimate OpeningMemory(const store::Dataset& dataset) {
   return estimate;
 }
 
-}  // namespace
-
-absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
-                                    const JobDataOptions& options,
-                                    Observer& observer, std::stop_token stop) {
-  DataOptions data = options.data;
+// Opens the dataset of `data` for training, and sets the budgets in `data` that
+// are left to the engine.
+absl::StatusOr<std::unique_ptr<store::Dataset>> OpenDataset(
+    const JobEnvironment& environment, BatchOptions& data) {
   HEARTH_ASSIGN_OR_RETURN(
       std::unique_ptr<store::Dataset> dataset,
       store::Dataset::Open(environment.files, data.dataset_path,
@@ -113,12 +87,16 @@ absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
     HEARTH_RETURN_IF_ERROR(dataset->ChooseTarget(data.target));
   }
   HEARTH_RETURN_IF_ERROR(CheckTrainable(*dataset, data));
-  MemoryLedger::Reservation memory;
-  HEARTH_RETURN_IF_ERROR(
-      environment.memory.Reserve(OpeningMemory(*dataset), memory));
-  HEARTH_ASSIGN_OR_RETURN(store::Labels labels, dataset->LoadLabels());
-  HEARTH_ASSIGN_OR_RETURN(store::Split split, dataset->LoadSplit());
-  if (options.training_only) {
+  return dataset;
+}
+
+// Loads the labeled nodes of each split; with `training_only`, of the training
+// split alone.
+absl::StatusOr<store::Split> LoadNodes(const store::Dataset& dataset,
+                                       const store::Labels& labels,
+                                       bool training_only, Observer& observer) {
+  HEARTH_ASSIGN_OR_RETURN(store::Split split, dataset.LoadSplit());
+  if (training_only) {
     split.valid.clear();
     split.test.clear();
   }
@@ -127,38 +105,87 @@ absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
   for (const std::string& warning : labeled.warnings) {
     observer.OnLog(Severity::kWarning, warning);
   }
-  store::Split& nodes = labeled.nodes;
+  return std::move(labeled.nodes);
+}
+
+// Orders the training nodes: by the parts of `partition`, or shuffled without
+// one.
+std::unique_ptr<sample::SeedOrder> OrderSeeds(
+    const BatchOptions& data, const std::optional<SeedPartition>& partition,
+    std::vector<store::NodeId> nodes) {
+  if (!partition.has_value()) {
+    return sample::NewShuffledOrder(std::move(nodes), data.data_seed);
+  }
+  const std::vector<uint16_t> parts = PartsOf(*partition->partition, nodes);
+  return sample::NewPartitionOrder(
+      nodes, {.parts = parts,
+              .parts_per_macro_batch =
+                  static_cast<int>(data.partition_order->macro_batch_parts),
+              .partition = partition->lease.name(),
+              .data_seed = data.data_seed});
+}
+
+// Chooses the history of the training passes and gives it to them.
+absl::Status AddHistory(const JobEnvironment& environment,
+                        const OpenJobOptions& options, OpenedJob& opened,
+                        Observer& observer, const std::stop_token& stop) {
+  HEARTH_ASSIGN_OR_RETURN(
+      ChosenHistory history,
+      ChooseHistory(environment,
+                    {.dataset = *opened.dataset,
+                     .labels = opened.labels,
+                     .passes = opened.passes,
+                     .data = opened.data,
+                     .partition = opened.partition.has_value()
+                                      ? opened.partition->partition
+                                      : nullptr,
+                     .embedding_width = options.embedding_width,
+                     .samplers = options.pipeline.samplers,
+                     .folder = options.folder},
+                    observer, stop));
+  opened.data.strategy = std::move(history.strategy);
+  if (history.policy == nullptr) opened.data.history = std::nullopt;
+  opened.passes.SetHistory(std::move(history.policy));
+  opened.history = std::move(history.choice);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<OpenedJob> OpenJob(const JobEnvironment& environment,
+                                  const OpenJobOptions& options,
+                                  Observer& observer, std::stop_token stop) {
+  BatchOptions data = options.data;
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<store::Dataset> dataset,
+                          OpenDataset(environment, data));
+  MemoryLedger::Reservation memory;
+  HEARTH_RETURN_IF_ERROR(
+      environment.memory.Reserve(OpeningMemory(*dataset), memory));
+  HEARTH_ASSIGN_OR_RETURN(store::Labels labels, dataset->LoadLabels());
+  HEARTH_ASSIGN_OR_RETURN(
+      store::Split nodes,
+      LoadNodes(*dataset, labels, options.training_only, observer));
   std::vector<int64_t> class_counts = CountClasses(labels, nodes.train);
-  std::optional<JobPartition> partition;
-  std::unique_ptr<sample::SeedOrder> training;
+  std::optional<SeedPartition> partition;
   if (data.partition_order.has_value()) {
     HEARTH_ASSIGN_OR_RETURN(
         partition,
         OpenPartition(environment, *dataset, nodes.train, *data.partition_order,
                       data.batch_size, observer, stop));
-    const std::vector<uint16_t> parts =
-        PartsOf(*partition->partition, nodes.train);
-    training = sample::NewPartitionOrder(
-        nodes.train, {.parts = parts,
-                      .parts_per_macro_batch = static_cast<int>(
-                          data.partition_order->macro_batch_parts),
-                      .partition = partition->lease.name(),
-                      .data_seed = data.data_seed});
-  } else {
-    training = sample::NewShuffledOrder(std::move(nodes.train), data.data_seed);
   }
   HEARTH_ASSIGN_OR_RETURN(std::vector<std::vector<int32_t>> fanouts_of,
                           FanoutsByType(dataset->manifest(), data));
-  JobPasses passes(data, std::move(training), std::move(nodes.valid),
-                   std::move(nodes.test), std::move(fanouts_of));
+  PassSchedule passes(data, OrderSeeds(data, partition, std::move(nodes.train)),
+                      std::move(nodes.valid), std::move(nodes.test),
+                      std::move(fanouts_of));
   passes.SetClassCounts(std::move(class_counts));
-  JobData opened = {.memory = std::move(memory),
-                    .dataset = std::move(dataset),
-                    .labels = std::move(labels),
-                    .partition = std::move(partition),
-                    .passes = std::move(passes),
-                    .data = std::move(data),
-                    .history = std::nullopt};
+  OpenedJob opened = {.memory = std::move(memory),
+                      .dataset = std::move(dataset),
+                      .labels = std::move(labels),
+                      .partition = std::move(partition),
+                      .passes = std::move(passes),
+                      .data = std::move(data),
+                      .history = std::nullopt};
   if (opened.data.history.has_value()) {
     HEARTH_RETURN_IF_ERROR(
         AddHistory(environment, options, opened, observer, stop));
@@ -168,7 +195,7 @@ absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
 
 absl::StatusOr<std::unique_ptr<train::TrainStep>> NewModel(
     const JobEnvironment& environment, const TrainJobOptions& options,
-    const store::Dataset& dataset, const JobPasses& passes) {
+    const store::Dataset& dataset, const PassSchedule& passes) {
   const store::Manifest& manifest = dataset.manifest();
   const store::NodeTypeEntry& target =
       manifest.node_types[dataset.target_type()];
@@ -200,7 +227,8 @@ uint64_t SelfLoopBytes(const TrainJobOptions& options,
 }
 
 uint64_t RankingBytes(const TrainJobOptions& options,
-                      const store::Dataset& dataset, const JobPasses& passes) {
+                      const store::Dataset& dataset,
+                      const PassSchedule& passes) {
   const store::NodeTypeEntry& nodes =
       dataset.manifest().node_types[dataset.target_type()];
   if (!train::IsRanking(options.train.MetricFor(nodes.label_kind))) return 0;

@@ -20,64 +20,73 @@
 #include "engine/strategy/pass.h"
 #include "engine/train/train_step.h"
 
+/// The data of a job, opened, and the model for it. OpenJob reads as its steps:
+/// dataset, labels, split, partition, passes, history.
+
 namespace hearth::job {
 
 /// The opened data of a job.
-struct JobData {
-  /// For what is opened here, labels and splits: to be given back when all of
-  /// the job's memory is reserved, with what the strategy then holds of them.
+struct OpenedJob {
+  /// Memory of the labels and splits opened here. Given back when all of the
+  /// job's memory is reserved, which includes the part of them that the
+  /// strategy holds.
   MemoryLedger::Reservation memory;
   std::unique_ptr<store::Dataset> dataset;
   store::Labels labels;
-  /// The partition that orders the seeds, if one does.
-  std::optional<JobPartition> partition;
-  JobPasses passes;
-  /// The options that it was opened with, but for what its history has taken:
-  /// memory of the strategy's cache, or none where no embedding is kept.
-  DataOptions data;
-  /// History that the training passes are to have; absent without one.
+  /// Partition that orders the seeds; absent if they are shuffled.
+  std::optional<SeedPartition> partition;
+  PassSchedule passes;
+  /// The options that the job was opened with, less what its history has taken:
+  /// memory of the strategy's cache, or without `history` if no embedding is
+  /// kept.
+  BatchOptions data;
+  /// History of the training passes; absent without one.
   std::optional<HistoryChoice> history;
 
-  const JobPartition* PartitionOrNull() const {
+  const SeedPartition* PartitionOrNull() const {
     return partition.has_value() ? &*partition : nullptr;
   }
 };
 
-/// The data that a job opens.
-struct JobDataOptions {
-  const DataOptions& data;
+/// Arguments of OpenJob.
+struct OpenJobOptions {
+  const BatchOptions& data;
   const strategy::PipelineOptions& pipeline;
-  /// Nothing is validated or tested.
+  /// Whether nothing is validated or tested.
   bool training_only = false;
-  /// Width of the model's embeddings (train::HiddenWidth).
+  /// Width of the model's embeddings (train::HiddenWidth), in numbers.
   int64_t embedding_width = 0;
   /// The job's own folder, which keeps the choice of its history; may be empty.
   std::string folder = {};
 };
 
 /// Opens the dataset that the options name, finds or makes the partition that
-/// orders its seeds, and chooses what a history keeps; `observer` hears what is
-/// odd about its split. Errors as store::Dataset::Open, CheckTrainable,
-/// MemoryLedger::Reserve, WithoutUnlabeled, OpenPartition and MakeHistory.
-absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
-                                    const JobDataOptions& options,
-                                    Observer& observer, std::stop_token stop);
+/// orders its seeds, and chooses the embeddings of the history. `observer`
+/// hears of warnings about the split. Errors as store::Dataset::Open,
+/// CheckTrainable, MemoryLedger::Reserve, WithoutUnlabeled, OpenPartition and
+/// ChooseHistory.
+absl::StatusOr<OpenedJob> OpenJob(const JobEnvironment& environment,
+                                  const OpenJobOptions& options,
+                                  Observer& observer, std::stop_token stop);
 
-/// The model of a job on `dataset`, which CheckTrainable accepts; `passes` tell
-/// how many steps an epoch has. Errors as JobEnvironment::new_train_step.
+/// Makes the model of a job on `dataset`, which CheckTrainable accepts;
+/// `passes` give the number of steps of an epoch. Errors as
+/// JobEnvironment::new_train_step.
 absl::StatusOr<std::unique_ptr<train::TrainStep>> NewModel(
     const JobEnvironment& environment, const TrainJobOptions& options,
-    const store::Dataset& dataset, const JobPasses& passes);
+    const store::Dataset& dataset, const PassSchedule& passes);
 
-/// The most that the dataset's self loops take in memory, for a model that
-/// counts them; 0 for others.
+/// Upper bound of the bytes of the dataset's self loops, for a model that
+/// counts them; 0 for other models.
 uint64_t SelfLoopBytes(const TrainJobOptions& options,
                        const store::Dataset& dataset);
 
-/// The bytes of the scores that the job's metric ranks at a time: those of the
-/// validation nodes or of the test nodes. 0 for metrics that rank nothing.
+/// Bytes of the scores that the job's metric ranks at a time: scores of the
+/// validation nodes or of the test nodes, whichever are more. 0 for metrics
+/// that rank nothing.
 uint64_t RankingBytes(const TrainJobOptions& options,
-                      const store::Dataset& dataset, const JobPasses& passes);
+                      const store::Dataset& dataset,
+                      const PassSchedule& passes);
 
 }  // namespace hearth::job
 

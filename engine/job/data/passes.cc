@@ -23,7 +23,7 @@ std::string TypeNames(const std::vector<Entry>& types) {
   });
 }
 
-// The edge type of that name, or else the first of that relation.
+// Finds the edge type of this name, or else the first with this relation.
 std::optional<size_t> FindEdgeType(const store::Manifest& manifest,
                                    absl::string_view name) {
   std::optional<size_t> by_relation;
@@ -36,9 +36,10 @@ std::optional<size_t> FindEdgeType(const store::Manifest& manifest,
   return by_relation;
 }
 
-// Refuses what takes graphs of one node type and one edge type alone.
+// INVALID_ARGUMENT, naming the types of a graph that has several, if `data`
+// asks for layer-wise sampling.
 absl::Status CheckTakesTypes(const store::Manifest& manifest,
-                             const DataOptions& data) {
+                             const BatchOptions& data) {
   const std::string types =
       absl::StrCat("dataset ", manifest.name, " has node types ",
                    TypeNames(manifest.node_types), " and edge types ",
@@ -50,7 +51,7 @@ absl::Status CheckTakesTypes(const store::Manifest& manifest,
   return absl::OkStatus();
 }
 
-// Removes unlabeled nodes from `nodes`; a warning if there were any.
+// Removes unlabeled nodes from `nodes`, and adds a warning if there were any.
 void Prune(absl::string_view part, const store::Labels& labels,
            std::vector<store::NodeId>& nodes,
            std::vector<std::string>& warnings) {
@@ -65,7 +66,7 @@ void Prune(absl::string_view part, const store::Labels& labels,
 }  // namespace
 
 absl::Status CheckTrainable(const store::Dataset& dataset,
-                            const DataOptions& data) {
+                            const BatchOptions& data) {
   const store::Manifest& manifest = dataset.manifest();
   if (manifest.is_typed()) {
     HEARTH_RETURN_IF_ERROR(CheckTakesTypes(manifest, data));
@@ -98,7 +99,7 @@ absl::Status CheckTrainable(const store::Dataset& dataset,
 }
 
 absl::StatusOr<std::vector<std::vector<int32_t>>> FanoutsByType(
-    const store::Manifest& manifest, const DataOptions& data) {
+    const store::Manifest& manifest, const BatchOptions& data) {
   std::vector<std::vector<int32_t>> fanouts;
   for (const EdgeTypeFanouts& of_type : data.fanouts_of) {
     fanouts.resize(manifest.edge_types.size());
@@ -134,25 +135,26 @@ absl::StatusOr<LabeledSplit> WithoutUnlabeled(store::Split split,
 
 namespace {
 
-// Epoch keys of the passes that are sampled once; no training epoch has them.
+// Epoch keys of validation and test, which are sampled the same way in every
+// epoch; no training epoch has these keys.
 constexpr uint64_t kValidationKey = UINT64_MAX;
 constexpr uint64_t kTestKey = UINT64_MAX - 1;
 
 }  // namespace
 
-JobPasses::JobPasses(const DataOptions& data,
-                     std::unique_ptr<sample::SeedOrder> training,
-                     std::vector<store::NodeId> valid,
-                     std::vector<store::NodeId> test,
-                     std::vector<std::vector<int32_t>> fanouts_of)
+PassSchedule::PassSchedule(const BatchOptions& data,
+                           std::unique_ptr<sample::SeedOrder> training,
+                           std::vector<store::NodeId> valid,
+                           std::vector<store::NodeId> test,
+                           std::vector<std::vector<int32_t>> fanouts_of)
     : data_(data),
       fanouts_of_(std::move(fanouts_of)),
       train_order_(std::move(training)),
       valid_order_(sample::NewSequentialOrder(std::move(valid))),
       test_order_(sample::NewSequentialOrder(std::move(test))) {}
 
-strategy::Pass JobPasses::Of(const sample::SeedOrder& order,
-                             uint64_t epoch_key) const {
+strategy::Pass PassSchedule::Of(const sample::SeedOrder& order,
+                                uint64_t epoch_key) const {
   return {.order = &order,
           .sampler = {.fanouts = data_.fanouts,
                       .data_seed = data_.data_seed,
@@ -164,7 +166,7 @@ strategy::Pass JobPasses::Of(const sample::SeedOrder& order,
           .batches = batches_};
 }
 
-strategy::Pass JobPasses::Training(int64_t epoch) const {
+strategy::Pass PassSchedule::Training(int64_t epoch) const {
   const int64_t period = PeriodOf(epoch);
   const int64_t keys = data_.NumEpochKeys();
   const int64_t key = period * keys + (epoch - FirstEpochOf(period)) % keys;
@@ -173,29 +175,31 @@ strategy::Pass JobPasses::Training(int64_t epoch) const {
   return pass;
 }
 
-strategy::Pass JobPasses::Validation() const {
+strategy::Pass PassSchedule::Validation() const {
   return Of(*valid_order_, kValidationKey);
 }
 
-strategy::Pass JobPasses::Testing() const { return Of(*test_order_, kTestKey); }
+strategy::Pass PassSchedule::Testing() const {
+  return Of(*test_order_, kTestKey);
+}
 
-std::vector<strategy::Pass> JobPasses::Kinds() const {
+std::vector<strategy::Pass> PassSchedule::Kinds() const {
   return {Training(0), Validation(), Testing()};
 }
 
-int64_t JobPasses::num_periods() const {
+int64_t PassSchedule::num_periods() const {
   return data_.epochs == 0 ? 1 : PeriodOf(data_.epochs - 1) + 1;
 }
 
-int64_t JobPasses::PeriodOf(int64_t epoch) const {
+int64_t PassSchedule::PeriodOf(int64_t epoch) const {
   return data_.refresh_epochs == 0 ? 0 : epoch / data_.refresh_epochs;
 }
 
-int64_t JobPasses::FirstEpochOf(int64_t period) const {
+int64_t PassSchedule::FirstEpochOf(int64_t period) const {
   return period * data_.refresh_epochs;
 }
 
-std::vector<strategy::Pass> JobPasses::OfPeriod(int64_t period) const {
+std::vector<strategy::Pass> PassSchedule::OfPeriod(int64_t period) const {
   const int64_t first = FirstEpochOf(period);
   const int64_t end =
       std::min(data_.refresh_epochs == 0

@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A dataset that is a manifest and nothing else.
+// A dataset that has nothing but a manifest.
 class ManifestOnly final : public store::Dataset {
  public:
   explicit ManifestOnly(store::Manifest manifest)
@@ -100,10 +100,10 @@ TEST(CheckTrainableTest, SaysWhatIsLacking) {
   ExpectLacks(manifest, "edges");
 }
 
-// The default options, but for what `change` does.
+// Default options with a change.
 template <typename Change>
-DataOptions Asking(Change change) {
-  DataOptions data;
+BatchOptions Asking(Change change) {
+  BatchOptions data;
   change(data);
   return data;
 }
@@ -126,7 +126,7 @@ TEST(CheckTrainableTest, LayersAreNotDrawnOfSeveralTypes) {
   const ManifestOnly dataset(Typed());
   EXPECT_EQ(CheckTrainable(dataset, {}), absl::OkStatus());
   const absl::Status status = CheckTrainable(
-      dataset, Asking([](DataOptions& data) { data.layer_nodes = {10}; }));
+      dataset, Asking([](BatchOptions& data) { data.layer_nodes = {10}; }));
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("node types paper, author and edge types "
@@ -135,7 +135,7 @@ TEST(CheckTrainableTest, LayersAreNotDrawnOfSeveralTypes) {
 
 TEST(CheckTrainableTest, FanoutsOfEdgeTypesNeedSeveral) {
   const absl::Status status =
-      CheckTrainable(ManifestOnly(Whole()), Asking([](DataOptions& data) {
+      CheckTrainable(ManifestOnly(Whole()), Asking([](BatchOptions& data) {
                        data.fanouts_of = {{"cites", {1, 2, 3}}};
                      }));
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
@@ -162,7 +162,7 @@ TEST(FanoutsByTypeTest, NamesAnEdgeTypeByItsTripleOrRelation) {
   manifest.edge_types[2].name = "author:writes:author";
   manifest.edge_types[2].destination_type = "author";
   const auto fanouts =
-      FanoutsByType(manifest, Asking([](DataOptions& data) {
+      FanoutsByType(manifest, Asking([](BatchOptions& data) {
                       data.fanouts_of = {{"author:writes:author", {1, 2}},
                                          {"cites", {3, -1}}};
                     }));
@@ -172,14 +172,14 @@ TEST(FanoutsByTypeTest, NamesAnEdgeTypeByItsTripleOrRelation) {
   EXPECT_THAT(*FanoutsByType(manifest, {}), IsEmpty());
   const absl::Status twice =
       FanoutsByType(
-          manifest, Asking([](DataOptions& data) {
+          manifest, Asking([](BatchOptions& data) {
             data.fanouts_of = {{"cites", {1}}, {"paper:cites:paper", {2}}};
           }))
           .status();
   EXPECT_TRUE(absl::IsInvalidArgument(twice)) << twice;
   EXPECT_THAT(std::string(twice.message()), HasSubstr("names it again"));
   const absl::Status status =
-      FanoutsByType(manifest, Asking([](DataOptions& data) {
+      FanoutsByType(manifest, Asking([](BatchOptions& data) {
                       data.fanouts_of = {{"reads", {1, 2}}};
                     }))
           .status();

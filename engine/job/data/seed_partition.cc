@@ -26,7 +26,7 @@ using plan::PartitionShape;
 using plan::PartitionSummary;
 using store::NodeId;
 
-// The version of how partitions are made; their files have one of their own.
+// Version of how partitions are made; their files have versions of their own.
 constexpr char kFormat[] = "hearth partition 1";
 
 PartitionOptions OptionsFor(const PartitionOrder& order, int64_t batch_size,
@@ -41,7 +41,8 @@ PartitionOptions OptionsFor(const PartitionOrder& order, int64_t batch_size,
                                     : plan::Membership::kExact};
 }
 
-// Labeled training nodes follow from the fingerprint and the target type.
+// Name of the partition. The labeled training nodes follow from the fingerprint
+// and the target type.
 std::string NameOf(const store::Dataset& dataset,
                    const PartitionOptions& options) {
   const std::string& fingerprint = dataset.manifest().fingerprint;
@@ -49,7 +50,7 @@ std::string NameOf(const store::Dataset& dataset,
   hash.Update(absl::StrCat(kFormat, ";", fingerprint, ";", options.parts, ";",
                            options.rounds, ";",
                            static_cast<int>(options.membership)));
-  // Partitions of other graphs keep the names that they had.
+  // Names of partitions of untyped graphs must not change.
   if (dataset.manifest().is_typed()) {
     hash.Update(absl::StrCat(";target ", dataset.target_type()));
   }
@@ -63,7 +64,7 @@ double ShareOf(int64_t part, int64_t whole) {
              : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// For people.
+// A sentence for people.
 std::string Describe(const PartitionSummary& summary) {
   return absl::StrFormat(
       "%d parts of %d to %d nodes, %d to %d of them for training; %.1f%% of %d "
@@ -93,7 +94,7 @@ plan::PlanProperties PropertiesOf(const std::string& dataset,
                                          summary.max_part_training_nodes)}};
 }
 
-// Finds a partition, or makes it.
+// Finds or makes one partition.
 class PartitionPreparation {
  public:
   PartitionPreparation(const JobEnvironment& environment,
@@ -110,14 +111,14 @@ class PartitionPreparation {
     std::sort(training_nodes_.begin(), training_nodes_.end());
   }
 
-  absl::StatusOr<JobPartition> Open() {
+  absl::StatusOr<SeedPartition> Open() {
     using Partition = std::shared_ptr<const plan::Partition>;
     strategy::PreparationReport report;
     strategy::MemoryEstimate making_memory;
     const double start_seconds = environment_.clock.SteadySeconds();
     report.plan = NameOf(dataset_, options_);
     HEARTH_ASSIGN_OR_RETURN(
-        KeptPlan<Partition> kept,
+        LeasedPlan<Partition> kept,
         FindOrMakePlan<Partition>(
             environment_,
             {.name = report.plan,
@@ -139,10 +140,10 @@ class PartitionPreparation {
         Severity::kInfo,
         absl::StrCat("partition ", report.plan,
                      report.reused ? " reused: " : " made: ", report.reason));
-    return JobPartition{.lease = std::move(kept.lease),
-                        .partition = std::move(kept.opened),
-                        .report = std::move(report),
-                        .making_memory = std::move(making_memory)};
+    return SeedPartition{.lease = std::move(kept.lease),
+                         .partition = std::move(kept.opened),
+                         .report = std::move(report),
+                         .making_memory = std::move(making_memory)};
   }
 
  private:
@@ -155,11 +156,12 @@ class PartitionPreparation {
     const PartitionShape shape = ShapeOf();
     const int threads = UsableProcessors();
     memory.Add("partitioning", plan::PartitionMemory(shape, options_, threads));
-    // The job has them already.
+    // Memory that the job holds already.
     const store::NodeTypeEntry& nodes =
         dataset_.manifest().node_types[dataset_.target_type()];
     memory.Add("labels", nodes.labels.file_size_bytes);
-    // The split as it was read, as it is, and the training nodes' copies.
+    // Three copies: the split as it was read, without unlabeled nodes, and the
+    // training nodes of this class.
     memory.Add("seeds",
                3 * (nodes.train.file_size_bytes + nodes.valid.file_size_bytes +
                     nodes.test.file_size_bytes));
@@ -202,7 +204,7 @@ class PartitionPreparation {
 
 }  // namespace
 
-absl::StatusOr<JobPartition> OpenPartition(
+absl::StatusOr<SeedPartition> OpenPartition(
     const JobEnvironment& environment, const store::Dataset& dataset,
     absl::Span<const NodeId> training_nodes, const PartitionOrder& order,
     int64_t batch_size, Observer& observer, std::stop_token stop) {

@@ -26,37 +26,41 @@
 #include "engine/strategy/memory_budget.h"
 #include "engine/strategy/pass.h"
 
+/// Plans that a job finds or makes before it trains: FindOrMakePlan for any
+/// kind, and the partition that orders the seeds. A plan is used under a lease,
+/// so that the store does not remove it meanwhile.
+
 namespace hearth::job {
 
-/// A kind of plan, and how one of it is opened and made.
+/// How a plan of one kind is opened and made.
 template <typename Opened>
 struct PlanRecipe {
-  /// The name in the store.
+  /// Name of the plan in the store.
   std::string name;
-  /// The kind, for people: "partition".
+  /// Kind of the plan, for people: "partition".
   absl::string_view kind;
-  /// Opens what is in a folder. NOT_FOUND if there is none; DATA_LOSS or
+  /// Opens the plan in a folder. NOT_FOUND if there is none; DATA_LOSS or
   /// FAILED_PRECONDITION if it cannot be used.
   std::function<absl::StatusOr<Opened>(const std::string& folder)> open;
-  /// Makes it in the lease's folder, which is empty, room included, and
-  /// publishes it.
+  /// Makes the plan in the lease's folder, which is empty, and publishes it;
+  /// also makes space for it in the store.
   std::function<absl::Status(plan::PlanLease& lease)> make;
 };
 
-/// A plan that was found or made, and the right to use it.
+/// A plan that was found or made, and the lease that keeps it in the store.
 template <typename Opened>
-struct KeptPlan {
+struct LeasedPlan {
   plan::PlanLease lease;
   Opened opened;
-  /// Whether it was found.
+  /// Whether the plan was found.
   bool reused = false;
 };
 
-/// Finds the plan in the store of `environment`, or makes it there. One that
-/// cannot be used is removed, which the observer hears, and made anew. Errors
+/// Finds the plan in the store of `environment`, or makes it there. A plan that
+/// cannot be used is removed, which the observer hears, and made again. Errors
 /// of plan::PlanStore::Take and of the recipe.
 template <typename Opened>
-absl::StatusOr<KeptPlan<Opened>> FindOrMakePlan(
+absl::StatusOr<LeasedPlan<Opened>> FindOrMakePlan(
     const JobEnvironment& environment, const PlanRecipe<Opened>& recipe,
     Observer& observer, const std::stop_token& stop) {
   HEARTH_ASSIGN_OR_RETURN(plan::PlanLease lease,
@@ -80,31 +84,32 @@ absl::StatusOr<KeptPlan<Opened>> FindOrMakePlan(
   }
   HEARTH_RETURN_IF_ERROR(opened.status());
   HEARTH_RETURN_IF_ERROR(lease.Share());
-  return KeptPlan<Opened>{.lease = std::move(lease),
-                          .opened = *std::move(opened),
-                          .reused = reused};
+  return LeasedPlan<Opened>{.lease = std::move(lease),
+                            .opened = *std::move(opened),
+                            .reused = reused};
 }
 
-/// The partition that orders a job's seeds, and the right to use it.
-struct JobPartition {
+/// The partition that orders a job's seeds, and the lease that keeps it in the
+/// store.
+struct SeedPartition {
   plan::PlanLease lease;
   std::shared_ptr<const plan::Partition> partition;
   strategy::PreparationReport report;
-  /// The memory that making it was allowed; nothing if it was there.
+  /// Memory that was reserved to make the partition; empty if it was found.
   strategy::MemoryEstimate making_memory;
 };
 
 /// Finds the partition of `dataset` that `order` asks for in the plan store, or
-/// makes it there within memory that it reserves meanwhile. A damaged one is
-/// made anew. `training_nodes` are those with labels, in any order. Errors as
-/// plan::WritePartition, plan::PlanStore::Take and MemoryLedger::Reserve.
-absl::StatusOr<JobPartition> OpenPartition(
+/// makes it there, with a memory reservation for that time. A damaged partition
+/// is made again. `training_nodes` are the labeled ones, in any order. Errors
+/// as plan::WritePartition, plan::PlanStore::Take and MemoryLedger::Reserve.
+absl::StatusOr<SeedPartition> OpenPartition(
     const JobEnvironment& environment, const store::Dataset& dataset,
     absl::Span<const store::NodeId> training_nodes, const PartitionOrder& order,
     int64_t batch_size, Observer& observer, std::stop_token stop);
 
-/// The part of each of `training_nodes`, in their order. REQUIRES: they are
-/// those that the partition was made with.
+/// Part of each of `training_nodes`, in their order. REQUIRES: the partition
+/// was made with these nodes.
 std::vector<uint16_t> PartsOf(const plan::Partition& partition,
                               absl::Span<const store::NodeId> training_nodes);
 

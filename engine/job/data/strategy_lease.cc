@@ -27,15 +27,15 @@ namespace {
 using strategy::BatchBound;
 using strategy::MemoryEstimate;
 
-// An estimate from the fan-outs alone is good enough if it is below this part
-// of what jobs may take.
+// A bound by the fan-outs is good enough if its memory is below this fraction
+// (1 / kSmallPart) of what jobs may take.
 constexpr uint64_t kSmallPart = 64;
-// Threads' stacks, queues, the job's own records: several times what they were
-// seen to take.
+// Threads' stacks, queues and the job's records: several times what was
+// measured.
 constexpr uint64_t kRuntimeBytes = uint64_t{24} << 20;
 
-// Memory of a history: its candidates, what is decided for them, their
-// embeddings, and those of the batch that is trained.
+// Memory of a history: its candidates, the decisions for them, their
+// embeddings, and embeddings of the batch that is trained.
 uint64_t HistoryBytes(const StrategyUse& use,
                       const sample::HistoryCandidates& candidates,
                       const sample::BatchShape& batch) {
@@ -58,11 +58,13 @@ uint64_t ChecksumBytes(const store::Dataset& dataset) {
   return bytes;
 }
 
-// Chooses what fits: with the checksums of rows if they are wanted and fit.
-class SizeChoice {
+// Chooses a configuration that fits, with the checksums of rows if the strategy
+// reads single rows and they fit.
+class MemoryFitting {
  public:
-  SizeChoice(const JobEnvironment& environment, const store::Dataset& dataset,
-             const StrategyUse& use, BatchBound batches)
+  MemoryFitting(const JobEnvironment& environment,
+                const store::Dataset& dataset, const StrategyUse& use,
+                BatchBound batches)
       : limit_bytes_(environment.memory.most_bytes()),
         dataset_(dataset),
         use_(use),
@@ -71,26 +73,26 @@ class SizeChoice {
     AddJobShares(use, batches_, job_shares_);
   }
 
-  absl::StatusOr<JobSizes> Choose() const {
+  absl::StatusOr<MemoryFit> Fit() const {
     if (!strategy::KindOf(use_.data.strategy).reads_single_rows) {
-      return ChooseFor(RowVerification::kNone);
+      return FitWith(RowVerification::kNone);
     }
-    absl::StatusOr<JobSizes> sizes = ChooseFor(RowVerification::kEachRow);
-    if (sizes.ok() && sizes->estimate.TotalBytes() > limit_bytes_) {
-      return ChooseFor(RowVerification::kOnce);
+    absl::StatusOr<MemoryFit> fit = FitWith(RowVerification::kEachRow);
+    if (fit.ok() && fit->estimate.TotalBytes() > limit_bytes_) {
+      return FitWith(RowVerification::kOnce);
     }
-    return sizes;
+    return fit;
   }
 
  private:
-  absl::StatusOr<JobSizes> ChooseFor(RowVerification rows) const {
+  absl::StatusOr<MemoryFit> FitWith(RowVerification rows) const {
     const strategy::StrategyOptions asked =
         strategy::WithMeasuredBudgets(use_.data.strategy, basis_);
-    JobSizes sizes = {.batches = batches_,
-                      .chosen = {.strategy = asked, .pipeline = use_.pipeline},
-                      .cuts = {},
-                      .estimate = {},
-                      .rows = rows};
+    MemoryFit fit = {.batches = batches_,
+                     .chosen = {.strategy = asked, .pipeline = use_.pipeline},
+                     .cuts = {},
+                     .estimate = {},
+                     .rows = rows};
     if (!use_.data.strict_budgets) {
       const std::vector<strategy::Budget> budgets =
           strategy::BudgetsOf(asked, basis_);
@@ -103,11 +105,11 @@ class SizeChoice {
             return estimate.ok() ? estimate->TotalBytes() : 0;
           });
       HEARTH_RETURN_IF_ERROR(status);
-      sizes.chosen = strategy::WithBudgets(asked, basis_, amounts);
-      sizes.cuts = strategy::CutsOf(budgets, amounts);
+      fit.chosen = strategy::WithBudgets(asked, basis_, amounts);
+      fit.cuts = strategy::CutsOf(budgets, amounts);
     }
-    HEARTH_ASSIGN_OR_RETURN(sizes.estimate, Estimate(sizes.chosen, rows));
-    return sizes;
+    HEARTH_ASSIGN_OR_RETURN(fit.estimate, Estimate(fit.chosen, rows));
+    return fit;
   }
 
   absl::StatusOr<MemoryEstimate> Estimate(
@@ -162,7 +164,7 @@ strategy::MemoryBasis BasisOf(const JobEnvironment& environment,
     const int64_t of_pass =
         strategy::NumBatches(pass.order->size(), pass.batch_size);
     num_batches = std::max(num_batches, of_pass);
-    // As if each of them were one of training.
+    // An upper bound: as if every pass were run in each epoch.
     total_batches += of_pass * use.data.epochs;
   }
   return {.manifest = dataset.manifest(),
@@ -182,7 +184,7 @@ void AddJobShares(const StrategyUse& use, const BatchBound& batches,
   for (const strategy::Pass& pass : use.passes) {
     seeds += static_cast<uint64_t>(pass.order->size());
   }
-  // The split's, those in order, and those of the pass.
+  // Three copies: in the split, in the order, and in the pass.
   estimate.Add("seeds", 3 * sizeof(store::NodeId) * seeds);
   for (const strategy::Pass& pass : use.passes) {
     if (pass.history == nullptr) continue;
@@ -190,7 +192,7 @@ void AddJobShares(const StrategyUse& use, const BatchBound& batches,
                                            batches.WithMargin()));
   }
   if (use.partition != nullptr) {
-    // A warm strategy may keep it.
+    // A warm strategy may keep the partition.
     estimate.Add("partition", use.partition->partition->memory_bytes(),
                  /*kept=*/true);
   }
@@ -206,7 +208,7 @@ void AddGpuShare(const train::TrainOptions& options,
   estimate.Add("model", bytes, /*kept=*/false, {.gpu = options.gpu});
 }
 
-absl::StatusOr<JobSizes> FindJobSizes(const JobEnvironment& environment,
+absl::StatusOr<MemoryFit> FitToMemory(const JobEnvironment& environment,
                                       const store::Dataset& dataset,
                                       const StrategyUse& use,
                                       std::stop_token stop) {
@@ -214,29 +216,30 @@ absl::StatusOr<JobSizes> FindJobSizes(const JobEnvironment& environment,
       .dataset = dataset, .labels = use.labels, .passes = use.passes};
   if (!strategy::KindOf(use.data.strategy).needs_measured_batches) {
     HEARTH_ASSIGN_OR_RETURN(
-        JobSizes sizes,
-        SizeChoice(environment, dataset, use, BoundBatches(passes)).Choose());
-    if (sizes.estimate.TotalBytes() <=
+        MemoryFit fit,
+        MemoryFitting(environment, dataset, use, BoundBatches(passes))
+            .Choose());
+    if (fit.estimate.TotalBytes() <=
         environment.memory.most_bytes() / kSmallPart) {
-      return sizes;
+      return fit;
     }
   }
   HEARTH_ASSIGN_OR_RETURN(BatchBound batches,
                           environment.batch_measurement.Measure(
                               passes, use.pipeline.samplers, std::move(stop)));
-  return SizeChoice(environment, dataset, use, std::move(batches)).Choose();
+  return MemoryFitting(environment, dataset, use, std::move(batches)).Fit();
 }
 
 namespace {
 
-// The checksums of the rows that the strategy will read; null if it reads no
-// single rows, or if all features were verified instead.
+// Loads the checksums of the rows that the strategy will read. Null if it reads
+// no single rows, or if all features were verified instead.
 absl::StatusOr<std::shared_ptr<const io::RowCheck>> VerifyRows(
-    const store::Dataset& dataset, const JobSizes& sizes, Observer& observer,
+    const store::Dataset& dataset, const MemoryFit& fit, Observer& observer,
     const std::stop_token& stop) {
-  if (sizes.rows == RowVerification::kNone) return nullptr;
+  if (fit.rows == RowVerification::kNone) return nullptr;
   std::string reason = "their checksums do not fit into the memory limit";
-  if (sizes.rows == RowVerification::kEachRow) {
+  if (fit.rows == RowVerification::kEachRow) {
     absl::StatusOr<std::unique_ptr<io::RowCheck>> checksums =
         dataset.LoadRowChecksums(stop);
     if (checksums.ok()) return *std::move(checksums);
@@ -259,13 +262,13 @@ absl::StatusOr<std::shared_ptr<const io::RowCheck>> VerifyRows(
 absl::StatusOr<StrategyLease> StrategyLease::Take(
     const JobEnvironment& environment, std::unique_ptr<store::Dataset>& dataset,
     const Use& use, Observer& observer, std::stop_token stop) {
-  HEARTH_ASSIGN_OR_RETURN(JobSizes sizes,
-                          FindJobSizes(environment, *dataset, use, stop));
+  HEARTH_ASSIGN_OR_RETURN(MemoryFit fit,
+                          FitToMemory(environment, *dataset, use, stop));
   StrategyKey key = {.dataset_path = use.data.dataset_path,
                      .fingerprint = dataset->manifest().fingerprint,
-                     .strategy = sizes.chosen.strategy,
-                     .pipeline = sizes.chosen.pipeline,
-                     .batches = std::move(sizes.batches),
+                     .strategy = fit.chosen.strategy,
+                     .pipeline = fit.chosen.pipeline,
+                     .batches = std::move(fit.batches),
                      .target_type = dataset->target_type()};
   if (use.partition != nullptr) key.partition = use.partition->lease.name();
   std::optional<WarmStrategy> kept = environment.warm_strategies.Take(key);
@@ -280,9 +283,9 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
                         .checks_rows = false};
   }
   StrategyLease lease(environment.warm_strategies, std::move(key),
-                      *std::move(kept), sizes.cuts, warm);
+                      *std::move(kept), fit.cuts, warm);
   WarmStrategy& work = lease.work_;
-  for (const strategy::BudgetCut& cut : sizes.cuts) {
+  for (const strategy::BudgetCut& cut : fit.cuts) {
     observer.OnLog(
         Severity::kInfo,
         absl::StrCat(strategy::Describe(cut), ", to fit the memory limit of ",
@@ -290,21 +293,20 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
   }
   observer.OnLog(Severity::kInfo,
                  absl::StrCat("memory: at most ",
-                              FormatByteSize(sizes.estimate.TotalBytes()), " (",
-                              strategy::FormatShares(sizes.estimate), ")"));
-  HEARTH_RETURN_IF_ERROR(CheckFits(environment, use, sizes.estimate));
-  HEARTH_RETURN_IF_ERROR(
-      environment.memory.Reserve(sizes.estimate, work.memory));
+                              FormatByteSize(fit.estimate.TotalBytes()), " (",
+                              strategy::FormatShares(fit.estimate), ")"));
+  HEARTH_RETURN_IF_ERROR(CheckFits(environment, use, fit.estimate));
+  HEARTH_RETURN_IF_ERROR(environment.memory.Reserve(fit.estimate, work.memory));
   std::unique_ptr<store::Dataset> opened = std::move(dataset);
   if (!warm) {
     work.dataset = std::move(opened);
     HEARTH_ASSIGN_OR_RETURN(std::shared_ptr<const io::RowCheck> row_check,
-                            VerifyRows(*work.dataset, sizes, observer, stop));
+                            VerifyRows(*work.dataset, fit, observer, stop));
     work.checks_rows = row_check != nullptr;
     HEARTH_ASSIGN_OR_RETURN(
         work.strategy,
         strategy::NewStrategy(
-            sizes.chosen.strategy, sizes.chosen.pipeline, *work.dataset,
+            fit.chosen.strategy, fit.chosen.pipeline, *work.dataset,
             {.read_queues = environment.read_queues,
              .clock = environment.clock,
              .scratch_folder = work.scratch.path(),

@@ -27,31 +27,35 @@
 #include "engine/train/model_options.h"
 #include "engine/train/train_step.h"
 
+/// The strategy of a job and the memory for it: how large batches are, which
+/// configuration fits into the memory limit, and a strategy with this
+/// configuration, warm or new.
+
 namespace hearth::job {
 
-/// The memory of a model that is yet to be made.
+/// Memory that a model will need.
 struct ModelNeed {
-  /// All of it, for batches of a shape; the call that it is passed to alone
-  /// makes use of it.
+  /// Bytes in all for batches of a shape. Called only during the call that this
+  /// is passed to.
   absl::FunctionRef<uint64_t(const sample::BatchShape&)> bytes;
-  /// TrainStep::ParameterBytes and KeptBytes.
+  /// See TrainStep::ParameterBytes and TrainStep::KeptBytes.
   uint64_t parameter_bytes = 0;
   uint64_t kept_bytes = 0;
 };
 
-/// The use that a job makes of a strategy.
+/// What a job needs of a strategy.
 struct StrategyUse {
-  const DataOptions& data;
+  const BatchOptions& data;
   const strategy::PipelineOptions& pipeline;
-  /// Those of the dataset; needed while batches are measured alone.
+  /// Labels of the dataset; used only while batches are measured.
   const store::Labels& labels;
-  /// All passes of the job that differ in their seeds.
+  /// One pass of the job for each set of seeds (PassSchedule::Kinds).
   absl::Span<const strategy::Pass> passes;
-  /// Width of the embeddings that a history keeps.
+  /// Width of the embeddings that a history keeps, in numbers.
   int64_t embedding_width = 0;
   const ModelNeed& model;
-  /// The partition that orders the seeds; null if none does.
-  const JobPartition* partition = nullptr;
+  /// Partition that orders the seeds; null if they are shuffled.
+  const SeedPartition* partition = nullptr;
 };
 
 /// How the feature rows that a job reads are verified.
@@ -61,70 +65,71 @@ enum class RowVerification {
   kOnce,     // All features before the first batch.
 };
 
-/// How large a job's batches are, and what follows from it for its memory.
-struct JobSizes {
+/// The bound of a job's batches, and a configuration whose memory fits the
+/// limit.
+struct MemoryFit {
   strategy::BatchBound batches;
   /// The strategy's options and threads, cut so that the job fits.
   strategy::StrategyConfiguration chosen;
-  /// Budgets among them that are smaller than asked.
+  /// Budgets in `chosen` that are smaller than asked.
   std::vector<strategy::BudgetCut> cuts;
-  /// The memory of what is chosen; with the share "row checksums" where each
-  /// row is verified.
+  /// Memory of the job with `chosen`, including the share "row checksums" if
+  /// each row is verified.
   strategy::MemoryEstimate estimate;
   RowVerification rows = RowVerification::kNone;
 };
 
-/// Bounds the batches by the fan-outs, where that is little, else by a dry run.
-/// Budgets are cut to what MemoryLedger::most_bytes leaves, whatever others
-/// have reserved (strategy::FitBudgets), unless the options are strict; a job
-/// that does not even fit then is told so by MemoryLedger::Reserve. Rows are
-/// verified one by one if the checksums fit, too: budgets are cut before these
-/// are given up. Reserves nothing. Errors as BatchMeasurement::Measure
-/// and strategy::EstimateMemory.
-absl::StatusOr<JobSizes> FindJobSizes(const JobEnvironment& environment,
+/// Bounds the batches by the fan-outs if that bound is small, otherwise by a
+/// dry run. Cuts budgets to what MemoryLedger::most_bytes leaves, whatever
+/// other jobs have reserved (strategy::FitBudgets), unless the options are
+/// strict; a job that does not fit even then is refused by
+/// MemoryLedger::Reserve. Rows are verified one by one if their checksums fit
+/// as well: budgets are cut before the checksums are given up. Reserves
+/// nothing. Errors as BatchMeasurement::Measure and strategy::EstimateMemory.
+absl::StatusOr<MemoryFit> FitToMemory(const JobEnvironment& environment,
                                       const store::Dataset& dataset,
                                       const StrategyUse& use,
                                       std::stop_token stop);
 
-/// RESOURCE_EXHAUSTED, with the numbers and with what needs less, where
-/// `estimate` is more than MemoryLedger::most_bytes, though budgets were cut.
-/// OK where they must not be cut: the ledger refuses those.
+/// RESOURCE_EXHAUSTED, with the numbers and a hint, if `estimate` exceeds
+/// MemoryLedger::most_bytes although budgets were cut. OK if they must not be
+/// cut: the ledger refuses such a job.
 absl::Status CheckFits(const JobEnvironment& environment,
                        const StrategyUse& use,
                        const strategy::MemoryEstimate& estimate);
 
-/// The figures that a strategy's memory follows from, with the threads that
-/// were asked for.
+/// Quantities that determine a strategy's memory, with the threads that were
+/// asked for.
 strategy::MemoryBasis BasisOf(const JobEnvironment& environment,
                               const store::Dataset& dataset,
                               const StrategyUse& use,
                               const strategy::BatchBound& batches);
 
-/// Adds what a job holds beside its strategy: "seeds", "partition", "model",
-/// "runtime".
+/// Adds the shares of a job apart from its strategy: "seeds", "histories",
+/// "partition", "model", "runtime".
 void AddJobShares(const StrategyUse& use, const strategy::BatchBound& batches,
                   strategy::MemoryEstimate& estimate);
 
-/// Adds "model" in the memory of the GPU that trains it, if one does, for
-/// batches of `shape`.
+/// Adds the share "model" in the memory of the GPU that trains, if one does,
+/// for batches of `shape`.
 void AddGpuShare(const train::TrainOptions& options,
                  const train::TrainStep& step, const sample::BatchShape& shape,
                  strategy::MemoryEstimate& estimate);
 
-/// A strategy for the length of one job, with the memory reserved that it and
-/// the model may take: one that an earlier job has left warm, or a new one.
-/// Movable; belongs to the job's thread.
+/// A strategy for the duration of one job, warm from an earlier job or new,
+/// with the memory reserved that it and the model may take. Movable; belongs to
+/// the job's thread.
 class StrategyLease {
  public:
   using Use = StrategyUse;
 
-  /// Finds out how large batches are and what has to be cut, reserves memory,
-  /// and takes or makes the strategy. A strategy that reads single rows gets
-  /// their checksums; where these cannot be had, all features are verified
-  /// first. Takes `dataset` once the memory is reserved; leaves it where that
-  /// is refused. Errors as FindJobSizes, CheckFits, MemoryLedger::Reserve,
+  /// Finds how large batches are and what has to be cut, reserves memory, and
+  /// takes or makes the strategy. A strategy that reads single rows gets their
+  /// checksums; if these do not fit, all features are verified first. Takes
+  /// `dataset` once the memory is reserved, and leaves it if that is refused.
+  /// Errors as FitToMemory, CheckFits, MemoryLedger::Reserve,
   /// store::Dataset::LoadRowChecksums and strategy::NewStrategy. All parts of
-  /// `environment` outlive it.
+  /// `environment` outlive the lease.
   static absl::StatusOr<StrategyLease> Take(
       const JobEnvironment& environment,
       std::unique_ptr<store::Dataset>& dataset, const Use& use,
@@ -133,20 +138,20 @@ class StrategyLease {
   strategy::Strategy& strategy() { return *work_.strategy; }
   const store::Dataset& dataset() const { return *work_.dataset; }
 
-  /// How large the batches of all passes are.
+  /// Bound of the batches of all passes.
   const strategy::BatchBound& batches() const { return key_.batches; }
-  /// The memory that the job reserved.
+  /// Memory that the job has reserved.
   const strategy::MemoryEstimate& memory() const {
     return work_.memory.estimate();
   }
-  /// Budgets of the strategy that are smaller than asked, so that the job fits.
+  /// Budgets of the strategy that were cut so that the job fits.
   const std::vector<strategy::BudgetCut>& cuts() const { return cuts_; }
-  /// Whether an earlier job has left it.
+  /// Whether an earlier job has left the strategy.
   bool warm() const { return warm_; }
-  /// As TrainReport::verified_once.
+  /// See TrainReport::verified_once.
   std::vector<std::string> VerifiedOnce() const;
 
-  /// Leaves the strategy to jobs to come.
+  /// Leaves the strategy to later jobs.
   void Return() &&;
 
  private:

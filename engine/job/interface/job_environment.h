@@ -23,14 +23,15 @@
 #include "engine/train/model_options.h"
 #include "engine/train/train_step.h"
 
+/// The parts of the process that all jobs share, and the count of running jobs.
+
 namespace hearth::job {
 
-/// Counts the jobs that run in this process, so that figures of the whole
-/// process (/proc/self/io) are given to a job only if it ran alone.
-/// Thread-safe.
+/// Counts the jobs that run in this process: numbers of the whole process
+/// (/proc/self/io) are attributed to a job only if it ran alone. Thread-safe.
 class RunningJobs {
  public:
-  /// A running job; counted until destroyed.
+  /// A running job; counted until it is destroyed.
   class Job {
    public:
     explicit Job(RunningJobs& jobs);
@@ -42,7 +43,7 @@ class RunningJobs {
     RunningJobs& jobs_;
   };
 
-  /// A moment, to ask AloneSince about later.
+  /// A point in time, for AloneSince.
   struct Moment {
     int running;
     uint64_t started;
@@ -55,41 +56,42 @@ class RunningJobs {
  private:
   mutable absl::Mutex mutex_;
   int running_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Jobs that ever began.
+  // Number of jobs that ever began.
   uint64_t started_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-class Convoys;
+class SharedPassGroups;
 
-/// Makes the model of a job; model::NewTrainStep in the daemon.
+/// Makes the model of a job. The daemon uses model::NewTrainStep.
 using TrainStepFactory =
     std::function<absl::StatusOr<std::unique_ptr<train::TrainStep>>(
         const train::TrainOptions& options, const train::ModelShape& shape)>;
 
-/// The parts of the process that jobs use; all must outlive them.
+/// Parts of the process that jobs use; all outlive the jobs.
 struct JobEnvironment {
   io::FileSystem& files;
   /// Queues that stay warm between jobs.
   io::ReadQueues& read_queues;
   const Clock& clock;
   RunningJobs& running_jobs;
-  /// Reservations of memory of all jobs.
+  /// Memory reservations of all jobs.
   MemoryLedger& memory;
   WarmStrategies& warm_strategies;
   BatchMeasurement& batch_measurement;
-  /// Plans that strategies prepare, for all jobs that can use them.
+  /// Plans that strategies prepare, shared by all jobs.
   plan::PlanStore& plans;
-  /// Stores of plans on disks of their own (StrategyResources::data_disks).
+  /// Plan stores on disks of their own (StrategyResources::data_disks).
   absl::Span<plan::PlanStore* const> data_disks = {};
   TrainStepFactory new_train_step;
   /// The GPU whose memory may keep rows, if there is one.
   strategy::Gpu gpu = {};
-  /// All GPUs, by their numbers.
+  /// All GPUs, indexed by their numbers.
   std::vector<cuda::Device> gpus = {};
-  /// Files of datasets that no job has to verify again; null = each does.
+  /// Dataset files that need no further verification; null = each job verifies
+  /// its files.
   store::VerificationRecord* verified = nullptr;
-  /// Through which train jobs share passes; null = each runs alone.
-  Convoys* convoys = nullptr;
+  /// Groups through which train jobs share passes; null = each job runs alone.
+  SharedPassGroups* shared_passes = nullptr;
 };
 
 }  // namespace hearth::job

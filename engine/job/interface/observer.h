@@ -13,52 +13,52 @@ namespace hearth::job {
 
 /// The progress of a job.
 struct Progress {
-  /// The present work: "training", "validating", "testing", "features", ...
+  /// Present work: "training", "validating", "testing", "features", ...
   std::string phase;
-  /// Batches or bytes of this phase, done and in all (0 = unknown).
+  /// Batches or bytes of this phase: done, and in all (0 = unknown).
   uint64_t done = 0;
   uint64_t total = 0;
-  /// The epoch, from 1, and the number of epochs; 0 outside training.
+  /// Epoch, from 1, and number of epochs; 0 outside training.
   uint32_t epoch = 0;
   uint32_t epochs = 0;
-  /// The loss of the last training batch; absent outside training.
+  /// Loss of the last training batch; absent outside training.
   std::optional<double> loss;
 };
 
 enum class Severity { kInfo, kWarning, kError };
 
-/// The listener to a running job. Called from one thread at a time; must not
-/// block for long.
+/// Listener to a running job. Called from one thread at a time; must not block
+/// for long.
 class Observer {
  public:
   virtual ~Observer() = default;
 
-  /// The job has all that it needs and starts its work: PREPARING is over.
+  /// The job has everything it needs and starts its work: PREPARING is over.
   virtual void OnRunning() = 0;
 
-  /// The job joins others, and its first epoch has the batches that theirs has
-  /// next: `key` is to be its first_epoch_key from now on, durably. An error
+  /// The job starts with the next epoch of a group of jobs: from now on `key`
+  /// is its first_epoch_key, which the observer must store durably. An error
   /// ends the job.
   virtual absl::Status OnFirstEpochKey(int64_t key) = 0;
 
-  /// Called for every batch or block: the observer drops what is too much.
+  /// Called for every batch or block: the observer drops surplus calls.
   virtual void OnProgress(const Progress& progress) = 0;
 
-  /// An epoch is over, its validation included; its report is kept nowhere
-  /// else. A resumed job repeats the last one, and those that it trains again.
-  /// An error ends the job.
+  /// An epoch is over, including validation. The report is kept nowhere else. A
+  /// resumed job repeats the last report, and reports of epochs that it trains
+  /// again. An error ends the job.
   virtual absl::Status OnEpoch(const EpochReport& epoch) = 0;
 
-  /// Work is durable from which another run of the job goes on: a checkpoint,
-  /// a part of a plan.
+  /// Durable work was done from which another run of the job continues: a
+  /// checkpoint, a part of a plan.
   virtual void OnDurable() = 0;
 
-  /// The job has a line for its log.
+  /// A line for the job's log.
   virtual void OnLog(Severity severity, const std::string& text) = 0;
 };
 
-/// A listener that passes on a preparation's log and progress to `observer`,
-/// which outlives it.
+/// Listener that passes a preparation's log and progress to `observer`, which
+/// outlives it.
 strategy::PreparationListener ListenFor(Observer& observer);
 
 }  // namespace hearth::job

@@ -30,7 +30,7 @@ constexpr double kNoShare = -1;
 struct Header {
   char magic[8];
   uint32_t version;
-  // The CRC32C of all other fields and of what follows.
+  // CRC32C of all other fields and of the bytes after the header.
   uint32_t crc;
   int64_t embeddings;
   uint64_t bytes;
@@ -102,7 +102,7 @@ absl::StatusOr<KeptHistoryChoice> ReadHistoryChoice(io::FileSystem& files,
         absl::StrCat(path, ": has format version ", header.version,
                      "; this version of Hearth reads ", kVersion));
   }
-  // The checksum covers the counts, so they are looked at after it.
+  // The counts are trusted only after the checksum, which covers them.
   if (header.crc != CrcOf(header, BytesOf(rest)) ||
       header.name_bytes +
               static_cast<uint64_t>(header.embeddings) * sizeof(NodeId) !=

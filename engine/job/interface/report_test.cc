@@ -42,7 +42,7 @@ TEST_F(HistoryChoiceTest, ComesBack) {
   EXPECT_TRUE(read->choice == kept.choice);
   EXPECT_EQ(read->nodes, kept.nodes);
 
-  // None that is kept, in memory of its own.
+  // A choice without embeddings, in memory of its own.
   kept = {};
   ASSERT_TRUE(WriteHistoryChoice(files_, directory_.path(), kept).ok());
   read = ReadHistoryChoice(files_, directory_.path());
@@ -57,7 +57,7 @@ TEST_F(HistoryChoiceTest, IsNotFound) {
       absl::IsNotFound(ReadHistoryChoice(files_, directory_.path()).status()));
 }
 
-// Any flipped bit and any cut is found.
+// Each flipped bit and each truncation is found.
 TEST_F(HistoryChoiceTest, DamageIsNamed) {
   ASSERT_TRUE(WriteHistoryChoice(files_, directory_.path(), Example()).ok());
   const std::string whole = *io::ReadWholeFile(files_, Path(), 1 << 20);

@@ -14,7 +14,7 @@ absl::Status RequireAtLeast(const char* option, int64_t value, int64_t least) {
       absl::StrCat(option, " must be at least ", least, ", not ", value));
 }
 
-// How memory is shared between rows and embeddings, if that is told.
+// Checks how rows and embeddings share memory, if the options say.
 absl::Status CheckShare(const HistoryOptions& history,
                         const strategy::StrategyOptions& strategy) {
   if (history.sample_weight.has_value() && !(*history.sample_weight >= 0)) {
@@ -38,9 +38,9 @@ absl::Status CheckShare(const HistoryOptions& history,
   return absl::OkStatus();
 }
 
-// All batches of other epochs are prepared beforehand, of which those of the
-// first epochs may not be all.
-absl::Status CheckFirstEpochKey(const DataOptions& data) {
+// A job with a key uses the batches of all distinct epochs, so that it must
+// have at least as many epochs.
+absl::Status CheckFirstEpochKey(const BatchOptions& data) {
   HEARTH_RETURN_IF_ERROR(
       RequireAtLeast("first_epoch_key", data.first_epoch_key, 0));
   if (data.first_epoch_key == 0) return absl::OkStatus();
@@ -58,7 +58,7 @@ absl::Status CheckFirstEpochKey(const DataOptions& data) {
   return absl::OkStatus();
 }
 
-absl::Status CheckFanoutsOf(const DataOptions& data) {
+absl::Status CheckFanoutsOf(const BatchOptions& data) {
   for (const EdgeTypeFanouts& of_type : data.fanouts_of) {
     if (of_type.fanouts.size() != data.fanouts.size()) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -76,7 +76,7 @@ absl::Status CheckFanoutsOf(const DataOptions& data) {
   return absl::OkStatus();
 }
 
-absl::Status CheckLayerNodes(const DataOptions& data) {
+absl::Status CheckLayerNodes(const BatchOptions& data) {
   if (data.layer_nodes.empty()) return absl::OkStatus();
   for (const int32_t nodes : data.layer_nodes) {
     HEARTH_RETURN_IF_ERROR(RequireAtLeast("layer_nodes", nodes, 1));
@@ -92,7 +92,7 @@ absl::Status CheckLayerNodes(const DataOptions& data) {
   return absl::OkStatus();
 }
 
-// A GPU samples for what it trains, if it can.
+// A GPU samples only batches that it trains on, and if the strategy allows it.
 absl::Status CheckSampledOn(const TrainJobOptions& options) {
   const std::optional<int> gpu = options.pipeline.sampling_gpu;
   if (!gpu.has_value()) return absl::OkStatus();
@@ -110,22 +110,22 @@ absl::Status CheckSampledOn(const TrainJobOptions& options) {
 
 }  // namespace
 
-int64_t DataOptions::NumEpochKeys() const {
+int64_t BatchOptions::NumEpochKeys() const {
   if (distinct_epochs > 0) return distinct_epochs;
   return refresh_epochs > 0 ? refresh_epochs : epochs;
 }
 
-int64_t DataOptions::EpochOfBatches(int64_t epoch) const {
+int64_t BatchOptions::EpochOfBatches(int64_t epoch) const {
   if (refresh_epochs > 0) return epoch;
   return (first_epoch_key + epoch) % NumEpochKeys();
 }
 
-bool DataOptions::CanShare() const {
+bool BatchOptions::CanShare() const {
   return refresh_epochs == 0 && !history.has_value() &&
          strategy::DeliversInOrder(strategy);
 }
 
-absl::Status DataOptions::Validate() const {
+absl::Status BatchOptions::Validate() const {
   if (fanouts.empty()) {
     return absl::InvalidArgumentError("fanouts must not be empty");
   }

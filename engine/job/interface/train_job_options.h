@@ -10,42 +10,49 @@
 #include "engine/strategy/kinds.h"
 #include "engine/train/model_options.h"
 
+/// Options of a train job, without defaults that depend on the machine or the
+/// dataset. The server maps hearth.v1.TrainJobSpec to them; Validate() is the
+/// only check of each option by itself.
+
 namespace hearth::job {
 
-/// Seeds in the order of a partition's parts. See hearth.v1.PartitionOrder.
+/// Orders seeds by the parts of a partition. See hearth.v1.PartitionOrder.
 struct PartitionOrder {
-  /// 0 = as many as plan::DefaultParts finds.
+  /// 0 = plan::DefaultParts.
   int64_t parts = 0;
   int64_t macro_batch_parts = 20;
   int64_t rounds = 1;
   bool bloom = false;
 };
 
-/// Embeddings of earlier batches in place of computed ones. See
+/// Use of embeddings of earlier batches instead of computing them. See
 /// hearth.v1.History.
 struct HistoryOptions {
-  /// Memory for all of it; 0 = a part of the strategy's cache for rows, or,
-  /// where there is none, a tenth of the features.
+  /// Memory for embeddings, in bytes; 0 = a part of the strategy's cache for
+  /// rows or, if it has none, a tenth of the features' size.
   uint64_t cache_bytes = 0;
-  /// 0 = a tenth of an epoch's batches, 100 at most.
+  /// Batches for which an embedding is used; 0 = a tenth of an epoch's batches,
+  /// at most 100.
   int64_t staleness = 0;
-  /// That part of the cache, within 0 .. 1 (alpha); absent: the one that saves
-  /// most reads.
+  /// Fraction of the strategy's cache that embeddings get, within 0 .. 1
+  /// (alpha); absent: the fraction that saves the most reads.
   std::optional<double> share = {};
-  /// The weight of a drawn neighbor against that of a row (beta); absent: by
-  /// pages to be read.
+  /// Weight of a drawn neighbor relative to a row (beta); absent: by the pages
+  /// to read.
   std::optional<double> sample_weight = {};
-  /// First epochs that are also trained without it, to compare; at most epochs.
+  /// Number of first epochs that are also trained without the history, to
+  /// compare; at most `epochs`.
   int64_t compare_epochs = 0;
   /// Whether gradients end at embeddings of earlier batches, as in OUTRE;
-  /// otherwise they reach them when they are computed next
+  /// otherwise gradients reach an embedding when it is computed next
   /// (train::HistoryCache).
   bool stop_gradients = false;
 };
 
 /// Fan-outs of one edge type. See hearth.v1.NeighborSampler.
 struct EdgeTypeFanouts {
-  /// "paper:cites:paper", or its relation alone: the first of that name.
+  /// "paper:cites:paper", or the relation alone, "cites": the first edge type
+  /// with it.
   std::string edge_type;
   std::vector<int32_t> fanouts;
 
@@ -53,29 +60,30 @@ struct EdgeTypeFanouts {
 };
 
 /// The batches that a train job reads. See hearth.v1.DataSpec.
-struct DataOptions {
-  /// The dataset's folder.
+struct BatchOptions {
+  /// Folder of the dataset.
   std::string dataset_path;
-  /// Neighbors per node and layer, from the seeds outward; -1 = all.
+  /// Neighbors per node in each layer, from the seeds outward; -1 = all.
   std::vector<int32_t> fanouts = {10, 10, 10};
-  /// The same for edge types that differ.
+  /// Fan-outs of edge types that differ from `fanouts`.
   std::vector<EdgeTypeFanouts> fanouts_of;
-  /// The node type whose labels are predicted; empty: the first that has labels
-  /// and training nodes.
+  /// Node type whose labels are predicted; empty: the first that has labels and
+  /// training nodes.
   std::string target;
-  /// Nodes that are drawn for each layer as a whole; each fan-out is -1 then.
-  /// Empty: nodes draw for themselves.
+  /// Nodes drawn for each layer as a whole; each fan-out is then -1. Empty:
+  /// neighbors are drawn for each node.
   std::vector<int32_t> layer_nodes;
   int64_t batch_size = 1024;
-  /// Trainers that share each batch, data parallel.
+  /// Number of data-parallel trainers that share each batch.
   int64_t trainers = 1;
   int64_t epochs = 5;
-  /// 0 = epochs, or refresh_epochs.
+  /// Epochs with different batches, which then repeat; 0 = epochs, or
+  /// refresh_epochs.
   int64_t distinct_epochs = 0;
-  /// Epochs after which there are new batches; 0 = never.
+  /// Number of epochs after which batches are sampled again; 0 = never.
   int64_t refresh_epochs = 0;
-  /// Epoch e has the batches that epoch (first_epoch_key + e) mod
-  /// NumEpochKeys() has in a job where this is 0.
+  /// Key of the first epoch: epoch e has the batches of epoch (first_epoch_key
+  /// + e) mod NumEpochKeys() of a job with key 0.
   int64_t first_epoch_key = 0;
   uint64_t data_seed = 0;
   /// Absent: seeds are shuffled.
@@ -83,71 +91,72 @@ struct DataOptions {
   /// Absent: all embeddings are computed.
   std::optional<HistoryOptions> history;
   strategy::StrategyOptions strategy;
-  /// Refuses what does not fit into memory as it is, instead of cutting the
+  /// Refuses a job that does not fit into memory, instead of cutting the
   /// strategy's budgets, threads and queues.
   bool strict_budgets = false;
 
-  /// Distinct epochs before they repeat or there are new ones.
+  /// Number of distinct epochs before they repeat or are sampled again.
   int64_t NumEpochKeys() const;
 
-  /// The epoch of a job with a first_epoch_key of 0 that has the batches of
-  /// `epoch`: the least one.
+  /// The first epoch, of a job with a first_epoch_key of 0, that has the
+  /// batches of this job's `epoch`.
   int64_t EpochOfBatches(int64_t epoch) const;
 
-  /// Whether its passes can be those of other jobs, too: batches come in order,
-  /// are the same in each run of an epoch, and depend on nothing but the data.
+  /// Whether other jobs can use its passes: batches come in order, are the same
+  /// in each run of an epoch, and depend on the data alone.
   bool CanShare() const;
 
   /// INVALID_ARGUMENT naming the option at fault.
   absl::Status Validate() const;
 };
 
-/// Parts of a train job that a run does.
+/// Part of a train job that a run does.
 enum class TrainPart {
   kAll,
-  /// All but the test.
+  /// Everything but the test.
   kTraining,
   /// The test alone, of the model that an earlier run has trained to its end.
   kTest,
 };
 
-/// A train job, whole. See hearth.v1.TrainJobSpec.
+/// Options of a train job. See hearth.v1.TrainJobSpec.
 struct TrainJobOptions {
-  DataOptions data;
+  BatchOptions data;
   train::TrainOptions train;
-  /// Threads of the pipeline's stages; change no result.
+  /// Numbers of threads of the pipeline's stages; they change no result.
   strategy::PipelineOptions pipeline;
-  /// Epochs without a better validation metric before stopping; 0 = never.
+  /// Epochs without a better validation metric before training stops; 0 =
+  /// never.
   int64_t patience = 0;
   /// Batches between checkpoints; 0 = only at the end of each epoch.
   int64_t checkpoint_every = 0;
-  /// Names the job to those with which it shares passes.
+  /// Name under which jobs that share passes with it report it.
   std::string name;
-  /// Names what the job has in common with those that may share its passes:
-  /// jobs with the same name have equal data options, but for first_epoch_key
-  /// and epochs beyond the distinct ones, and pipelines, and a model, or all
-  /// have none. Empty = it shares with none.
-  std::string convoy;
-  /// Whether another first_epoch_key may be chosen for it, so that it can join
-  /// those that share a pass.
+  /// Key of the jobs that may share passes: jobs with equal keys have equal
+  /// batch options, except for first_epoch_key and epochs beyond the distinct
+  /// ones, equal pipelines, and either all a model or none. Empty: the job
+  /// shares with none.
+  std::string sharing_key;
+  /// Whether the engine may choose another first_epoch_key, so that the job can
+  /// join a running group.
   bool join = false;
   TrainPart part = TrainPart::kAll;
   /// The job's own folder, made if absent: holds the checkpoint and, at the
-  /// end, the model. A test alone writes nothing there.
+  /// end, the model. A run that only tests writes nothing there.
   std::string directory;
 
-  /// Whether anything is trained. Without a model, a job measures the data path
-  /// of training alone: nothing is validated or tested.
+  /// Whether anything is trained. A job without a model measures the data path
+  /// of training; it does not validate or test.
   bool HasModel() const;
 
   /// INVALID_ARGUMENT naming the option at fault.
   absl::Status Validate() const;
 };
 
-/// The options of a run that tests the model which a job with these has
-/// trained, by the same batches as that would. Embeddings of earlier batches
-/// are for training alone, but where there are plans, the test's is the one of
-/// training, for which these were chosen.
+/// Options of a run that tests the model which a job with the options `trained`
+/// has trained, on the same test batches. Embeddings of earlier batches are
+/// used in training only; but with plans, the test uses the training's plan,
+/// for which they were chosen.
 TrainJobOptions ForTest(TrainJobOptions trained);
 
 }  // namespace hearth::job

@@ -116,7 +116,7 @@ TEST(TrainJobOptionsTest, EachBoundIsChecked) {
 }
 
 TEST(TrainJobOptionsTest, EpochKeysAreAsManyAsIsSaid) {
-  DataOptions options;
+  BatchOptions options;
   options.epochs = 7;
   EXPECT_EQ(options.NumEpochKeys(), 7);
   options.refresh_epochs = 3;
@@ -126,7 +126,7 @@ TEST(TrainJobOptionsTest, EpochKeysAreAsManyAsIsSaid) {
 }
 
 TEST(TrainJobOptionsTest, TheFirstEpochMayHaveTheBatchesOfALaterOne) {
-  DataOptions options;
+  BatchOptions options;
   options.epochs = 7;
   options.distinct_epochs = 3;
   EXPECT_EQ(options.EpochOfBatches(4), 1);
@@ -140,14 +140,14 @@ TEST(TrainJobOptionsTest, TheFirstEpochMayHaveTheBatchesOfALaterOne) {
 }
 
 TEST(TrainJobOptionsTest, PassesAreSharedThatDependOnNothingButTheData) {
-  DataOptions options;
+  BatchOptions options;
   EXPECT_TRUE(options.CanShare());
   options.strategy = strategy::GnndriveOptions{.reorder = true};
   EXPECT_FALSE(options.CanShare());
-  options = DataOptions();
+  options = BatchOptions();
   options.refresh_epochs = 2;
   EXPECT_FALSE(options.CanShare());
-  options = DataOptions();
+  options = BatchOptions();
   options.history.emplace();
   EXPECT_FALSE(options.CanShare());
 }

@@ -19,7 +19,7 @@ using metrics::Gauge;
 using metrics::Labels;
 using metrics::Registry;
 
-// One stage's series, and what was last added to them.
+// Series of one stage, and the values last added to them.
 struct StageSeries {
   std::unique_ptr<Counter> busy;
   std::unique_ptr<Counter> starved;
@@ -71,7 +71,7 @@ class TrainMetricsImpl final : public TrainMetrics {
     if (!epoch.valid_metric.has_value()) return;
     absl::MutexLock lock(&mutex_);
     if (metric_ == nullptr) {
-      // The metric is known only now.
+      // The metric is known only from the first epoch on.
       Labels labels = labels_;
       labels["metric"] = train::Name(epoch.metric);
       metric_ = registry_.NewGauge(
@@ -120,7 +120,7 @@ class TrainMetricsImpl final : public TrainMetrics {
     return Growth(now.value_or(0), last.value_or(0));
   }
 
-  // Rows found and not found at each level, from the first one asked.
+  // Adds rows found and not found at each level, from the first level asked.
   void AddLevels(const strategy::PassReport& pass)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     int64_t misses = pass.rows_needed;
@@ -136,7 +136,7 @@ class TrainMetricsImpl final : public TrainMetrics {
     }
   }
 
-  // Neighbor lists found and not found in each neighbor cache, likewise.
+  // Adds neighbor lists found and not found in each neighbor cache.
   void AddLists(const strategy::PassReport& pass)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     int64_t misses = pass.lists_read.value_or(0);
@@ -148,7 +148,7 @@ class TrainMetricsImpl final : public TrainMetrics {
       LevelSeries& series = ListLevel(pass.list_hits[i].level);
       series.hits->Add(Growth(hits, last_hits));
       series.misses->Add(Growth(misses, last_misses));
-      // A row that this level did hold, the level before it did not.
+      // A row that was found at this level was not found at the level before.
       misses += hits;
       last_misses += last_hits;
     }

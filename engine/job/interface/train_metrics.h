@@ -10,8 +10,8 @@
 
 namespace hearth::job {
 
-/// The time series of one train job, labelled by job and strategy; they exist
-/// until this is destroyed, some time after the job has ended. Thread-safe.
+/// Time series of one train job, labelled by job and strategy. They exist as
+/// long as this object, which outlives the job for some time. Thread-safe.
 class TrainMetrics {
  public:
   virtual ~TrainMetrics() = default;
@@ -19,19 +19,19 @@ class TrainMetrics {
   /// A training batch is done.
   virtual void OnBatch(double loss) = 0;
 
-  /// An epoch is done, its validation included.
+  /// An epoch is done, including validation.
   virtual void OnEpoch(const EpochReport& epoch) = 0;
 
-  /// A pass's figures so far: what they have grown by since the last call for
-  /// the same pass is added. `new_pass` starts from zero.
+  /// Adds what the numbers of a pass have grown by since the last call for this
+  /// pass. `new_pass`: they start from zero.
   virtual void OnPass(const strategy::PassReport& pass, bool new_pass) = 0;
 
-  /// The batches to come are those of epochs without the job's history, to
-  /// compare; or not any more.
+  /// Whether the following batches are of epochs without the job's history, to
+  /// compare.
   virtual void OnComparing(bool now) = 0;
 };
 
-/// `registry` must outlive the result.
+/// `registry` outlives the result.
 std::unique_ptr<TrainMetrics> NewTrainMetrics(metrics::Registry& registry,
                                               const std::string& job,
                                               const std::string& strategy);

@@ -26,11 +26,11 @@ using sample::BatchShape;
 using strategy::BatchBound;
 using strategy::Pass;
 
-// The version of the file and of its meaning.
+// Version of the file and of its meaning.
 constexpr int kFormat = 3;
 constexpr uint64_t kMaxFileBytes = 1 << 20;
 
-// All that the result depends on.
+// Everything that the result depends on.
 ordered_json KeyOf(const MeasuredPasses& of) {
   const Pass& any = of.passes.front();
   ordered_json key = {{"dataset", of.dataset.manifest().fingerprint},
@@ -44,7 +44,7 @@ ordered_json KeyOf(const MeasuredPasses& of) {
   if (!any.sampler.fanouts_of.empty()) {
     key["fanouts_of"] = any.sampler.fanouts_of;
   }
-  // Else there is one split, and seeds follow from the dataset.
+  // An untyped graph has one split, so that its seeds follow from the dataset.
   if (of.dataset.manifest().is_typed()) {
     key["target"] = of.dataset.target_type();
   }
@@ -79,7 +79,7 @@ std::string Serialize(const ordered_json& key, const BatchBound& measured) {
          "\n";
 }
 
-// Sealed, so as it was written.
+// Trusts its argument: files are sealed.
 BatchShape FromJson(const nlohmann::json& json) {
   std::vector<sample::RelationEnds> relations;
   for (const auto& ends :
@@ -97,8 +97,7 @@ BatchShape FromJson(const nlohmann::json& json) {
           .types_per_node = json.value("types_per_node", int64_t{0})};
 }
 
-// Sets what was measured to what `text` tells; false if it is not a file of
-// this key, whole.
+// Reads `measured` from `text`; false if it is not an intact file of this key.
 bool Parse(absl::string_view text, const ordered_json& key,
            BatchBound& measured) {
   if (!text.empty() && text.back() == '\n') text.remove_suffix(1);
@@ -123,7 +122,7 @@ bool Parse(absl::string_view text, const ordered_json& key,
   return true;
 }
 
-// As strategy::GraphSizeOf, without opening the topology.
+// Like strategy::GraphSizeOf, without opening the topology.
 sample::GraphSize GraphSizeOf(const store::Manifest& manifest) {
   sample::GraphSize size;
   for (const store::NodeTypeEntry& nodes : manifest.node_types) {

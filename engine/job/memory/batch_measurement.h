@@ -26,18 +26,17 @@ struct MeasuredPasses {
   absl::Span<const strategy::Pass> passes;
 };
 
-/// How large the batches of all of `passes` are at most, without looking at
-/// any: `largest` and `likely` are `bound`, which follows from the fan-outs.
+/// Bounds the batches of all of `passes` by the fan-outs, without sampling:
+/// `largest` and `likely` equal `bound`.
 strategy::BatchBound BoundBatches(const MeasuredPasses& of);
 
-/// The same by a dry run of sampling, over the mapped topology. What it finds
-/// is kept as a file in `folder`, named by the dataset's fingerprint and a hash
-/// of all that it depends on, and found there the next time; a damaged file is
-/// replaced. CANCELLED if `stop` is requested; otherwise errors of reading the
-/// dataset, and of writing the file. Thread-safe.
+/// Bounds batches by a dry run of sampling over the mapped topology. Keeps each
+/// result as a file in `folder`, named by the dataset's fingerprint and a hash
+/// of everything it depends on, and finds it there the next time; a damaged
+/// file is replaced. Thread-safe.
 class BatchMeasurement {
  public:
-  /// All must outlive it.
+  /// All arguments outlive this.
   BatchMeasurement(io::FileSystem& files, const Clock& clock,
                    std::string folder);
 
@@ -53,7 +52,7 @@ class BatchMeasurement {
   io::FileSystem& files_;
   const Clock& clock_;
   const std::string folder_;
-  // Held while a file is written, which two jobs may be about to do.
+  // Held while a file is written: two jobs may write the same one.
   absl::Mutex mutex_;
 };
 

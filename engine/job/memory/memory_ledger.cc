@@ -91,7 +91,7 @@ absl::Status MemoryLedger::Reserve(const MemoryEstimate& estimate,
                                    Reservation& reservation) {
   absl::MutexLock lock(&mutex_);
   for (;;) {
-    const absl::Status room = CheckRoom(estimate, reservation.estimate_);
+    const absl::Status room = CheckAvailable(estimate, reservation.estimate_);
     if (room.ok()) break;
     if (WaitCauseOf(room) == WaitCause::kNone || !reclaim_) return room;
     const std::function<bool()> reclaim = reclaim_;
@@ -108,9 +108,9 @@ absl::Status MemoryLedger::Reserve(const MemoryEstimate& estimate,
   return absl::OkStatus();
 }
 
-MemoryRoom MemoryLedger::RoomFor(uint64_t bytes) const {
+MemoryAvailability MemoryLedger::Availability(uint64_t bytes) const {
   absl::MutexLock lock(&mutex_);
-  return RoomBeside(reserved_bytes_, bytes);
+  return AvailabilityBeside(reserved_bytes_, bytes);
 }
 
 uint64_t MemoryLedger::reserved_bytes() const {
@@ -133,28 +133,31 @@ std::map<int, MemoryLedger::GpuUse> MemoryLedger::gpus() const {
   return gpus_;
 }
 
-MemoryRoom MemoryLedger::RoomBeside(uint64_t taken, uint64_t bytes) const {
-  if (bytes > limit_bytes_) return MemoryRoom::kNever;
+MemoryAvailability MemoryLedger::AvailabilityBeside(uint64_t taken,
+                                                    uint64_t bytes) const {
+  if (bytes > limit_bytes_) return MemoryAvailability::kNever;
   uint64_t limit = limit_bytes_;
   if (const uint64_t available = machine_.available(); available > 0) {
-    // Part of what is reserved is in use, and no longer available.
+    // Part of the reserved memory is in use, and so not available any more.
     const uint64_t used = machine_.used();
     limit = std::min(limit,
                      available + (used > base_bytes_ ? used - base_bytes_ : 0));
   }
   if (bytes > limit) {
     return machine_.capacity > 0 && bytes > machine_.capacity
-               ? MemoryRoom::kNever
-               : MemoryRoom::kHeldByOthers;
+               ? MemoryAvailability::kNever
+               : MemoryAvailability::kHeldByOthers;
   }
-  return taken + bytes <= limit ? MemoryRoom::kFree : MemoryRoom::kHeldByJobs;
+  return taken + bytes <= limit ? MemoryAvailability::kFree
+                                : MemoryAvailability::kHeldByJobs;
 }
 
-absl::Status MemoryLedger::CheckRoom(const MemoryEstimate& estimate,
-                                     const MemoryEstimate& now) const {
-  const MemoryRoom room = RoomBeside(
+absl::Status MemoryLedger::CheckAvailable(const MemoryEstimate& estimate,
+                                          const MemoryEstimate& now) const {
+  const MemoryAvailability room = AvailabilityBeside(
       reserved_bytes_ + warm_bytes_ - now.TotalBytes(), estimate.TotalBytes());
-  if (room == MemoryRoom::kFree) return CheckGpuRoom(estimate, now);
+  if (room == MemoryAvailability::kFree)
+    return CheckGpuAvailable(estimate, now);
   const std::string message = absl::StrCat(
       "the job may need ", FormatByteSize(estimate.TotalBytes()),
       " of memory (", strategy::FormatShares(estimate), "), but of the ",
@@ -162,15 +165,15 @@ absl::Status MemoryLedger::CheckRoom(const MemoryEstimate& estimate,
       " that jobs may take (the daemon's memory limit) ",
       FormatByteSize(reserved_bytes_), " are reserved, and the machine has ",
       FormatByteSize(machine_.available()), " available");
-  if (room != MemoryRoom::kNever) {
+  if (room != MemoryAvailability::kNever) {
     return WaitForMemoryError(message, estimate.TotalBytes());
   }
   return absl::ResourceExhaustedError(absl::StrCat(
       message, "; smaller budgets, batches, fan-outs or models need less"));
 }
 
-absl::Status MemoryLedger::CheckGpuRoom(const MemoryEstimate& estimate,
-                                        const MemoryEstimate& now) const {
+absl::Status MemoryLedger::CheckGpuAvailable(const MemoryEstimate& estimate,
+                                             const MemoryEstimate& now) const {
   for (const auto& [number, use] : gpus_) {
     const strategy::MemoryPlace place = {.gpu = number};
     const uint64_t bytes = estimate.TotalBytes(place);
@@ -238,7 +241,7 @@ absl::Status ModelMemory::Add(const void* owner, const Model& model) {
         absl::StrCat(status.message(), "; ",
                      DescribeModel(model.parameter_bytes, model.kept_bytes)));
   }
-  // The largest first: those go first that are not needed.
+  // Largest first, to give back the largest reservations that are not needed.
   const auto bytes = [](const MemoryLedger::Reservation& one) {
     return one.estimate().TotalBytes();
   };

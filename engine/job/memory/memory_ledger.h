@@ -14,42 +14,48 @@
 #include "absl/synchronization/mutex.h"
 #include "engine/strategy/memory_budget.h"
 
+/// The memory that jobs hold: reservations of the host's and of GPUs' memory
+/// (MemoryLedger), the part of models that train on the same batches
+/// (ModelMemory), and samples of what the process really holds (MemorySampler).
+/// Reservations come before allocations: a job that does not fit fails with
+/// numbers instead of being killed.
+
 namespace hearth::job {
 
-/// The machine's memory, in bytes; replaced in tests.
+/// How to find the machine's memory, in bytes; replaced in tests.
 struct MachineMemory {
-  /// Memory that new allocations may take; 0 = unknown.
+  /// Memory that new allocations may take, in bytes; 0 = unknown.
   std::function<uint64_t()> available;
-  /// Memory that this process holds.
+  /// Memory that this process holds, in bytes.
   std::function<uint64_t()> used;
-  /// All memory that there is, in use or not; 0 = unknown.
+  /// All memory, free or in use, in bytes; 0 = unknown.
   uint64_t capacity = 0;
 
   static MachineMemory Real();
 };
 
-/// The memory that all jobs together may take by default: nine tenths of the
-/// machine's or the container's, less the memory that this process holds.
+/// Default of the memory that all jobs together may take: nine tenths of the
+/// memory of the machine or container, less the memory that this process holds.
 uint64_t DefaultMemoryLimit();
 
-/// Whether there is room for a reservation.
-enum class MemoryRoom {
+/// Whether memory for a reservation is available.
+enum class MemoryAvailability {
   kFree,
-  /// Once running jobs have given theirs back.
+  /// Available once running jobs give theirs back.
   kHeldByJobs,
-  /// Once other processes of the machine have.
+  /// Available once other processes of the machine give theirs back.
   kHeldByOthers,
   kNever,
 };
 
-/// The account of memory, the host's and that of GPUs: jobs reserve the upper
-/// bound of their memory before they take any, so that none of them, and no
-/// other process, is killed for want of memory. Nobody waits in it: who finds
-/// no room tries again when memory was given back. Figures without a GPU are of
-/// the host. Thread-safe.
+/// The account of the memory of the host and of GPUs: each job reserves the
+/// upper bound of its memory before it takes any, so that no job, and no other
+/// process, is killed for lack of memory. Nobody waits in the ledger: a job
+/// that is refused tries again when memory was given back. Functions without a
+/// GPU in their name are about the host. Thread-safe.
 class MemoryLedger {
  public:
-  /// Memory reserved; given back when destroyed. Move-only, single-owner. The
+  /// Reserved memory; given back when destroyed. Move-only, single-owner. The
   /// ledger must outlive it.
   class Reservation {
    public:
@@ -58,7 +64,7 @@ class MemoryLedger {
     Reservation& operator=(Reservation&& other) noexcept;
     ~Reservation();
 
-    /// Nothing runs with it any more: keeps only what is worth keeping warm.
+    /// The strategy is idle: keeps reserved only the memory of its warm caches.
     void Rest();
 
     const strategy::MemoryEstimate& estimate() const { return estimate_; }
@@ -71,41 +77,42 @@ class MemoryLedger {
     bool resting_ = false;
   };
 
-  /// Jobs may reserve `limit_bytes` in all.
+  /// Jobs may reserve `limit_bytes` of the host's memory in all.
   explicit MemoryLedger(uint64_t limit_bytes,
                         MachineMemory machine = MachineMemory::Real());
   MemoryLedger(const MemoryLedger&) = delete;
   MemoryLedger& operator=(const MemoryLedger&) = delete;
 
-  /// Jobs may reserve `limit_bytes` of the memory of GPU `number`. To be called
-  /// before any does; shares of GPUs that were not added have no limit.
+  /// Sets the limit of the memory of GPU `number`. Call before any job reserves
+  /// memory; GPUs that were not added have no limit.
   void AddGpu(int number, uint64_t limit_bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Sets the function that is called when a job needs memory that is only kept
-  /// warm: it gives up one thing and returns true, or has none. Called without
-  /// locks held.
+  /// warm: it frees one warm object and returns true, or returns false if there
+  /// is none. Called without locks held.
   void SetReclaim(std::function<bool()> reclaim) ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Sets the function that is called after running jobs have given memory
-  /// back, on the thread that did so, without locks held. Null = none.
+  /// back, on the thread that did so, without locks held; null = none.
   void SetOnRelease(std::function<void()> on_release)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Makes `reservation`, which may hold nothing yet or rest, one of
-  /// `estimate`. Takes what is kept warm if need be. RESOURCE_EXHAUSTED, with
-  /// the numbers, if there is no room: of cause WaitCause::kMemory or
-  /// kGpuMemory where others hold the memory, and so may give it back. After an
-  /// error the reservation is what it was.
+  /// Changes `reservation`, which may be empty or resting, to `estimate`.
+  /// Reclaims warm memory if necessary. RESOURCE_EXHAUSTED, with the numbers,
+  /// if memory does not suffice; the cause is WaitCause::kMemory or kGpuMemory
+  /// if others hold the memory, and so may give it back. Leaves the reservation
+  /// unchanged after an error.
   absl::Status Reserve(const strategy::MemoryEstimate& estimate,
                        Reservation& reservation) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Whether a new reservation of `bytes` would find room now. Warm memory
-  /// counts as free.
-  MemoryRoom RoomFor(uint64_t bytes) const ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Whether memory for a new reservation of `bytes` is available now. Warm
+  /// memory counts as available.
+  MemoryAvailability Availability(uint64_t bytes) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   uint64_t limit_bytes() const { return limit_bytes_; }
-  /// The most that a reservation can ever be: the limit, or the machine's
-  /// memory if that is less.
+  /// Upper bound of a single reservation: the limit, or the machine's memory if
+  /// that is less.
   uint64_t most_bytes() const {
     return machine_.capacity == 0 ? limit_bytes_
                                   : std::min(limit_bytes_, machine_.capacity);
@@ -116,28 +123,28 @@ class MemoryLedger {
   /// The memory of a GPU, in bytes.
   struct GpuUse {
     uint64_t limit_bytes = UINT64_MAX;
-    /// Reserved by running jobs, and kept warm.
+    /// Memory reserved by running jobs or kept warm, in bytes.
     uint64_t taken_bytes = 0;
   };
-  /// The use of each GPU that was added or used, by its number.
+  /// Use of each GPU that was added or used, by its number.
   std::map<int, GpuUse> gpus() const ABSL_LOCKS_EXCLUDED(mutex_);
-  /// Both, by the owners of shares; owners stay listed.
+  /// Bytes reserved or kept warm, by owner of the shares; an owner stays listed
+  /// with 0.
   std::map<std::string, uint64_t> BytesByOwner() const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // For `bytes`, with `taken` bytes taken by others.
-  MemoryRoom RoomBeside(uint64_t taken, uint64_t bytes) const
+  // Availability of `bytes` when others have reserved `taken` bytes.
+  MemoryAvailability AvailabilityBeside(uint64_t taken, uint64_t bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The error of Reserve, if there is no room for `estimate` in the place of
-  // `now`.
-  absl::Status CheckRoom(const strategy::MemoryEstimate& estimate,
-                         const strategy::MemoryEstimate& now) const
+  // The error of Reserve, if `estimate` is not available in place of `now`.
+  absl::Status CheckAvailable(const strategy::MemoryEstimate& estimate,
+                              const strategy::MemoryEstimate& now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckGpuRoom(const strategy::MemoryEstimate& estimate,
-                            const strategy::MemoryEstimate& now) const
+  absl::Status CheckGpuAvailable(const strategy::MemoryEstimate& estimate,
+                                 const strategy::MemoryEstimate& now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The sum of all shares of this one's owner, or of its GPU.
+  // The sum to which the share counts: of its owner, or of its GPU.
   uint64_t& SumOf(const strategy::MemoryShare& share)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Add(const Reservation& reservation)
@@ -158,23 +165,23 @@ class MemoryLedger {
   std::map<int, GpuUse> gpus_ ABSL_GUARDED_BY(mutex_);
 };
 
-/// For an error about a model of these bytes (ModelMemory::Model): the numbers,
-/// and what needs less.
+/// Part of an error message about a model that is too large: its numbers, and
+/// what to reduce. Arguments as in ModelMemory::Model.
 std::string DescribeModel(uint64_t parameter_bytes, uint64_t kept_bytes);
 
 /// The memory of models that are trained on the same batches, of which only
-/// some make a step at a time: what each keeps between steps, and the largest
-/// of the steps. The first model's memory is reserved with the strategy's; here
-/// is what the others need beside it. Thread-compatible.
+/// some make a step at a time: the kept bytes of each, and the bytes of the
+/// largest steps. The first model's memory is reserved with the strategy's;
+/// this reserves what the other models need in addition. Thread-compatible.
 class ModelMemory {
  public:
   /// The memory of one model, in bytes.
   struct Model {
-    /// In all, while it makes a step.
+    /// Bytes in all, while the model makes a step.
     uint64_t bytes = 0;
-    /// The part of these that stays between steps.
+    /// Part of `bytes` that stays allocated between steps.
     uint64_t kept_bytes = 0;
-    /// The part of these that is one copy of the parameters.
+    /// Part of `kept_bytes` that is one copy of the parameters.
     uint64_t parameter_bytes = 0;
   };
 
@@ -184,23 +191,25 @@ class ModelMemory {
   ModelMemory(const ModelMemory&) = delete;
   ModelMemory& operator=(const ModelMemory&) = delete;
 
-  /// Adds the model of `owner`, with a reservation of what it needs more than
-  /// is reserved. Errors as MemoryLedger::Reserve; then it is not added.
+  /// Adds the model of `owner` and reserves the additional memory. Errors as
+  /// MemoryLedger::Reserve; the model is then not added.
   absl::Status Add(const void* owner, const Model& model);
 
-  /// Removes it, if it is there, and gives back what the others do not need.
+  /// Removes the model of `owner`, if it was added, and gives back the memory
+  /// that the others do not need.
   void Remove(const void* owner);
 
-  /// The most bytes that were reserved at a time beside the first model's.
+  /// Most bytes reserved at a time in addition to the first model's.
   uint64_t peak_bytes() const { return peak_bytes_; }
 
  private:
-  // Bytes that all of them need beside the first one's reservation.
+  // Bytes that all models need in addition to the first one's reservation.
   uint64_t NeededBytes() const;
 
   MemoryLedger& ledger_;
   const int max_steps_;
-  // The bytes of the first one; reserved with the strategy as long as that is.
+  // Bytes of the first model; they stay reserved with the strategy, also after
+  // the model is removed.
   uint64_t first_bytes_ = 0;
   std::map<const void*, Model> models_;
   std::vector<MemoryLedger::Reservation> reservations_;
@@ -208,14 +217,14 @@ class ModelMemory {
   uint64_t peak_bytes_ = 0;
 };
 
-/// Samples the process's memory (RssAnon + RssShmem: what it owns; file pages
-/// of mappings do not count) twenty times a second on a thread of its own, from
-/// construction to destruction, and keeps the highest. Thread-safe.
+/// Samples the process's own memory (RssAnon + RssShmem, without file pages of
+/// mappings) twenty times a second, on a thread that lives as long as the
+/// object, and keeps the maximum. Thread-safe.
 class MemorySampler {
  public:
   virtual ~MemorySampler() = default;
 
-  /// The highest so far, in bytes, the present moment included.
+  /// The maximum so far, in bytes, including the present value.
   virtual uint64_t PeakBytes() = 0;
 };
 

@@ -74,7 +74,7 @@ TEST_F(MemoryLedgerTest, MoreThanTheLimitIsRefusedWithTheNumbers) {
     EXPECT_THAT(std::string(refused.message()), HasSubstr(part));
   }
   EXPECT_EQ(WaitCauseOf(refused), WaitCause::kNone) << "for good";
-  EXPECT_EQ(ledger_.RoomFor(101), MemoryRoom::kNever);
+  EXPECT_EQ(ledger_.Availability(101), MemoryAvailability::kNever);
   EXPECT_EQ(ledger_.reserved_bytes(), 0u);
 }
 
@@ -90,7 +90,7 @@ TEST_F(MemoryLedgerTest, MoreThanTheMachineHasEverIsRefusedForGood) {
             WaitCause::kMemory);
 }
 
-// Bounds are seldom reached: who sets such a limit means it.
+// Jobs seldom reach their bounds: an explicit limit above the memory is meant.
 TEST_F(MemoryLedgerTest, ALimitAboveTheContainersMemoryCounts) {
   MemoryLedger ledger{1000,
                       {.available = [] { return 500; },
@@ -107,7 +107,7 @@ TEST_F(MemoryLedgerTest, MoreThanTheMachineHasNowIsRefusedForNow) {
   Reservation one;
   EXPECT_TRUE(Reserve(80, 0, one).ok());
   EXPECT_EQ(WaitCauseOf(Reserve(81, 0, one)), WaitCause::kMemory);
-  EXPECT_EQ(ledger_.RoomFor(81), MemoryRoom::kHeldByOthers);
+  EXPECT_EQ(ledger_.Availability(81), MemoryAvailability::kHeldByOthers);
   EXPECT_EQ(ledger_.reserved_bytes(), 80u) << "as it was";
 }
 
@@ -136,9 +136,9 @@ TEST_F(MemoryLedgerTest, MemoryOfOtherJobsIsRefusedForNow) {
   const absl::Status refused = Reserve(50, 0, one);
   EXPECT_EQ(WaitCauseOf(refused), WaitCause::kMemory) << refused;
   EXPECT_EQ(BytesNeededBy(refused), 50u);
-  EXPECT_EQ(ledger_.RoomFor(50), MemoryRoom::kHeldByJobs);
+  EXPECT_EQ(ledger_.Availability(50), MemoryAvailability::kHeldByJobs);
   other.reset();
-  EXPECT_EQ(ledger_.RoomFor(50), MemoryRoom::kFree);
+  EXPECT_EQ(ledger_.Availability(50), MemoryAvailability::kFree);
   EXPECT_TRUE(Reserve(50, 0, one).ok());
 }
 
@@ -146,7 +146,7 @@ TEST_F(MemoryLedgerTest, WarmMemoryCountsAsRoom) {
   Reservation warm;
   ASSERT_TRUE(Reserve(60, 0, warm).ok());
   warm.Rest();
-  EXPECT_EQ(ledger_.RoomFor(100), MemoryRoom::kFree);
+  EXPECT_EQ(ledger_.Availability(100), MemoryAvailability::kFree);
 }
 
 TEST_F(MemoryLedgerTest, TellsWhenMemoryIsGivenBack) {
@@ -263,7 +263,7 @@ TEST_F(ModelMemoryTest, TwoStepsAtATimeNeedTheTwoLargest) {
   EXPECT_EQ(ledger_.reserved_bytes(), 240u);
 }
 
-// Pages that the first one leaves behind are the others' to use.
+// Pages that the first model leaves behind are used by the others.
 TEST_F(ModelMemoryTest, TheFirstOnesPlaceStaysReserved) {
   ModelMemory models(ledger_, 1);
   ASSERT_TRUE(models.Add(&first_, {.bytes = 300, .kept_bytes = 40}).ok());

@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/status.h"
 
-// Entries are destroyed without the lock held: that takes time, and gives their
-// memory back to the ledger, which wakes waiting jobs.
+// Entries are destroyed without the lock held: destruction takes time, and
+// gives their memory back to the ledger, which wakes waiting jobs.
 
 namespace hearth::job {
 
@@ -17,7 +17,7 @@ ScratchFolder& ScratchFolder::operator=(ScratchFolder&& other) noexcept {
 }
 
 ScratchFolder::~ScratchFolder() {
-  // A folder that cannot be removed goes when the daemon starts again.
+  // A folder that cannot be removed now is removed at the daemon's next start.
   if (!path_.empty()) files_->RemoveTree(path_).IgnoreError();
 }
 

@@ -20,23 +20,23 @@
 
 namespace hearth::job {
 
-/// The key of a strategy: jobs with equal keys may use each other's. They read
-/// equal datasets by equal means, in batches of equal bounds.
+/// The key of a strategy. Jobs with equal keys read equal datasets in the same
+/// way, in batches of equal bounds, so that they may use each other's strategy.
 struct StrategyKey {
   std::string dataset_path;
   std::string fingerprint;
   strategy::StrategyOptions strategy;
   strategy::PipelineOptions pipeline;
   strategy::BatchBound batches;
-  /// The plan of the partition that orders seeds; empty if none does.
+  /// Name of the partition that orders seeds; empty if they are shuffled.
   std::string partition = {};
-  /// The node type whose labels it holds.
+  /// Number of the node type whose labels are predicted.
   size_t target_type = 0;
 
   bool operator==(const StrategyKey&) const = default;
 };
 
-/// A folder that goes with this object. Move-only.
+/// A folder that is removed when this object is destroyed. Move-only.
 class ScratchFolder {
  public:
   ScratchFolder(io::FileSystem& files, std::string path)
@@ -54,44 +54,43 @@ class ScratchFolder {
   std::string path_;
 };
 
-/// A strategy with all that it uses. Later members use earlier ones.
+/// A strategy with everything it uses. Later members use earlier ones.
 struct WarmStrategy {
   MemoryLedger::Reservation memory;
   std::unique_ptr<store::Dataset> dataset;
   ScratchFolder scratch;
   std::unique_ptr<strategy::Strategy> strategy;
-  /// Whether it checks each row that it reads.
+  /// Whether the strategy checks each row that it reads.
   bool checks_rows = false;
 };
 
 /// Strategies of jobs that have ended, with their topologies and caches, for
-/// the next job that can use them. Gives them up when the ledger asks.
-/// Thread-safe.
+/// later jobs with equal keys. Frees them when the ledger asks. Thread-safe.
 class WarmStrategies {
  public:
-  /// Strategies kept at most; the oldest goes first.
+  /// Maximum number of strategies kept; the oldest is freed first.
   static constexpr size_t kMaxStrategies = 8;
 
-  /// `scratch_path` is a folder for the strategies' scratch folders, made when
-  /// needed. All must outlive this.
+  /// Scratch folders of strategies are made in the folder `scratch_path`, which
+  /// is made when needed. All arguments outlive this.
   WarmStrategies(io::FileSystem& files, MemoryLedger& ledger,
                  std::string scratch_path);
   ~WarmStrategies();
   WarmStrategies(const WarmStrategies&) = delete;
   WarmStrategies& operator=(const WarmStrategies&) = delete;
 
-  /// A new scratch folder, that no other strategy has.
+  /// Makes a scratch folder that no other strategy uses.
   absl::StatusOr<ScratchFolder> NewScratch() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// The one that was kept for this key last, if any. Its memory rests in the
-  /// ledger until it is reserved again.
+  /// Takes the strategy that was kept last for this key, if any. Its memory
+  /// rests in the ledger until it is reserved again.
   std::optional<WarmStrategy> Take(const StrategyKey& key)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Keeps a strategy that nobody uses any more.
+  /// Keeps a strategy that is no longer used.
   void Keep(StrategyKey key, WarmStrategy strategy) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Gives up those of a dataset, whose files are to go.
+  /// Frees the strategies of a dataset, whose files are to be removed.
   void Forget(const std::string& dataset_path) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -107,7 +106,7 @@ class WarmStrategies {
   const std::string scratch_path_;
   absl::Mutex mutex_;
   uint64_t next_scratch_ ABSL_GUARDED_BY(mutex_) = 0;
-  // From the oldest on.
+  // Oldest first.
   std::deque<Entry> entries_ ABSL_GUARDED_BY(mutex_);
 };
 

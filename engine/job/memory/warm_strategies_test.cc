@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Counts itself.
+// Counts its instances.
 class FakeStrategy final : public strategy::Strategy {
  public:
   explicit FakeStrategy(int& alive) : alive_(alive) { ++alive_; }

@@ -1,11 +1,12 @@
-// The epochs that are trained without a history, step by step:
-//   1. read exact/epochs.json; if it has them all, that is the result;
-//   2. train as a job without a history would, with checkpoints in exact/. At
-//      the end of each epoch comes its checkpoint, then its figures are added
-//      to the file; a resumed run repeats those of the checkpoint's last epoch
-//      (Observer::OnEpoch). So the file never lacks an epoch that a checkpoint
-//      has trained; where it does, it was damaged, and all begins anew;
-//   3. with the last epoch in the file, the checkpoints go.
+// Epochs without a history, step by step:
+//   1. Read exact/epochs.json; if it has all epochs, they are the result.
+//   2. Train as a job without a history would, with checkpoints in exact/. At
+//      the end of each epoch its checkpoint is written, then its results are
+//      added to the file; a resumed run repeats the results of the checkpoint's
+//      last epoch (Observer::OnEpoch). So the file never lacks an epoch that a
+//      checkpoint has trained; a file that does was damaged, and training
+//      starts over.
+//   3. With the last epoch in the file, remove the checkpoints.
 #include "engine/job/run/exact_epochs.h"
 
 #include <algorithm>
@@ -37,12 +38,12 @@
 namespace hearth::job {
 namespace {
 
-// Version of the file.
+// Version of epochs.json.
 constexpr int kFormat = 1;
 constexpr uint64_t kMaxFileBytes = 64 << 20;
 constexpr char kWithout[] = "without a history: ";
 
-// The figures of finished epochs, and the file that keeps them.
+// Results of finished epochs, and the file that keeps them.
 class KeptEpochs {
  public:
   KeptEpochs(io::FileSystem& files, const std::string& folder,
@@ -53,8 +54,8 @@ class KeptEpochs {
 
   const std::vector<ExactEpoch>& epochs() const { return epochs_; }
 
-  // Those of the file; none if there is none, or not of this dataset. DATA_LOSS
-  // if it is damaged.
+  // Reads the file; no epochs if there is no file, or it is of another dataset.
+  // DATA_LOSS if it is damaged.
   absl::Status Read() {
     epochs_.clear();
     const absl::StatusOr<std::string> text =
@@ -71,14 +72,14 @@ class KeptEpochs {
         return absl::OkStatus();
       }
     } catch (const nlohmann::json::exception&) {
-      // It is told below.
+      // Handled below.
     }
     epochs_.clear();
     return absl::DataLossError(absl::StrCat(path_, ": is damaged"));
   }
 
-  // Sets epoch `number`, counted from 1, durably; those after it go. An epoch
-  // that others are missing before is not kept.
+  // Sets epoch `number`, counted from 1, durably, and removes later epochs.
+  // Does nothing if an earlier epoch is missing.
   absl::Status Set(uint32_t number, const ExactEpoch& epoch) {
     if (number > epochs_.size() + 1) return absl::OkStatus();
     epochs_.resize(number - 1);
@@ -99,8 +100,8 @@ class KeptEpochs {
   std::vector<ExactEpoch> epochs_;
 };
 
-// Tells the job's observer what it hears, as of a comparison. Epochs are kept
-// here: they are not the job's own.
+// Reports the training to the job's observer as a comparison. Keeps the epochs'
+// results here: they are not the job's own.
 class ComparingObserver final : public Observer {
  public:
   ComparingObserver(Observer& job, int64_t epochs, KeptEpochs& kept)
@@ -145,8 +146,8 @@ class ComparingObserver final : public Observer {
   KeptEpochs& kept_;
 };
 
-// The job's series, of which those of epochs are left alone. They say that it
-// compares while this exists.
+// Adds to the job's series of batches and passes, but not of epochs. The series
+// say that the job compares while this exists.
 class ComparingMetrics final : public TrainMetrics {
  public:
   explicit ComparingMetrics(TrainMetrics& job) : job_(job) {
@@ -165,7 +166,7 @@ class ComparingMetrics final : public TrainMetrics {
   TrainMetrics& job_;
 };
 
-// The job, without its history.
+// Options of the job without its history.
 TrainJobOptions WithoutHistory(TrainJobOptions options) {
   options.data.history.reset();
   options.patience = 0;
@@ -173,9 +174,9 @@ TrainJobOptions WithoutHistory(TrainJobOptions options) {
   return options;
 }
 
-// The dataset's fingerprint, if the job can have its history: what is refused
-// then would have been compared with for nothing.
-absl::StatusOr<std::string> CheckedFingerprint(const Member::Parts& job) {
+// Returns the dataset's fingerprint, after a check that the history's memory
+// suffices: otherwise the comparison would be made for nothing.
+absl::StatusOr<std::string> CheckedFingerprint(const ModelTrainer::Job& job) {
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<store::Dataset> dataset,
       store::Dataset::Open(job.environment.files, job.options.data.dataset_path,
@@ -186,60 +187,75 @@ absl::StatusOr<std::string> CheckedFingerprint(const Member::Parts& job) {
   return dataset->manifest().fingerprint;
 }
 
-// Training in this run of the job. `exact.options` are those without a history.
-absl::Status Train(const Member::Parts& exact, int64_t epochs, KeptEpochs& kept,
-                   std::stop_token stop, ExactEpochs& result) {
+// Trains the epochs that are not kept. `exact.options` have no history.
+absl::Status Train(const ModelTrainer::Job& exact, int64_t epochs,
+                   KeptEpochs& kept, std::stop_token stop,
+                   ExactEpochs& result) {
   const double begin = exact.environment.clock.SteadySeconds();
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<DataRun> data,
-                          DataRun::Open(exact.environment,
-                                        {.data = exact.options.data,
-                                         .pipeline = exact.options.pipeline},
-                                        exact.observer, stop));
-  if (data->passes().num_valid() == 0) {
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<BatchSource> source,
+      BatchSource::Open(
+          exact.environment,
+          {.data = exact.options.data, .pipeline = exact.options.pipeline},
+          exact.observer, stop));
+  if (source->passes().num_valid() == 0) {
     return absl::InvalidArgumentError(
         "history.compare_epochs: must be 0: the dataset has no validation "
         "nodes with labels, on which a history could be compared");
   }
-  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<Member> member,
-                          Member::Make(exact, data->dataset(), data->passes()));
-  // The job may have been killed between the epoch's checkpoint and this.
-  if (member->last_epoch().has_value()) {
-    HEARTH_RETURN_IF_ERROR(exact.observer.OnEpoch(*member->last_epoch()));
+  HEARTH_ASSIGN_OR_RETURN(
+      std::unique_ptr<ModelTrainer> trainer,
+      ModelTrainer::Make(exact, source->dataset(), source->passes()));
+  // The job may have been killed between an epoch's checkpoint and its results.
+  if (trainer->last_epoch().has_value()) {
+    HEARTH_RETURN_IF_ERROR(exact.observer.OnEpoch(*trainer->last_epoch()));
   }
-  if (static_cast<int64_t>(kept.epochs().size()) < member->epoch()) {
+  if (static_cast<int64_t>(kept.epochs().size()) < trainer->epoch()) {
     exact.observer.OnLog(Severity::kWarning,
                          "the figures of some epochs are lost: training them "
                          "from the start");
-    member.reset();
+    trainer.reset();
     HEARTH_RETURN_IF_ERROR(
         RemoveCheckpoints(exact.environment.files, exact.options.directory));
     HEARTH_ASSIGN_OR_RETURN(
-        member, Member::Make(exact, data->dataset(), data->passes()));
+        trainer,
+        ModelTrainer::Make(exact, source->dataset(), source->passes()));
   }
   HEARTH_ASSIGN_OR_RETURN(const TrainReport report,
-                          TrainAlone(exact.environment, *data,
+                          TrainAlone(exact.environment, *source,
                                      {.options = exact.options,
                                       .observer = exact.observer,
                                       .metrics = exact.metrics,
-                                      .member = *member,
+                                      .trainer = *trainer,
                                       .stop = stop,
                                       .begin_seconds = begin,
-                                      .owes_report = false,
+                                      .report_pending = false,
                                       .until_epoch = epochs}));
   result.trained = true;
   result.first_batch_seconds = report.first_batch_seconds;
-  result.memory_bytes = std::max(data->memory().TotalBytes(),
-                                 data->partitioning_memory().TotalBytes());
+  result.memory_bytes = std::max(source->memory().TotalBytes(),
+                                 source->partitioning_memory().TotalBytes());
   result.partition = report.partition;
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<ExactEpochs> TrainExactEpochs(const Member::Parts& job,
+void ExactEpochs::AddTo(TrainReport& report) const {
+  report.memory_bound_bytes = std::max(report.memory_bound_bytes, memory_bytes);
+  if (!trained) return;
+  report.first_batch_seconds = first_batch_seconds;
+  report.partition = partition;
+}
+
+absl::StatusOr<ExactEpochs> TrainExactEpochs(const ModelTrainer::Job& job,
                                              std::stop_token stop) {
+  const std::optional<HistoryOptions>& history = job.options.data.history;
+  if (!history.has_value() || history->compare_epochs == 0) {
+    return ExactEpochs();
+  }
   io::FileSystem& files = job.environment.files;
-  const int64_t epochs = job.options.data.history->compare_epochs;
+  const int64_t epochs = history->compare_epochs;
   const TrainJobOptions options = WithoutHistory(job.options);
   HEARTH_ASSIGN_OR_RETURN(std::string fingerprint, CheckedFingerprint(job));
   HEARTH_RETURN_IF_ERROR(files.CreateDirectory(options.directory));

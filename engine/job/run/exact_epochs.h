@@ -16,26 +16,32 @@ namespace hearth::job {
 /// Results of the first epochs of a job with a history, trained without it.
 struct ExactEpochs {
   std::vector<ExactEpoch> epochs;
-  /// Whether some of them were trained in this run of the job. If so:
+  /// Whether this run of the job trained some of them. The fields below are set
+  /// only then.
   bool trained = false;
-  /// Seconds to the first batch of all.
+  /// Seconds from the start to the first batch.
   std::optional<double> first_batch_seconds;
-  /// Upper bound of the memory that training them took.
+  /// Upper bound of the memory that training them took, in bytes.
   uint64_t memory_bytes = 0;
-  /// The partition that orders the seeds, as it was found or made for them;
-  /// absent if none does.
+  /// Partition that orders the seeds, found or made for these epochs; absent if
+  /// the seeds are shuffled.
   std::optional<strategy::PreparationReport> partition;
+
+  /// Adds what the job's report owes to these epochs: the bound of their memory
+  /// and, if this run trained them, the first batch and the partition, which
+  /// the job itself has only found.
+  void AddTo(TrainReport& report) const;
 };
 
-/// Trains the first `compare_epochs` epochs of the history in `job.options`
-/// without it, from the same weights, on the same batches and with the same
-/// dropout as the job: as a job without a history would, with checkpoints of
-/// its own in the folder "exact" of the job's. Nothing of it is left but the
-/// result, which is kept there, so that a later run of the job only reads it.
-/// The observer hears of it as of the phase "comparing". Errors as RunTrainJob;
-/// INVALID_ARGUMENT without validation nodes, or if the history has no room
-/// (CheckHistoryMemory).
-absl::StatusOr<ExactEpochs> TrainExactEpochs(const Member::Parts& job,
+/// Trains the first `compare_epochs` epochs of the history in `job.options`, if
+/// any are to be compared, without it, from the same weights, on the same
+/// batches and with the same dropout as the job, as a job without a history
+/// would. Checkpoints and results are in the folder "exact" of the job's
+/// folder; at the end only the results stay there, and a later run of the job
+/// only reads them. The observer hears of the phase "comparing". Errors as
+/// RunTrainJob; INVALID_ARGUMENT without validation nodes, or if the history's
+/// memory holds no embedding (CheckHistoryMemory).
+absl::StatusOr<ExactEpochs> TrainExactEpochs(const ModelTrainer::Job& job,
                                              std::stop_token stop);
 
 }  // namespace hearth::job

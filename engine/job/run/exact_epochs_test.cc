@@ -28,9 +28,8 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-// A model of one weight, which moves with the losses; these depend on the
-// embeddings that are pulled and on the position. Predictions depend on the
-// weight.
+// A model of one weight, which moves with the losses. A loss depends on the
+// embeddings that are pulled and on the position, a prediction on the weight.
 class WeightStep final : public train::TrainStep {
  public:
   absl::StatusOr<train::BatchResult> Train(
@@ -110,7 +109,7 @@ class ExactEpochsTest : public JobTest {
     return options;
   }
 
-  // Runs the job to the end after a run that was interrupted.
+  // Runs the job to its end after an interrupted run, and compares the results.
   void ExpectTheSame(const TrainJobOptions& options,
                      const WholeReport& expected) {
     observer_ = {};
@@ -139,7 +138,7 @@ TEST_F(ExactEpochsTest, AreThoseOfTheJobWithoutItsHistory) {
   observer_ = {};
   const auto report = Run(Comparing("compared"));
   ASSERT_TRUE(exact.ok() && alone.ok() && report.ok()) << report.status();
-  // The job is the one that it would be alone.
+  // The comparison does not change the job.
   EXPECT_EQ(report->loss_digest, alone->loss_digest);
   EXPECT_NE(report->loss_digest, exact->loss_digest);
   EXPECT_EQ(report->test_metric, alone->test_metric);
@@ -226,7 +225,7 @@ TEST_F(ExactEpochsTest, AreNotTrainedAgainOnceTheyAreDone) {
   }
 }
 
-// A kill leaves the folder as it was at a batch.
+// A kill leaves the folder as it was at some batch.
 TEST_F(ExactEpochsTest, KilledAnywhereTheyGoOnFromTheLastCheckpoint) {
   const auto expected = Run(Comparing("whole"));
   for (const int64_t batch : {1, 4, 5, 6, 7, 11, 12}) {
@@ -243,17 +242,17 @@ TEST_F(ExactEpochsTest, KilledAnywhereTheyGoOnFromTheLastCheckpoint) {
     ASSERT_TRUE(Run(options).ok());
     options.directory = left;
     ExpectTheSame(options, *expected);
-    // Checkpoints are of batches 4, 6 (the epoch's end) and 10.
+    // Checkpoints are at batches 4, 6 (the epoch's end) and 10.
     const int64_t kept = batch > 10 ? 10 : batch > 6 ? 6 : batch > 4 ? 4 : 0;
     EXPECT_EQ(observer_.comparing_batches, 12 - kept);
   }
 }
 
-// A checkpoint has the figures of the last epoch alone.
+// A checkpoint has only the results of the last epoch.
 TEST_F(ExactEpochsTest, FiguresThatAreLostAreMadeAgain) {
   const auto expected = Run(Comparing("whole", 3));
   for (const bool damaged : {true, false}) {
-    // In the third of three epochs, and after it.
+    // In the last of three epochs, and after it.
     for (const int64_t batch : {15, 19}) {
       const std::string name =
           (damaged ? "damaged" : "removed") + std::to_string(batch);

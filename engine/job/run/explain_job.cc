@@ -40,34 +40,27 @@
 
 namespace hearth::job {
 
-/// The arguments of TimeTrainStep. All of it outlives the call.
+namespace {
+
+// Arguments of TimeTrainStep; all outlive the call.
 struct TimedTraining {
   const store::Dataset& dataset;
   const store::Labels& labels;
   const Clock& clock;
-  /// A training pass.
+  // A training pass.
   const strategy::Pass& pass;
-  /// Threads that sample.
+  // Number of threads that sample.
   int samplers = 1;
   std::stop_token stop;
 };
 
-/// Seconds of the mean batch of the pass in `step`, which is trained on a few
-/// of them, with zeros for features: it is of no use afterwards. Memory: that
-/// of the indptr, of a few batches and of one batch's input rows. Errors of
-/// sampling and of the step; CANCELLED when `stop` is requested.
-absl::StatusOr<double> TimeTrainStep(const TimedTraining& training,
-                                     train::TrainStep& step);
-
-namespace {
-
-// Enough to tell.
+// Batches that are timed: enough for an estimate.
 constexpr int64_t kBatches = 4;
 
-// Trains on batches, whose shards come one after the other.
-class Trainer {
+// Times the steps of batches, whose shards arrive one after the other.
+class StepTimer {
  public:
-  Trainer(const TimedTraining& training, train::TrainStep& step)
+  StepTimer(const TimedTraining& training, train::TrainStep& step)
       : training_(training),
         step_(step),
         feature_dim_(store::CommonFormat(training.dataset.manifest()).dim),
@@ -103,7 +96,7 @@ class Trainer {
                        .feature_dim = feature_dim_,
                        .labels = labels_[i].view()});
     }
-    // A single batch warms up for itself.
+    // The first batch warms up: it is trained twice, once untimed.
     if (trained_++ == 0) HEARTH_RETURN_IF_ERROR(Step(views).status());
     HEARTH_ASSIGN_OR_RETURN(const double seconds, Step(views));
     seconds_ += seconds;
@@ -118,7 +111,8 @@ class Trainer {
     return training_.clock.SteadySeconds() - start;
   }
 
-  // Zeros, written, or all of them would be one page of the processor's cache.
+  // Zeros that are written: rows that were only allocated would all map to one
+  // page, which stays in the processor's cache.
   absl::Status MakeInputs() {
     uint64_t rows = 0;
     for (const sample::MiniBatch& shard : shards_) {
@@ -142,8 +136,10 @@ class Trainer {
   double seconds_ = 0;
 };
 
-}  // namespace
-
+// Mean seconds of a training step on a batch of the pass. Trains `step` on a
+// few batches, with zeros for features, so that it cannot be used afterwards.
+// Holds the indptr, a few batches and one batch's input rows in memory. Errors
+// of sampling and of the step; CANCELLED when a stop is requested.
 absl::StatusOr<double> TimeTrainStep(const TimedTraining& training,
                                      train::TrainStep& step) {
   HEARTH_ASSIGN_OR_RETURN(
@@ -151,7 +147,7 @@ absl::StatusOr<double> TimeTrainStep(const TimedTraining& training,
       training.dataset.LoadTopology(
           {store::Residency::kMemory, store::Residency::kMapped},
           training.stop));
-  Trainer trainer(training, step);
+  StepTimer timer(training, step);
   const absl::Span<const strategy::Pass> passes(&training.pass, 1);
   HEARTH_RETURN_IF_ERROR(strategy::SampleShards(
       {.clock = training.clock,
@@ -159,14 +155,13 @@ absl::StatusOr<double> TimeTrainStep(const TimedTraining& training,
        .samplers = training.samplers},
       passes, strategy::SpreadOver(passes, kBatches),
       [&](const strategy::ShardPick& pick, const sample::MiniBatch& batch) {
-        return trainer.Add(pick, batch);
+        return timer.Add(pick, batch);
       },
       training.stop));
-  return trainer.SecondsPerBatch();
+  return timer.SecondsPerBatch();
 }
 
-namespace {
-
+// Makes the forecast of one job.
 class ExplainRun {
  public:
   ExplainRun(const JobEnvironment& environment, const TrainJobOptions& options,
@@ -198,27 +193,26 @@ class ExplainRun {
 
   absl::Status Open() {
     HEARTH_ASSIGN_OR_RETURN(
-        JobData data,
-        OpenJobData(
-            environment_,
-            {.data = options_.data,
-             .pipeline = options_.pipeline,
-             .training_only = !options_.HasModel(),
-             .embedding_width = train::HiddenWidth(options_.train.model)},
-            observer_, stop_));
-    dataset_ = std::move(data.dataset);
-    labels_ = std::move(data.labels);
-    partition_ = std::move(data.partition);
-    opening_ = std::move(data.memory);
-    passes_ = std::move(data.passes);
-    data_ = std::move(data.data);
-    report_.history = std::move(data.history);
+        OpenedJob opened,
+        OpenJob(environment_,
+                {.data = options_.data,
+                 .pipeline = options_.pipeline,
+                 .training_only = !options_.HasModel(),
+                 .embedding_width = train::HiddenWidth(options_.train.model)},
+                observer_, stop_));
+    dataset_ = std::move(opened.dataset);
+    labels_ = std::move(opened.labels);
+    partition_ = std::move(opened.partition);
+    opening_ = std::move(opened.memory);
+    passes_ = std::move(opened.passes);
+    data_ = std::move(opened.data);
+    report_.history = std::move(opened.history);
     HEARTH_ASSIGN_OR_RETURN(
         step_, NewModel(environment_, options_, *dataset_, *passes_));
     return absl::OkStatus();
   }
 
-  // The memory that the job would hold, and that of this one.
+  // Memory that the job would hold, and memory of the forecast itself.
   absl::Status ReserveMemory() {
     const std::vector<strategy::Pass> kinds = passes_->Kinds();
     const uint64_t besides = RankingBytes(options_, *dataset_, *passes_) +
@@ -237,24 +231,24 @@ class ExplainRun {
         .embedding_width = train::HiddenWidth(options_.train.model),
         .model = model,
         .partition = partition_.has_value() ? &*partition_ : nullptr};
-    HEARTH_ASSIGN_OR_RETURN(const JobSizes sizes,
-                            FindJobSizes(environment_, *dataset_, use, stop_));
-    report_.memory = sizes.estimate;
-    report_.memory_bytes = sizes.estimate.TotalBytes();
-    const sample::BatchShape largest = sizes.batches.WithMargin();
+    HEARTH_ASSIGN_OR_RETURN(const MemoryFit fit,
+                            FitToMemory(environment_, *dataset_, use, stop_));
+    report_.memory = fit.estimate;
+    report_.memory_bytes = fit.estimate.TotalBytes();
+    const sample::BatchShape largest = fit.batches.WithMargin();
     AddGpuShare(options_.train, *step_, largest, report_.memory);
-    report_.cuts = sizes.cuts;
+    report_.cuts = fit.cuts;
     report_.memory_limit_bytes = environment_.memory.most_bytes();
-    passes_->SetBatches(sizes.batches);
-    chosen_ = sizes.chosen;
+    passes_->SetBatches(fit.batches);
+    chosen_ = fit.chosen;
     strategy::MemoryBasis basis =
-        BasisOf(environment_, *dataset_, use, sizes.batches);
+        BasisOf(environment_, *dataset_, use, fit.batches);
     basis.pipeline = chosen_.pipeline;
-    // The processor samples for a forecast.
+    // A forecast always samples on the processor.
     basis.pipeline.sampling_gpu = std::nullopt;
     strategy::MemoryEstimate own =
         strategy::EstimateForecastMemory(chosen_.strategy, basis);
-    AddJobShares(use, sizes.batches, own);
+    AddJobShares(use, fit.batches, own);
     AddGpuShare(options_.train, *step_, largest, own);
     HEARTH_RETURN_IF_ERROR(CheckFits(environment_, use, own));
     opening_ = {};
@@ -274,7 +268,7 @@ class ExplainRun {
   }
 
   absl::Status Forecast() {
-    // Those of the first period: training comes first.
+    // Passes of the first period: the first ones are training passes.
     const std::vector<strategy::Pass> passes = passes_->OfPeriod(0);
     const size_t num_training =
         passes.size() - (passes_->num_valid() > 0) - (passes_->num_test() > 0);
@@ -344,14 +338,14 @@ class ExplainRun {
   const RunningJobs::Job running_;
   std::unique_ptr<store::Dataset> dataset_;
   store::Labels labels_;
-  std::optional<JobPartition> partition_;
-  std::optional<JobPasses> passes_;
-  // Without the memory that a history takes of the strategy's.
-  DataOptions data_;
-  // Configuration that the job would have, so that it fits.
+  std::optional<SeedPartition> partition_;
+  std::optional<PassSchedule> passes_;
+  // Options without the memory that a history takes of the strategy's cache.
+  BatchOptions data_;
+  // Configuration that the job would have, cut to fit.
   strategy::StrategyConfiguration chosen_;
   std::unique_ptr<train::TrainStep> step_;
-  // For what is opened; then for all.
+  // Reservations for the opened data, then for the whole forecast.
   MemoryLedger::Reservation opening_;
   MemoryLedger::Reservation reservation_;
   ExplainReport report_;

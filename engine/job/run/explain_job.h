@@ -12,15 +12,14 @@
 
 namespace hearth::job {
 
-/// Foretells what a train job with `options` would read, take and hold, without
-/// running it: batches are sampled, all of them or, of more than
-/// `most_batches`, as many that are spread evenly; a few training steps are
-/// timed; the strategy tells what it can (strategy::MakeForecast). Leaves no
-/// file but the measurement of the largest batch (batch_measurement.h), where
-/// the job would make one.
+/// Forecasts what a train job with `options` would read, take and hold, without
+/// running it: samples all batches of an epoch, or `most_batches` spread evenly
+/// over it; times a few training steps; asks the strategy for the rest
+/// (strategy::MakeForecast). Writes no file except the measurement of the
+/// largest batch (batch_measurement.h), where the job would write one.
 ///
-/// Errors as RunTrainJob has until it trains, but that of a job that needs more
-/// memory than there may be: that is in the notes.
+/// Errors are the errors of RunTrainJob before it trains, except that a job
+/// which needs more memory than the limit gets a note in the report.
 absl::StatusOr<ExplainReport> RunExplainJob(const JobEnvironment& environment,
                                             const TrainJobOptions& options,
                                             Observer& observer,

@@ -34,7 +34,7 @@ uint64_t RowsOf(const ExplainReport& report, const std::string& level) {
   return 0;
 }
 
-// The mean of a figure over a job's epochs.
+// Mean of a value over a job's epochs.
 template <typename Figure>
 double MeanOf(const WholeReport& report, const Figure& figure) {
   double sum = 0;
@@ -46,7 +46,7 @@ double MeanOf(const WholeReport& report, const Figure& figure) {
 
 class ExplainJobTest : public JobTest {
  protected:
-  // Too little for all rows to be packed.
+  // A memory limit too small to pack all rows.
   static constexpr uint64_t kTightLimit = 450000;
 
   static strategy::DiskgnnOptions Small() { return {.cpu_cache_bytes = 8192}; }
@@ -65,14 +65,14 @@ class ExplainJobTest : public JobTest {
                          most_batches);
   }
 
-  // All files and folders there are.
+  // All files and folders.
   std::set<std::string> Files() const {
     std::set<std::string> files;
     for (const auto& entry :
          std::filesystem::recursive_directory_iterator(root_)) {
       files.insert(entry.path().string());
     }
-    // It belongs to no single job.
+    // The scratch folder belongs to no single job.
     files.erase(root_ + "/scratch");
     return files;
   }
@@ -81,7 +81,7 @@ class ExplainJobTest : public JobTest {
     EXPECT_NEAR(static_cast<double>(actual), expected, part * expected);
   }
 
-  // Rows, bytes and disk of the job that is explained.
+  // Compares the forecast's rows, bytes and disk with what the job reports.
   void ExpectWhatHappens(const ExplainReport& report,
                          const WholeReport& trained) {
     const auto mean = [&](auto figure) { return MeanOf(trained, figure); };
@@ -140,7 +140,7 @@ TEST_F(ExplainJobTest, AHistoryIsTakenIntoAccount) {
   const auto report = Explain(options);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_LT(report->rows_needed, exact->rows_needed);
-  // The first batches decide what later ones pull, though few are looked at.
+  // Few batches are sampled, but the first ones decide what later ones pull.
   options.data.history->compare_epochs = 1;
   const auto some = Explain(options, 9);
   ASSERT_TRUE(some.ok()) << some.status();
@@ -172,7 +172,7 @@ TEST_F(ExplainJobTest, APlanThatIsThereTellsItsOwnFigures) {
   EXPECT_EQ(*report->prepare_seconds, 0);
   EXPECT_GT(*report->epoch_seconds, 0);
   ExpectWhatHappens(*report, *trained);
-  // Nobody took it.
+  // The forecast did not use the plan.
   EXPECT_EQ(plans_->List()->front().used, used);
 }
 
@@ -232,7 +232,7 @@ TEST_F(ExplainJobTest, TooLittleDiskIsRefusedAsByPreparing) {
   EXPECT_TRUE(absl::IsResourceExhausted(report.status())) << report.status();
   EXPECT_EQ(Files(), before);
   EXPECT_EQ(report.status(), Run(options).status());
-  // The size of a part is not exact.
+  // A forecast from a part of the batches is not exact.
   const auto part = Explain(options, 7);
   EXPECT_TRUE(absl::IsResourceExhausted(part.status())) << part.status();
   EXPECT_THAT(std::string(part.status().message()), HasSubstr("disk limit"));
@@ -275,7 +275,7 @@ TEST_F(ExplainJobTest, OtherStrategiesTellRowsAndMemory) {
 }
 
 TEST_F(ExplainJobTest, AJobThatWouldNotFitIsExplained) {
-  // Uses the ledger to its end.
+  // Frees the ledger, which the test fills to its limit.
   warm_strategies_.reset();
   memory_ = std::make_unique<MemoryLedger>(uint64_t{320} << 20);
   warm_strategies_ = std::make_unique<WarmStrategies>(
@@ -313,13 +313,13 @@ TEST_F(ExplainJobTest, OnlyTheDataPathIsTimedWithoutAModel) {
   options.train.model = train::NoModelOptions{};
   const auto report = Explain(options);
   ASSERT_TRUE(report.ok()) << report.status();
-  // Neither validation nor test.
+  // Without validation and test.
   EXPECT_EQ(report->total_batches, 24u);
   EXPECT_THAT(absl::StrJoin(report->notes, "\n"),
               HasSubstr("a training step takes 0.0000 s"));
 }
 
-// A graph with hubs, and more batches than are sampled.
+// A graph with hubs, and more batches than a forecast samples.
 class SkewedExplainTest : public ExplainJobTest {
  protected:
   void SetUp() override {

@@ -65,7 +65,8 @@ class LinearStep : public train::TrainStep {
                               .num_seeds = train::NumSeeds(shards)};
   }
 
-  // Accuracy: how near the prediction is, so that it changes by epoch.
+  // A value in 0 .. 1 that is larger the nearer the prediction is, so that it
+  // changes with the epoch.
   absl::StatusOr<train::BatchResult> Evaluate(
       absl::Span<const train::BatchView> shards) override {
     const float error = std::abs(Predict(MeanRow(shards)) - 1);
@@ -167,7 +168,7 @@ class RecordingObserver final : public Observer {
   std::set<std::string> phases;
 };
 
-/// The report of a job, with its epochs of this run and of those before.
+/// The report of a job, with all epochs that its runs have reported.
 struct WholeReport : TrainReport {
   std::vector<EpochReport> epochs;
 };
@@ -232,7 +233,7 @@ class JobTest : public ::testing::Test {
             .batch_measurement = *batch_measurement_,
             .plans = *plans_,
             .new_train_step = new_train_step_,
-            .convoys = convoys_.get()};
+            .shared_passes = shared_passes_.get()};
   }
 
   absl::StatusOr<WholeReport> Run(const TrainJobOptions& options,
@@ -242,7 +243,7 @@ class JobTest : public ::testing::Test {
     const size_t before = observer_.epochs.size();
     absl::StatusOr<TrainReport> report =
         RunTrainJob(environment, options, observer_, *metrics, std::move(stop));
-    // Epochs that are reported again are the same.
+    // An epoch that is reported again has the same report.
     std::map<uint32_t, EpochReport>& kept = epochs_[options.directory];
     for (size_t i = before; i < observer_.epochs.size(); ++i) {
       kept.try_emplace(observer_.epochs[i].epoch, observer_.epochs[i]);
@@ -263,10 +264,10 @@ class JobTest : public ::testing::Test {
   std::unique_ptr<WarmStrategies> warm_strategies_;
   std::unique_ptr<BatchMeasurement> batch_measurement_;
   std::unique_ptr<metrics::Registry> registry_ = metrics::NewRegistry();
-  // Null: jobs run alone.
-  std::unique_ptr<Convoys> convoys_;
+  // Null: each job runs alone.
+  std::unique_ptr<SharedPassGroups> shared_passes_;
   RecordingObserver observer_;
-  // Epochs that runs in a directory have reported, by number.
+  // Reported epochs of the runs in each directory, by number.
   std::map<std::string, std::map<uint32_t, EpochReport>> epochs_;
   // The shape of the last model made.
   train::ModelShape shape_;

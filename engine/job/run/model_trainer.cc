@@ -1,17 +1,17 @@
-// A member's life, step by step:
-//   1. Make: find the checkpoint, if there is one, and the place to go on from.
-//      Once memory is reserved, Begin: load the checkpoint's tensors; what it
-//      does not load, the first batch makes.
+// A trainer's life, step by step:
+//   1. Make: find the checkpoint, if there is one, and the position to continue
+//      from. Once memory is reserved, Begin: load the checkpoint's tensors;
+//      parameters that no checkpoint has are made by the first batch.
 //   2. For each epoch: TrainBatch for each batch from next_batch() on, with
 //      checkpoints between batches where they are due; EvaluateBatch for each
 //      batch of validation; EndEpoch writes a checkpoint.
 //   3. KeepBest loads the best epoch's weights if early stopping kept any;
-//      EvaluateBatch for each batch of the test, if there is one; Finish
-//      writes the model.
-// Everything that must survive a kill is in `state_` (a Checkpoint), but for
-// the reports of epochs before the last one, which the observer has kept. A
-// batch's loss enters it together with the batch number, so that a replayed
-// batch counts once.
+//      EvaluateBatch for each batch of the test, if there is one; Finish writes
+//      the model.
+// Everything that must survive a kill is in `state_` (a Checkpoint), except the
+// reports of epochs before the last one, which the observer has kept. A batch's
+// loss enters it together with the batch number, so that a replayed batch
+// counts once.
 #include "engine/job/run/model_trainer.h"
 
 #include <algorithm>
@@ -34,13 +34,13 @@
 namespace hearth::job {
 namespace {
 
-// Appends one loss to those that the digest covers.
+// Appends a loss to the digest.
 void AddLoss(float loss, Sha256& losses) {
   losses.Update(absl::Span<const std::byte>(
       reinterpret_cast<const std::byte*>(&loss), sizeof(loss)));
 }
 
-// See Checkpoint::arithmetic.
+// Text of Checkpoint::arithmetic.
 std::string Arithmetic(const train::TrainStep& step, std::optional<int> gpu) {
   std::string text =
       absl::StrCat(train::kNumericsVersion, " ", train::Name(step.precision()));
@@ -48,10 +48,10 @@ std::string Arithmetic(const train::TrainStep& step, std::optional<int> gpu) {
   return text;
 }
 
-// Early stopping judges epochs by their validation.
+// FAILED_PRECONDITION if early stopping lacks validation nodes.
 absl::Status CheckPatience(const TrainJobOptions& options,
                            const store::Manifest& manifest,
-                           const JobPasses& passes) {
+                           const PassSchedule& passes) {
   if (options.patience == 0 || passes.num_valid() > 0) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("patience: must be 0: dataset ", manifest.name,
@@ -61,79 +61,77 @@ absl::Status CheckPatience(const TrainJobOptions& options,
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Member>> Member::Make(
-    const Parts& parts, const store::Dataset& dataset,
-    const JobPasses& passes) {
+absl::StatusOr<std::unique_ptr<ModelTrainer>> ModelTrainer::Make(
+    const Job& job, const store::Dataset& dataset, const PassSchedule& passes) {
   HEARTH_RETURN_IF_ERROR(
-      CheckPatience(parts.options, dataset.manifest(), passes));
+      CheckPatience(job.options, dataset.manifest(), passes));
   HEARTH_ASSIGN_OR_RETURN(
       std::unique_ptr<train::TrainStep> step,
-      NewModel(parts.environment, parts.options, dataset, passes));
+      NewModel(job.environment, job.options, dataset, passes));
   const store::NodeTypeEntry& nodes =
       dataset.manifest().node_types[dataset.target_type()];
-  const train::Metric metric = parts.options.train.MetricFor(nodes.label_kind);
-  const Judgement judgement = {
+  const train::Metric metric = job.options.train.MetricFor(nodes.label_kind);
+  const EvaluatedMetric evaluated = {
       .metric = metric,
       .ranked_columns =
           train::IsRanking(metric)
               ? train::RankedColumns(nodes.label_kind, nodes.label_width)
               : 0,
-      .ranking_bytes = RankingBytes(parts.options, dataset, passes)};
-  std::unique_ptr<Member> member(
-      new Member(parts, judgement, passes, std::move(step)));
-  member->self_loop_bytes_ = SelfLoopBytes(parts.options, dataset);
-  HEARTH_RETURN_IF_ERROR(member->FindPlace(dataset.manifest().fingerprint));
-  return member;
+      .ranking_bytes = RankingBytes(job.options, dataset, passes)};
+  std::unique_ptr<ModelTrainer> trainer(
+      new ModelTrainer(job, evaluated, passes, std::move(step)));
+  trainer->self_loop_bytes_ = SelfLoopBytes(job.options, dataset);
+  HEARTH_RETURN_IF_ERROR(trainer->FindPlace(dataset.manifest().fingerprint));
+  return trainer;
 }
 
-Member::Member(const Parts& parts, const Judgement& judgement,
-               const JobPasses& passes, std::unique_ptr<train::TrainStep> step)
-    : parts_(parts),
-      judgement_(judgement),
+ModelTrainer::ModelTrainer(const Job& job, const EvaluatedMetric& evaluated,
+                           const PassSchedule& passes,
+                           std::unique_ptr<train::TrainStep> step)
+    : job_(job),
+      metric_(evaluated),
       passes_(passes),
       num_batches_(strategy::NumBatches(passes.num_train(),
-                                        parts.options.data.batch_size)),
+                                        job.options.data.batch_size)),
       step_(std::move(step)) {}
 
-absl::Status Member::ReserveGpu(const sample::BatchShape& shape) {
+absl::Status ModelTrainer::ReserveGpu(const sample::BatchShape& shape) {
   strategy::MemoryEstimate estimate;
-  AddGpuShare(parts_.options.train, *step_, shape, estimate);
+  AddGpuShare(job_.options.train, *step_, shape, estimate);
   if (estimate.shares.empty()) return absl::OkStatus();
-  parts_.observer.OnLog(
+  job_.observer.OnLog(
       Severity::kInfo,
-      absl::StrCat("memory of ", train::DeviceName(parts_.options.train.gpu),
+      absl::StrCat("memory of ", train::DeviceName(job_.options.train.gpu),
                    ": at most ", FormatByteSize(estimate.shares[0].bytes)));
-  return parts_.environment.memory.Reserve(estimate, gpu_memory_);
+  return job_.environment.memory.Reserve(estimate, gpu_memory_);
 }
 
-absl::Status Member::FindPlace(const std::string& fingerprint) {
-  HEARTH_ASSIGN_OR_RETURN(
-      FoundCheckpoint found,
-      FindCheckpoint(parts_.environment.files, parts_.options.directory,
-                     fingerprint));
+absl::Status ModelTrainer::FindPlace(const std::string& fingerprint) {
+  HEARTH_ASSIGN_OR_RETURN(FoundCheckpoint found,
+                          FindCheckpoint(job_.environment.files,
+                                         job_.options.directory, fingerprint));
   found_checkpoint_ = found.checkpoint.has_value() || !found.damages.empty();
   for (const std::string& damage : found.damages) {
-    parts_.observer.OnLog(
-        Severity::kWarning,
-        absl::StrCat(damage, "; this checkpoint is not used"));
+    job_.observer.OnLog(Severity::kWarning,
+                        absl::StrCat(damage, "; this checkpoint is not used"));
   }
   if (OnlyTests() && !found.checkpoint.has_value()) {
     return absl::FailedPreconditionError(absl::StrCat(
-        parts_.options.directory,
+        job_.options.directory,
         " has no undamaged checkpoint: the model cannot be tested"));
   }
   if (!found.checkpoint.has_value()) {
     state_.fingerprint = fingerprint;
-    state_.arithmetic = Arithmetic(*step_, parts_.options.train.gpu);
+    state_.arithmetic = Arithmetic(*step_, job_.options.train.gpu);
     if (!found.damages.empty()) {
-      parts_.observer.OnLog(Severity::kWarning,
-                            "no checkpoint is whole: training from the start");
+      job_.observer.OnLog(Severity::kWarning,
+                          "no checkpoint is whole: training from the start");
     }
     return absl::OkStatus();
   }
   state_ = *std::move(found.checkpoint);
   goes_on_ = true;
-  // Older checkpoints do not have it.
+  // Checkpoints of version 3 have no fingerprint.
   state_.fingerprint = fingerprint;
   if (OnlyTests()) {
     state_.peak_memory_bytes = 0;
@@ -141,29 +139,29 @@ absl::Status Member::FindPlace(const std::string& fingerprint) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "%s has no checkpoint of the end of training: the last one that is "
         "whole is of epoch %d, batch %d",
-        parts_.options.directory, state_.epoch + 1, state_.next_batch));
+        job_.options.directory, state_.epoch + 1, state_.next_batch));
   }
   ++state_.resumes;
   NoteArithmetic();
-  parts_.observer.OnLog(Severity::kInfo,
-                        absl::StrFormat("going on from epoch %d, batch %d",
-                                        state_.epoch + 1, state_.next_batch));
+  job_.observer.OnLog(Severity::kInfo,
+                      absl::StrFormat("going on from epoch %d, batch %d",
+                                      state_.epoch + 1, state_.next_batch));
   return absl::OkStatus();
 }
 
-absl::Status Member::Begin(const store::SelfLoops* self_loops) {
+absl::Status ModelTrainer::Begin(const store::SelfLoops* self_loops) {
   self_loops_ = self_loops;
   if (const sample::HistoryPolicy* history = passes_.Training(0).history;
       history != nullptr) {
-    HEARTH_ASSIGN_OR_RETURN(histories_,
-                            train::HistoryCache::Make(
-                                history->candidates, step_->TopWidth(),
-                                !parts_.options.data.history->stop_gradients));
+    HEARTH_ASSIGN_OR_RETURN(
+        histories_,
+        train::HistoryCache::Make(history->candidates, step_->TopWidth(),
+                                  !job_.options.data.history->stop_gradients));
     staleness_ = history->staleness;
   }
   if (!goes_on_) return absl::OkStatus();
   HEARTH_RETURN_IF_ERROR(
-      ReadTensors(parts_.environment.files, parts_.options.directory, state_));
+      ReadTensors(job_.environment.files, job_.options.directory, state_));
   HEARTH_RETURN_IF_ERROR(step_->Load(state_.state));
   state_.state.clear();
   if (histories_ != nullptr && !state_.histories.empty()) {
@@ -173,10 +171,10 @@ absl::Status Member::Begin(const store::SelfLoops* self_loops) {
   return absl::OkStatus();
 }
 
-void Member::NoteArithmetic() {
-  std::string arithmetic = Arithmetic(*step_, parts_.options.train.gpu);
+void ModelTrainer::NoteArithmetic() {
+  std::string arithmetic = Arithmetic(*step_, job_.options.train.gpu);
   if (state_.arithmetic != arithmetic) {
-    parts_.observer.OnLog(
+    job_.observer.OnLog(
         Severity::kWarning,
         absl::StrCat("the checkpoint was trained with arithmetic ",
                      state_.arithmetic.empty() ? "of an older version"
@@ -188,16 +186,17 @@ void Member::NoteArithmetic() {
   state_.arithmetic = std::move(arithmetic);
 }
 
-bool Member::StoppedEarly() const {
-  return parts_.options.patience > 0 && state_.best_epoch > 0 &&
-         state_.epoch - state_.best_epoch >= parts_.options.patience;
+bool ModelTrainer::StoppedEarly() const {
+  return job_.options.patience > 0 && state_.best_epoch > 0 &&
+         state_.epoch - state_.best_epoch >= job_.options.patience;
 }
 
-bool Member::Done() const {
-  return state_.epoch >= parts_.options.data.epochs || StoppedEarly();
+bool ModelTrainer::Done() const {
+  return state_.epoch >= job_.options.data.epochs || StoppedEarly();
 }
 
-absl::Status Member::TrainBatch(absl::Span<const train::BatchView> shards) {
+absl::Status ModelTrainer::TrainBatch(
+    absl::Span<const train::BatchView> shards) {
   const train::StepPosition position = {
       .epoch = static_cast<uint64_t>(state_.epoch),
       .batch = static_cast<uint64_t>(next_batch())};
@@ -211,7 +210,7 @@ absl::Status Member::TrainBatch(absl::Span<const train::BatchView> shards) {
   return Settle(is_last ? 0 : static_cast<size_t>(step_->MostPending()));
 }
 
-absl::Status Member::Settle(size_t most) {
+absl::Status ModelTrainer::Settle(size_t most) {
   while (pending_.size() > most) {
     const train::AwaitResult await = std::move(pending_.front());
     pending_.pop_front();
@@ -227,28 +226,28 @@ absl::Status Member::Settle(size_t most) {
                              static_cast<double>(result.num_seeds);
     state_.epoch_seeds += result.num_seeds;
     ++state_.next_batch;
-    parts_.metrics.OnBatch(result.loss);
+    job_.metrics.OnBatch(result.loss);
     ReportProgress("training", state_.next_batch, num_batches_, result.loss);
   }
   return absl::OkStatus();
 }
 
-std::vector<sample::LiveHistory> Member::LiveHistories() const {
+std::vector<sample::LiveHistory> ModelTrainer::LiveHistories() const {
   if (histories_ == nullptr) return {};
   return histories_->Live(state_.next_batch, staleness_);
 }
 
-std::vector<train::BatchView> Member::WithSelfLoops(
+std::vector<train::BatchView> ModelTrainer::WithSelfLoops(
     absl::Span<const train::BatchView> shards) const {
   std::vector<train::BatchView> views(shards.begin(), shards.end());
   for (train::BatchView& view : views) view.self_loops = self_loops_;
   return views;
 }
 
-// Adds to shards the embeddings that they pull and the gradients of those that
-// they push, and room for those that they push and the gradients of those that
-// they pull.
-absl::Status Member::AddHistories(std::vector<train::BatchView>& views) {
+// Gives each shard the embeddings that it pulls and the gradients of the
+// embeddings that it pushes, and buffers for the step's results: embeddings
+// that it pushes, and gradients of the embeddings that it pulled.
+absl::Status ModelTrainer::AddHistories(std::vector<train::BatchView>& views) {
   if (histories_ == nullptr) return absl::OkStatus();
   top_rows_.resize(views.size());
   const auto width = static_cast<size_t>(histories_->width());
@@ -271,7 +270,7 @@ absl::Status Member::AddHistories(std::vector<train::BatchView>& views) {
   return absl::OkStatus();
 }
 
-void Member::KeepHistories(absl::Span<const train::BatchView> shards) {
+void ModelTrainer::KeepHistories(absl::Span<const train::BatchView> shards) {
   if (histories_ == nullptr) return;
   for (const train::BatchView& shard : shards) {
     const sample::TopLayer& top = *shard.sample.top;
@@ -282,49 +281,52 @@ void Member::KeepHistories(absl::Span<const train::BatchView> shards) {
   }
 }
 
-// Batches that came in another order are not the first ones of the epoch: only
-// its beginning can be gone on from.
-bool Member::CanCheckpoint() const {
+// A strategy that reorders batches can only be resumed at the beginning of an
+// epoch: the batches done are not the first ones of its order.
+bool ModelTrainer::CanCheckpoint() const {
   return next_batch() == 0 ||
-         strategy::DeliversInOrder(parts_.options.data.strategy);
+         strategy::DeliversInOrder(job_.options.data.strategy);
 }
 
-bool Member::CheckpointIsDue() const {
-  const int64_t every = parts_.options.checkpoint_every;
-  // The epoch's end has a checkpoint of its own.
+bool ModelTrainer::CheckpointIsDue() const {
+  const int64_t every = job_.options.checkpoint_every;
+  // The end of the epoch has a checkpoint of its own.
   return every > 0 && CanCheckpoint() && next_batch() % every == 0 &&
          next_batch() < num_batches_;
 }
 
-absl::Status Member::WriteCheckpoint(const strategy::PassReport& pass) {
+absl::Status ModelTrainer::WriteCheckpoint(const strategy::PassReport& pass) {
   HEARTH_RETURN_IF_ERROR(Settle(0));
   strategy::PassReport before = state_.epoch_training;
   strategy::Accumulate(pass, state_.epoch_training);
   const absl::Status status = WriteState();
-  // The pass goes on; EndTraining adds all of it.
+  // The pass continues; EndTraining adds its whole report.
   state_.epoch_training = std::move(before);
   return status;
 }
 
-void Member::EndTraining(const strategy::PassReport& pass) {
+void ModelTrainer::EndTraining(const strategy::PassReport& pass) {
   strategy::Accumulate(pass, state_.epoch_training);
 }
 
-void Member::StartValidation() {
+void ModelTrainer::StartValidation() {
   StartEvaluation("validating", passes_.num_valid());
 }
 
-void Member::StartTest() { StartEvaluation("testing", passes_.num_test()); }
-
-void Member::StartEvaluation(const std::string& phase, int64_t nodes) {
-  evaluation_ = Evaluation{.phase = phase,
-                           .num_batches = strategy::NumBatches(
-                               nodes, parts_.options.data.batch_size)};
-  evaluation_->tally.ranking.scores.reserve(
-      static_cast<size_t>(nodes * judgement_.ranked_columns));
+void ModelTrainer::StartTest() {
+  StartEvaluation("testing", passes_.num_test());
 }
 
-absl::Status Member::EvaluateBatch(absl::Span<const train::BatchView> shards) {
+void ModelTrainer::StartEvaluation(const std::string& phase, int64_t nodes) {
+  evaluation_ = Evaluation{
+      .phase = phase,
+      .num_batches = strategy::NumBatches(nodes, job_.options.data.batch_size)};
+  evaluation_->tally.ranking.scores.reserve(
+      static_cast<size_t>(nodes * metric_.ranked_columns));
+}
+
+absl::Status ModelTrainer::EvaluateBatch(
+    absl::Span<const train::BatchView> shards) {
   HEARTH_ASSIGN_OR_RETURN(const train::BatchResult result,
                           step_->Evaluate(WithSelfLoops(shards)));
   evaluation_->tally.Add(result.tally);
@@ -333,22 +335,22 @@ absl::Status Member::EvaluateBatch(absl::Span<const train::BatchView> shards) {
   return absl::OkStatus();
 }
 
-// The metric of the evaluation that is over, if there was one.
-std::optional<double> Member::TakeMetric() {
+// Metric of the evaluation that has just ended; nullopt if there was none.
+std::optional<double> ModelTrainer::TakeMetric() {
   const std::optional<Evaluation> evaluation =
       std::exchange(evaluation_, std::nullopt);
   if (!evaluation.has_value()) return std::nullopt;
-  const double value = evaluation->tally.Value(judgement_.metric);
-  if (std::isnan(value) && train::IsRanking(judgement_.metric) &&
+  const double value = evaluation->tally.Value(metric_.metric);
+  if (std::isnan(value) && train::IsRanking(metric_.metric) &&
       undefined_.insert(evaluation->phase).second) {
     const auto& scores = evaluation->tally.ranking.scores;
     const bool has_diverged =
         std::any_of(scores.begin(), scores.end(),
                     [](const auto& one) { return std::isnan(one.score); });
-    parts_.observer.OnLog(
+    job_.observer.OnLog(
         Severity::kWarning,
         absl::StrCat(
-            evaluation->phase, ": ", train::Name(judgement_.metric),
+            evaluation->phase, ": ", train::Name(metric_.metric),
             " is not defined: ",
             has_diverged
                 ? "the model's scores are not all numbers (it has diverged)"
@@ -357,44 +359,44 @@ std::optional<double> Member::TakeMetric() {
   return value;
 }
 
-absl::Status Member::EndEpoch(const strategy::PassReport& validation) {
+absl::Status ModelTrainer::EndEpoch(const strategy::PassReport& validation) {
   EpochReport report;
   report.epoch = static_cast<uint32_t>(state_.epoch + 1);
   report.loss = state_.epoch_loss_sum /
                 static_cast<double>(std::max<int64_t>(state_.epoch_seeds, 1));
   report.training = state_.epoch_training;
-  report.metric = judgement_.metric;
+  report.metric = metric_.metric;
   report.valid_metric = TakeMetric();
   report.validation = validation;
-  if (static_cast<size_t>(state_.epoch) < parts_.exact.size()) {
-    report.exact = parts_.exact[static_cast<size_t>(state_.epoch)];
+  if (static_cast<size_t>(state_.epoch) < job_.exact.size()) {
+    report.exact = job_.exact[static_cast<size_t>(state_.epoch)];
     LogComparison(report);
   }
-  parts_.metrics.OnEpoch(report);
+  job_.metrics.OnEpoch(report);
   HEARTH_RETURN_IF_ERROR(CloseEpoch(report));
   if (StoppedEarly()) {
-    parts_.observer.OnLog(
+    job_.observer.OnLog(
         Severity::kInfo,
         absl::StrFormat("validation %s has not improved for %d epochs: "
                         "keeping epoch %d",
-                        train::Name(judgement_.metric), parts_.options.patience,
+                        train::Name(metric_.metric), job_.options.patience,
                         state_.best_epoch));
   }
   return absl::OkStatus();
 }
 
-void Member::LogComparison(const EpochReport& report) {
-  parts_.observer.OnLog(
+void ModelTrainer::LogComparison(const EpochReport& report) {
+  job_.observer.OnLog(
       Severity::kInfo,
       absl::StrFormat("epoch %d: validation %s %.4f with a history, %.4f "
                       "without; loss %.4f, %.4f",
-                      report.epoch, train::Name(judgement_.metric),
+                      report.epoch, train::Name(metric_.metric),
                       report.valid_metric.value_or(0),
                       report.exact->valid_metric.value_or(0), report.loss,
                       report.exact->loss));
 }
 
-absl::Status Member::CloseEpoch(const EpochReport& report) {
+absl::Status ModelTrainer::CloseEpoch(const EpochReport& report) {
   state_.last_epoch = report;
   ++state_.epoch;
   state_.next_batch = 0;
@@ -402,7 +404,7 @@ absl::Status Member::CloseEpoch(const EpochReport& report) {
   state_.epoch_seeds = 0;
   state_.epoch_training = {};
   if (histories_ != nullptr) histories_->Clear();
-  if (parts_.options.patience > 0 && IsBest(report.valid_metric)) {
+  if (job_.options.patience > 0 && IsBest(report.valid_metric)) {
     state_.best_metric = report.valid_metric;
     state_.best_epoch = report.epoch;
     HEARTH_ASSIGN_OR_RETURN(state_.best_state, step_->Save());
@@ -410,68 +412,69 @@ absl::Status Member::CloseEpoch(const EpochReport& report) {
   return WriteState();
 }
 
-// Whether no epoch before had a better value.
-bool Member::IsBest(std::optional<double> value) const {
+// Whether no earlier epoch had a better value.
+bool ModelTrainer::IsBest(std::optional<double> value) const {
   if (!value.has_value() || std::isnan(*value)) return false;
   return !state_.best_metric.has_value() ||
-         train::IsBetter(judgement_.metric, *value, *state_.best_metric);
+         train::IsBetter(metric_.metric, *value, *state_.best_metric);
 }
 
-absl::Status Member::WriteState() {
+absl::Status ModelTrainer::WriteState() {
   HEARTH_ASSIGN_OR_RETURN(state_.state, step_->Save());
   state_.peak_memory_bytes = PeakMemory();
   if (histories_ != nullptr && !Done()) {
     state_.histories = histories_->Save(LiveHistories());
   }
-  HEARTH_RETURN_IF_ERROR(job::WriteCheckpoint(
-      parts_.environment.files, parts_.options.directory, state_));
+  HEARTH_RETURN_IF_ERROR(job::WriteCheckpoint(job_.environment.files,
+                                              job_.options.directory, state_));
   // The bound counts what was saved, or the next step's memory.
   ReleaseFreePages();
-  parts_.observer.OnDurable();
+  job_.observer.OnDurable();
   return absl::OkStatus();
 }
 
-absl::Status Member::Stop() {
+absl::Status ModelTrainer::Stop() {
   if (OnlyTests() || !CanCheckpoint()) return absl::OkStatus();
   HEARTH_RETURN_IF_ERROR(Settle(0));
   HEARTH_RETURN_IF_ERROR(WriteState());
-  parts_.observer.OnLog(Severity::kInfo,
-                        absl::StrFormat("stopped at epoch %d, batch %d",
-                                        state_.epoch + 1, state_.next_batch));
+  job_.observer.OnLog(Severity::kInfo,
+                      absl::StrFormat("stopped at epoch %d, batch %d",
+                                      state_.epoch + 1, state_.next_batch));
   return absl::OkStatus();
 }
 
-absl::Status Member::KeepBest() {
+absl::Status ModelTrainer::KeepBest() {
   if (state_.best_state.empty()) return absl::OkStatus();
   return step_->Load(state_.best_state);
 }
 
-absl::StatusOr<TrainReport> Member::Finish(const strategy::PassReport& test) {
+absl::StatusOr<TrainReport> ModelTrainer::Finish(
+    const strategy::PassReport& test) {
   TrainReport report;
-  report.metric = judgement_.metric;
+  report.metric = metric_.metric;
   report.kept_epoch = state_.best_state.empty()
                           ? static_cast<uint32_t>(state_.epoch)
                           : state_.best_epoch;
   report.test_metric = TakeMetric();
   report.test = test;
-  if (parts_.options.HasModel() && !OnlyTests()) {
+  if (job_.options.HasModel() && !OnlyTests()) {
     HEARTH_ASSIGN_OR_RETURN(const store::SafeTensors model, step_->Export());
-    report.model_path = io::JoinPath(parts_.options.directory, "model");
+    report.model_path = io::JoinPath(job_.options.directory, "model");
     HEARTH_RETURN_IF_ERROR(
-        WriteModel(parts_.environment.files, model, report.model_path));
+        WriteModel(job_.environment.files, model, report.model_path));
   }
   report.peak_memory_bytes = PeakMemory();
   report.loss_digest = state_.losses.HexDigest();
   report.precision = step_->precision();
-  report.gpu = parts_.options.train.gpu;
+  report.gpu = job_.options.train.gpu;
   report.resumes = state_.resumes;
   return report;
 }
 
-void Member::ReportProgress(const std::string& phase, int64_t done,
-                            int64_t total, std::optional<double> loss) {
-  const int64_t epochs = parts_.options.data.epochs;
-  parts_.observer.OnProgress(
+void ModelTrainer::ReportProgress(const std::string& phase, int64_t done,
+                                  int64_t total, std::optional<double> loss) {
+  const int64_t epochs = job_.options.data.epochs;
+  job_.observer.OnProgress(
       {.phase = phase,
        .done = static_cast<uint64_t>(done),
        .total = static_cast<uint64_t>(total),
@@ -480,8 +483,8 @@ void Member::ReportProgress(const std::string& phase, int64_t done,
        .loss = loss});
 }
 
-uint64_t Member::PeakMemory() {
-  return std::max(state_.peak_memory_bytes, parts_.memory.PeakBytes());
+uint64_t ModelTrainer::PeakMemory() {
+  return std::max(state_.peak_memory_bytes, job_.memory.PeakBytes());
 }
 
 }  // namespace hearth::job

@@ -26,13 +26,14 @@ namespace {
 
 using Shards = absl::Span<const train::BatchView>;
 
-// Several members that one data run feeds.
+// Several trainers on one batch source.
 class MemberTest : public JobTest {
  protected:
-  // A data run with its strategy, for jobs with the data of `options`.
+  // Opens a batch source with its strategy, for jobs with the data of
+  // `options`.
   void OpenData(const TrainJobOptions& options) {
     environment_.emplace(Environment());
-    auto run = DataRun::Open(
+    auto run = BatchSource::Open(
         *environment_, {.data = options.data, .pipeline = options.pipeline},
         observer_, {});
     ASSERT_TRUE(run.ok()) << run.status();
@@ -45,30 +46,30 @@ class MemberTest : public JobTest {
                     .ok());
   }
 
-  std::unique_ptr<Member> NewMember(const TrainJobOptions& options) {
+  std::unique_ptr<ModelTrainer> NewTrainer(const TrainJobOptions& options) {
     EXPECT_TRUE(environment_->files.CreateDirectory(options.directory).ok());
-    auto member = Member::Make({.environment = *environment_,
-                                .options = options,
-                                .observer = observer_,
-                                .metrics = *metrics_,
-                                .memory = *memory_sampler_},
-                               data_->dataset(), data_->passes());
-    EXPECT_TRUE(member.ok()) << member.status();
-    const absl::Status begun = (*member)->Begin(/*self_loops=*/nullptr);
+    auto trainer = ModelTrainer::Make({.environment = *environment_,
+                                       .options = options,
+                                       .observer = observer_,
+                                       .metrics = *metrics_,
+                                       .memory = *memory_sampler_},
+                                      data_->dataset(), data_->passes());
+    EXPECT_TRUE(trainer.ok()) << trainer.status();
+    const absl::Status begun = (*trainer)->Begin(/*self_loops=*/nullptr);
     EXPECT_TRUE(begun.ok()) << begun;
-    return *std::move(member);
+    return *std::move(trainer);
   }
 
-  // Runs the epoch for the members that are in it: batches that one has trained
-  // already it skips; one that fails leaves, and the rest goes on.
-  void RunEpoch(int64_t epoch, std::vector<Member*>& members) {
+  // Runs the epoch for its trainers. A trainer skips batches that it has
+  // trained already; a trainer that fails is removed, and the others continue.
+  void RunEpoch(int64_t epoch, std::vector<ModelTrainer*>& trainers) {
     ASSERT_TRUE(data_->PrepareEpoch(epoch).ok());
     strategy::PassReport training;
     int64_t batch = 0;
     const auto train_all = [&](Shards shards) {
-      std::erase_if(members, [&](Member* member) {
-        return member->next_batch() == batch &&
-               !member->TrainBatch(shards).ok();
+      std::erase_if(trainers, [&](ModelTrainer* trainer) {
+        return trainer->next_batch() == batch &&
+               !trainer->TrainBatch(shards).ok();
       });
       ++batch;
       return absl::OkStatus();
@@ -76,30 +77,30 @@ class MemberTest : public JobTest {
     ASSERT_TRUE(
         data_->RunPass(data_->passes().Training(epoch), train_all, training)
             .ok());
-    for (Member* member : members) {
-      member->EndTraining(training);
-      member->StartValidation();
+    for (ModelTrainer* trainer : trainers) {
+      trainer->EndTraining(training);
+      trainer->StartValidation();
     }
     strategy::PassReport validation;
     const auto evaluate_all = [&](Shards shards) {
-      for (Member* member : members) {
-        EXPECT_TRUE(member->EvaluateBatch(shards).ok());
+      for (ModelTrainer* trainer : trainers) {
+        EXPECT_TRUE(trainer->EvaluateBatch(shards).ok());
       }
       return absl::OkStatus();
     };
     ASSERT_TRUE(
         data_->RunPass(data_->passes().Validation(), evaluate_all, validation)
             .ok());
-    for (Member* member : members) {
-      ASSERT_TRUE(member->EndEpoch(validation).ok());
-      ASSERT_TRUE(observer_.OnEpoch(*member->last_epoch()).ok());
+    for (ModelTrainer* trainer : trainers) {
+      ASSERT_TRUE(trainer->EndEpoch(validation).ok());
+      ASSERT_TRUE(observer_.OnEpoch(*trainer->last_epoch()).ok());
     }
   }
 
-  // The report of a member that has no test.
-  TrainReport Finish(Member& member) {
-    EXPECT_TRUE(member.KeepBest().ok());
-    auto report = member.Finish({});
+  // Report of a trainer without a test.
+  TrainReport Finish(ModelTrainer& trainer) {
+    EXPECT_TRUE(trainer.KeepBest().ok());
+    auto report = trainer.Finish({});
     EXPECT_TRUE(report.ok()) << report.status();
     return *std::move(report);
   }
@@ -108,7 +109,7 @@ class MemberTest : public JobTest {
       NewTrainMetrics(*registry_, "train-1", "memory");
   const std::unique_ptr<MemorySampler> memory_sampler_ = NewMemorySampler();
   std::optional<JobEnvironment> environment_;
-  std::unique_ptr<DataRun> data_;
+  std::unique_ptr<BatchSource> data_;
 };
 
 // Fails at a batch of the first epoch.
@@ -123,10 +124,10 @@ class FailingStep final : public LinearStep {
   }
 };
 
-// Has a result only once somebody awaits it, as a device has.
+// Has a result only when it is awaited, like a device.
 class LateStep final : public LinearStep {
  public:
-  // Its loss of batch `diverges_at` of any epoch is NaN.
+  // The loss of batch `diverges_at` of each epoch is NaN.
   LateStep(const train::ModelShape& shape, int64_t diverges_at)
       : LinearStep(shape), diverges_at_(diverges_at) {}
 
@@ -207,13 +208,13 @@ TEST_F(MemberTest, OneDataRunFeedsSeveralMembersAsEachAloneWouldBe) {
   TrainJobOptions second = Options("second");
   first.checkpoint_every = 2;
   OpenData(first);
-  const auto a = NewMember(first);
-  const auto b = NewMember(second);
-  std::vector<Member*> members = {a.get(), b.get()};
-  for (int64_t epoch = 0; epoch < 4; ++epoch) RunEpoch(epoch, members);
-  for (Member* member : members) {
-    EXPECT_TRUE(member->Done());
-    EXPECT_EQ(Finish(*member).loss_digest, undisturbed->loss_digest);
+  const auto a = NewTrainer(first);
+  const auto b = NewTrainer(second);
+  std::vector<ModelTrainer*> trainers = {a.get(), b.get()};
+  for (int64_t epoch = 0; epoch < 4; ++epoch) RunEpoch(epoch, trainers);
+  for (ModelTrainer* trainer : trainers) {
+    EXPECT_TRUE(trainer->Done());
+    EXPECT_EQ(Finish(*trainer).loss_digest, undisturbed->loss_digest);
   }
   // Both report each epoch.
   ASSERT_EQ(observer_.epochs.size(), 8u);
@@ -238,16 +239,16 @@ TEST_F(MemberTest, TheFailureOfOneIsNotThatOfTheOthers) {
     return std::make_unique<LinearStep>(shape);
   };
   OpenData(good);
-  const auto lasting = NewMember(good);
-  const auto failing = NewMember(bad);
-  std::vector<Member*> members = {failing.get(), lasting.get()};
-  for (int64_t epoch = 0; epoch < 4; ++epoch) RunEpoch(epoch, members);
-  EXPECT_THAT(members, ::testing::ElementsAre(lasting.get()));
+  const auto lasting = NewTrainer(good);
+  const auto failing = NewTrainer(bad);
+  std::vector<ModelTrainer*> trainers = {failing.get(), lasting.get()};
+  for (int64_t epoch = 0; epoch < 4; ++epoch) RunEpoch(epoch, trainers);
+  EXPECT_THAT(trainers, ::testing::ElementsAre(lasting.get()));
   EXPECT_EQ(failing->next_batch(), 3);
   EXPECT_EQ(Finish(*lasting).loss_digest, undisturbed->loss_digest);
 }
 
-// A member that was stopped joins a data run at the epoch that it is in.
+// A trainer that was stopped continues on another source, at its epoch.
 TEST_F(MemberTest, AResumedMemberJoinsAtItsEpoch) {
   const auto undisturbed = Run(Options("alone"));
   ASSERT_TRUE(undisturbed.ok()) << undisturbed.status();
@@ -262,17 +263,17 @@ TEST_F(MemberTest, AResumedMemberJoinsAtItsEpoch) {
 
   const TrainJobOptions early = Options("early");
   OpenData(early);
-  const auto resumed = NewMember(late);
+  const auto resumed = NewTrainer(late);
   EXPECT_EQ(resumed->epoch(), 1);
   EXPECT_EQ(resumed->next_batch(), 1);
-  const auto fresh = NewMember(early);
-  std::vector<Member*> members = {fresh.get()};
-  RunEpoch(0, members);
-  members.push_back(resumed.get());
-  for (int64_t epoch = 1; epoch < 4; ++epoch) RunEpoch(epoch, members);
-  for (Member* member : members) {
-    EXPECT_TRUE(member->Done());
-    EXPECT_EQ(Finish(*member).loss_digest, undisturbed->loss_digest);
+  const auto fresh = NewTrainer(early);
+  std::vector<ModelTrainer*> trainers = {fresh.get()};
+  RunEpoch(0, trainers);
+  trainers.push_back(resumed.get());
+  for (int64_t epoch = 1; epoch < 4; ++epoch) RunEpoch(epoch, trainers);
+  for (ModelTrainer* trainer : trainers) {
+    EXPECT_TRUE(trainer->Done());
+    EXPECT_EQ(Finish(*trainer).loss_digest, undisturbed->loss_digest);
   }
 }
 

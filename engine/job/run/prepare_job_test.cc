@@ -221,7 +221,7 @@ TEST_F(RefreshTest, GivesTheBatchesOfMemory) {
   EXPECT_THAT(observer_.log, HasSubstr("ahead: "));
   EXPECT_EQ(plans_->List()->size(), 3u);
   EXPECT_EQ(memory_->reserved_bytes(), 0u);
-  // A second job finds them all.
+  // A second job finds all plans.
   const auto second = Run(Refreshed(Diskgnn("second")));
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_EQ(second->loss_digest, expected->loss_digest);
@@ -270,8 +270,8 @@ TEST_F(RefreshTest, WhatFailsAheadIsDoneWhereItIsNeeded) {
   for (const plan::PlanInfo& plan : *plans) {
     largest = std::max(largest, plan.size_bytes);
   }
-  // Plans of two periods do not fit at a time, so that the second one is made
-  // when the first one is over.
+  // Plans of two periods do not fit together: the second one is made when the
+  // first period is over.
   warm_strategies_->Forget(dataset_);
   plans_ = std::make_unique<plan::PlanStore>(
       io::FileSystem::Posix(), Clock::Real(),

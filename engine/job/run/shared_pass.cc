@@ -11,40 +11,40 @@
 #include "engine/base/status.h"
 #include "engine/train/model_options.h"
 
-// A convoy, step by step:
-//   1. the thread of the first job that comes starts the driver's;
-//   2. the driver waits a little for jobs that are expected, opens the data and
-//      runs a TrainRun, of which it is the host: at its boundaries those that
-//      have come get a member, and a first epoch if they may join anywhere;
-//   3. what is to be done for a job, its own thread does, in Take: it waits for
-//      a call, makes it, and says so, until its result is there;
-//   4. when nobody is left the driver returns the strategy, and looks once
-//      more whether somebody has come. Only then the last job's Take returns:
+// A group, step by step:
+//   1. The thread of the first job that comes starts the driver's thread.
+//   2. The driver waits a little for jobs that are expected, opens the data and
+//      runs a TrainRun, as its host. At the run's boundaries, jobs that have
+//      come get a trainer, and a first epoch if they may start anywhere.
+//   3. A job's own thread makes all calls for the job: in Train it waits for a
+//      call, makes it and reports its end, until the job has its result.
+//   4. When no job is left, the driver returns the strategy, and looks once
+//      more whether a job has come. Only then the last job's Train returns: so
 //      the next job finds the strategy warm and the memory free.
-// When all jobs are asked to stop, the data run is; when some are, they leave
-// at the next batch.
+// When all jobs are asked to stop, the batch source is stopped; when only some
+// are, they are detached at the next batch.
 
 namespace hearth::job {
 
 namespace {
 
-// The part of an epoch that members wait for another one in a place that has
+// Fraction of an epoch's time that jobs wait for a new job in a place that has
 // become free.
 constexpr double kGatherPart = 0.05;
 
-// The data that all members have in common.
-DataOptions CommonData(DataOptions data) {
+// Batch options that the jobs of a group have in common.
+BatchOptions CommonData(BatchOptions data) {
   data.distinct_epochs = data.NumEpochKeys();
   data.epochs = std::min(data.epochs, data.distinct_epochs);
   data.first_epoch_key = 0;
   return data;
 }
 
-int64_t NextEpoch(const TrainJobOptions& options, const Member& member) {
-  return options.data.EpochOfBatches(member.epoch());
+int64_t NextEpoch(const TrainJobOptions& options, const ModelTrainer& trainer) {
+  return options.data.EpochOfBatches(trainer.epoch());
 }
 
-// A member that takes longer than so many times the median is slow.
+// A job is slow if it takes more than this many times the median.
 constexpr double kSlow = 2;
 
 double Median(std::vector<double> values) {
@@ -56,16 +56,16 @@ double Median(std::vector<double> values) {
 
 }  // namespace
 
-std::optional<size_t> FindLaggard(absl::Span<const MemberSeconds> members,
+std::optional<size_t> FindSlowest(absl::Span<const EpochSeconds> jobs,
                                   double pass_seconds) {
-  if (members.size() < 2) return std::nullopt;
+  if (jobs.size() < 2) return std::nullopt;
   const auto slowest =
-      std::max_element(members.begin(), members.end(),
-                       [](const MemberSeconds& a, const MemberSeconds& b) {
+      std::max_element(jobs.begin(), jobs.end(),
+                       [](const EpochSeconds& a, const EpochSeconds& b) {
                          return a.busy < b.busy;
                        });
   std::vector<double> others;
-  for (auto it = members.begin(); it != members.end(); ++it) {
+  for (auto it = jobs.begin(); it != jobs.end(); ++it) {
     if (it != slowest) others.push_back(it->busy);
   }
   const double waiting =
@@ -74,10 +74,10 @@ std::optional<size_t> FindLaggard(absl::Span<const MemberSeconds> members,
       waiting <= pass_seconds) {
     return std::nullopt;
   }
-  return slowest - members.begin();
+  return slowest - jobs.begin();
 }
 
-ConvoyMetrics::ConvoyMetrics(metrics::Registry& registry)
+SharedPassMetrics::SharedPassMetrics(metrics::Registry& registry)
     : bytes_shared(registry.NewCounter(
           "hearth_convoy_bytes_shared_total",
           "Bytes that jobs did not have to read because they shared a pass.",
@@ -89,17 +89,17 @@ ConvoyMetrics::ConvoyMetrics(metrics::Registry& registry)
           "hearth_convoy_members",
           "Train jobs in convoys, including convoys of a single job.", {})) {}
 
-void ConvoyMetrics::AddMembers(int64_t more) {
+void SharedPassMetrics::AddJobs(int64_t more) {
   absl::MutexLock lock(&mutex_);
-  num_members_ += more;
-  members_->Set(static_cast<double>(num_members_));
+  num_jobs_ += more;
+  members_->Set(static_cast<double>(num_jobs_));
 }
 
-// Tells all jobs that have come what the data run has to say. The driver's;
-// jobs' threads wait meanwhile.
-class Convoy::Everyone final : public Observer {
+// Passes what the batch source reports to the observers of all jobs that have
+// come. Used by the driver, while the jobs' threads wait.
+class SharedPassGroup::AllObservers final : public Observer {
  public:
-  explicit Everyone(Convoy& convoy) : convoy_(convoy) {}
+  explicit AllObservers(SharedPassGroup& group) : group_(group) {}
 
   void OnRunning() override {}
   void OnProgress(const Progress& progress) override {
@@ -120,151 +120,151 @@ class Convoy::Everyone final : public Observer {
 
  private:
   void ForEach(absl::FunctionRef<void(Observer&)> tell) {
-    Seats seats;
+    Slots slots;
     {
-      absl::MutexLock lock(&convoy_.mutex_);
-      seats = convoy_.Unfinished();
-      for (Seat* seat : seats) seat->is_told = true;
+      absl::MutexLock lock(&group_.mutex_);
+      slots = group_.Unfinished();
+      for (Slot* slot : slots) slot->is_told = true;
     }
-    for (const Seat* seat : seats) tell(seat->ride.observer);
-    absl::MutexLock lock(&convoy_.mutex_);
-    for (Seat* seat : seats) {
-      seat->is_told = false;
-      seat->wake.Signal();
+    for (const Slot* slot : slots) tell(slot->request.observer);
+    absl::MutexLock lock(&group_.mutex_);
+    for (Slot* slot : slots) {
+      slot->is_told = false;
+      slot->wake.Signal();
     }
   }
 
-  Convoy& convoy_;
+  SharedPassGroup& group_;
 };
 
-Convoy::~Convoy() { ForgetAll(); }
+SharedPassGroup::~SharedPassGroup() { ForgetAll(); }
 
-void Convoy::ForgetAll() {
+void SharedPassGroup::ForgetAll() {
   absl::MutexLock lock(&mutex_);
   expected_.clear();
   driver_.Signal();
 }
 
-bool Convoy::HasRoomFor(const Boarding& job) const {
+bool SharedPassGroup::HasPlaceFor(const SharedPassCandidate& job) const {
   absl::MutexLock lock(&mutex_);
   if (expected_.contains(job.job)) return true;
-  if (over_ || NumPlaces() >= static_cast<size_t>(options_.max_members)) {
+  if (over_ || NumPlaces() >= static_cast<size_t>(options_.max_jobs)) {
     return false;
   }
   return !next_epoch_.has_value() || job.join || job.epoch == next_epoch_;
 }
 
-bool Convoy::Expect(const Boarding& job) {
-  if (!HasRoomFor(job)) return false;
+bool SharedPassGroup::Expect(const SharedPassCandidate& job) {
+  if (!HasPlaceFor(job)) return false;
   absl::MutexLock lock(&mutex_);
-  // It may have ended since.
+  // The group may be over since HasPlaceFor.
   if (over_) return false;
   expected_.try_emplace(job.job, false);
   WakeAll();
   return true;
 }
 
-void Convoy::Forget(const std::string& job) {
+void SharedPassGroup::Forget(const std::string& job) {
   absl::MutexLock lock(&mutex_);
   expected_.erase(job);
-  // Nobody has come who could have begun.
+  // A group that no job has started is over when none is expected.
   if (!thread_.joinable() && NumPlaces() == 0) over_ = true;
   driver_.Signal();
   WakeAll();
 }
 
-bool Convoy::IsOver() const {
+bool SharedPassGroup::IsOver() const {
   absl::MutexLock lock(&mutex_);
   return over_;
 }
 
-size_t Convoy::NumPlaces() const {
+size_t SharedPassGroup::NumPlaces() const {
   return expected_.size() + Unfinished().size();
 }
 
-Convoy::Seats Convoy::Unfinished() const {
-  Seats seats;
-  for (const auto& seat : seats_) {
-    if (!seat->result.has_value()) seats.push_back(seat.get());
+SharedPassGroup::Slots SharedPassGroup::Unfinished() const {
+  Slots slots;
+  for (const auto& slot : slots_) {
+    if (!slot->result.has_value()) slots.push_back(slot.get());
   }
-  return seats;
+  return slots;
 }
 
-RideEnd Convoy::Take(const Ride& ride) {
-  Seat* seat = nullptr;
+SharedPassResult SharedPassGroup::Train(const SharedPassRequest& request) {
+  Slot* slot = nullptr;
   {
     absl::MutexLock lock(&mutex_);
-    // It may have ended since, if it was told to expect nobody.
+    // The group may be over since Expect, if all places were given up.
     if (!thread_.joinable() || over_) {
       over_ = false;
-      environment_ = &ride.environment;
+      environment_ = &request.environment;
       thread_ = std::jthread([this] { Drive(); });
     }
-    seat = seats_.emplace_back(std::make_unique<Seat>(ride)).get();
-    expected_.erase(ride.options.name);
+    slot = slots_.emplace_back(std::make_unique<Slot>(request)).get();
+    expected_.erase(request.options.name);
     driver_.Signal();
     WakeAll();
   }
-  if (metrics_ != nullptr) metrics_->AddMembers(1);
-  RideEnd end;
+  if (metrics_ != nullptr) metrics_->AddJobs(1);
+  SharedPassResult end;
   {
-    const std::stop_callback on_stop(ride.stop, [this] { OnStop(); });
+    const std::stop_callback on_stop(request.stop, [this] { OnStop(); });
     absl::MutexLock lock(&mutex_);
-    Work(*seat);
-    end.result = *std::move(seat->result);
+    Work(*slot);
+    end.result = *std::move(slot->result);
   }
-  if (seat->goes_alone) {
-    end.alone = seat->options;
-    end.first_batch_seconds = seat->rider->first_batch_seconds;
-    end.company = seat->rider->company;
+  if (slot->trains_alone) {
+    end.alone = slot->options;
+    end.first_batch_seconds = slot->job->first_batch_seconds;
+    end.peers = slot->job->peers;
   }
-  if (metrics_ != nullptr) metrics_->AddMembers(-1);
-  // The model goes on the thread that has used it.
-  seat->member.reset();
+  if (metrics_ != nullptr) metrics_->AddJobs(-1);
+  // The model is destroyed on the thread that has used it.
+  slot->trainer.reset();
   absl::MutexLock lock(&mutex_);
-  seats_.remove_if([&](const auto& one) { return one.get() == seat; });
+  slots_.remove_if([&](const auto& one) { return one.get() == slot; });
   return end;
 }
 
-// Makes the calls of a seat until it has its result, and others go on or the
-// driver has come to its end.
-void Convoy::Work(Seat& seat) {
+// Makes the calls of a slot until the job has its result, and another job keeps
+// the driver busy or the driver has ended.
+void SharedPassGroup::Work(Slot& slot) {
   while (true) {
-    if (seat.call != nullptr) {
-      const std::function<absl::Status()>& call = *seat.call;
+    if (slot.call != nullptr) {
+      const std::function<absl::Status()>& call = *slot.call;
       mutex_.Unlock();
       const double began = environment_->clock.SteadySeconds();
       const absl::Status status = CatchExceptions(call);
       const double now = environment_->clock.SteadySeconds();
       mutex_.Lock();
-      seat.status = status;
-      seat.done_seconds = now;
-      seat.epoch_seconds.busy += now - began;
-      seat.call = nullptr;
+      slot.status = status;
+      slot.done_seconds = now;
+      slot.epoch_seconds.busy += now - began;
+      slot.call = nullptr;
       driver_.Signal();
       continue;
     }
-    if (seat.result.has_value() && !seat.is_told &&
+    if (slot.result.has_value() && !slot.is_told &&
         (over_ || NumPlaces() > 0)) {
       return;
     }
-    seat.wake.Wait(&mutex_);
+    slot.wake.Wait(&mutex_);
   }
 }
 
-// One that has not come on board goes at once. When all are to stop, what reads
-// for them is, too.
-void Convoy::OnStop() {
+// Ends jobs that are to stop and are not attached; stops the batch source if
+// all jobs are to stop.
+void SharedPassGroup::OnStop() {
   std::stop_source stop;
   {
     absl::MutexLock lock(&mutex_);
-    const Seats seats = Unfinished();
-    bool all = !seats.empty();
-    for (Seat* seat : seats) {
-      if (!seat->ride.stop.stop_requested()) {
+    const Slots slots = Unfinished();
+    bool all = !slots.empty();
+    for (Slot* slot : slots) {
+      if (!slot->request.stop.stop_requested()) {
         all = false;
-      } else if (!seat->on_board) {
-        SetResult(*seat, absl::CancelledError("stopped"));
+      } else if (!slot->attached) {
+        SetResult(*slot, absl::CancelledError("stopped"));
       }
     }
     if (!all) return;
@@ -275,7 +275,7 @@ void Convoy::OnStop() {
   stop.request_stop();
 }
 
-void Convoy::Drive() {
+void SharedPassGroup::Drive() {
   while (true) {
     {
       absl::MutexLock lock(&mutex_);
@@ -289,130 +289,131 @@ void Convoy::Drive() {
       stop_ = std::stop_source();
       stopping_ = false;
     }
-    // One may have been asked to stop before there was anything to stop.
+    // Jobs may have been asked to stop before there was a source to stop.
     OnStop();
     const absl::Status status = CatchExceptions([this] { return RunData(); });
     if (status.ok()) continue;
-    // The data's error is the result of all riders that were there, but those
-    // that were not asked to stop try again.
+    // An error of the data is the result of all attached jobs; jobs that came
+    // later and were not asked to stop try again.
     absl::MutexLock lock(&mutex_);
-    for (Seat* seat : Unfinished()) {
-      if (!absl::IsCancelled(status) || seat->on_board ||
-          seat->ride.stop.stop_requested()) {
-        SetResult(*seat, status);
+    for (Slot* slot : Unfinished()) {
+      if (!absl::IsCancelled(status) || slot->attached ||
+          slot->request.stop.stop_requested()) {
+        SetResult(*slot, status);
       }
     }
   }
 }
 
-// From opening the data to returning the strategy.
-absl::Status Convoy::RunData() {
+// Opens the data, trains, and returns the strategy.
+absl::Status SharedPassGroup::RunData() {
   TrainJobOptions options;
   std::stop_token stop;
   {
     absl::MutexLock lock(&mutex_);
-    const Seats seats = Unfinished();
-    if (seats.empty()) return absl::OkStatus();
-    // It may leave before it comes on board.
-    options = seats.front()->options;
+    const Slots slots = Unfinished();
+    if (slots.empty()) return absl::OkStatus();
+    // A copy: this job may be gone before it is attached.
+    options = slots.front()->options;
     stop = stop_.get_token();
   }
-  const DataOptions common = CommonData(options.data);
+  const BatchOptions common = CommonData(options.data);
   const strategy::PipelineOptions pipeline = options.pipeline;
   num_epochs_ = common.distinct_epochs;
-  // Without a model there is nothing that processors could be short of.
+  // Without models, steps take no processors.
   max_steps_ = options.HasModel()
                    ? std::max(1, options_.processors /
                                      std::max(1, options.train.train_threads))
-                   : options_.max_members;
-  Everyone everyone(*this);
+                   : options_.max_jobs;
+  AllObservers observers(*this);
   HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<DataRun> data,
-      DataRun::Open(
+      const std::unique_ptr<BatchSource> source,
+      BatchSource::Open(
           *environment_,
           {.data = common,
            .pipeline = pipeline,
            .training_only = !options.HasModel(),
            .embedding_width = train::HiddenWidth(options.train.model)},
-          everyone, stop));
-  data_ = data.get();
-  const absl::Status status = TrainRun({.data = *data,
+          observers, stop));
+  source_ = source.get();
+  const absl::Status status = TrainRun({.source = *source,
                                         .memory = environment_->memory,
                                         .clock = environment_->clock,
                                         .host = *this})
                                   .Run();
-  if (status.ok() || absl::IsCancelled(status)) data->ReturnStrategy();
-  data_ = nullptr;
-  // Riders have got theirs.
+  if (status.ok() || absl::IsCancelled(status)) source->ReturnStrategy();
+  source_ = nullptr;
+  // Attached jobs have their results already.
   return absl::OkStatus();
 }
 
-std::vector<Rider*> Convoy::Board(std::optional<int64_t> next_epoch) {
-  Seats coming = AwaitSeats(next_epoch.has_value());
-  // Those that are to stop have nothing to write.
-  std::erase_if(coming, [this](Seat* seat) {
-    if (!seat->ride.stop.stop_requested()) return false;
-    Finish(*seat, absl::CancelledError("stopped"));
+std::vector<AttachedJob*> SharedPassGroup::Attach(
+    std::optional<int64_t> next_epoch) {
+  Slots coming = AwaitJobs(next_epoch.has_value());
+  // Jobs that are to stop before they begin have nothing to write.
+  std::erase_if(coming, [this](Slot* slot) {
+    if (!slot->request.stop.stop_requested()) return false;
+    Finish(*slot, absl::CancelledError("stopped"));
     return true;
   });
   const std::vector<absl::Status> made =
-      CallAll(coming, [this](Seat& seat) { return MakeMember(seat); });
+      CallAll(coming, [this](Slot& slot) { return MakeTrainer(slot); });
   std::set<int64_t> epochs;
-  Seats seats;
+  Slots slots;
   for (size_t i = 0; i < coming.size(); ++i) {
-    Seat& seat = *coming[i];
+    Slot& slot = *coming[i];
     if (!made[i].ok()) {
-      Finish(seat, made[i]);
+      Finish(slot, made[i]);
       continue;
     }
-    seats.push_back(&seat);
-    if (!seat.member->is_new()) {
-      epochs.insert(NextEpoch(seat.options, *seat.member));
+    slots.push_back(&slot);
+    if (!slot.trainer->is_new()) {
+      epochs.insert(NextEpoch(slot.options, *slot.trainer));
     }
   }
-  // Those that may join anywhere do where the others are.
+  // Jobs that may start anywhere start where the others are.
   if (!next_epoch.has_value() && !epochs.empty()) {
     next_epoch = FirstAfterLongestGap(epochs, num_epochs_);
   }
-  std::vector<Rider*> riders;
-  for (Seat* seat : seats) {
+  std::vector<AttachedJob*> jobs;
+  for (Slot* slot : slots) {
     if (next_epoch.has_value()) {
       const std::vector<absl::Status> joined =
-          CallAll({seat}, [&](Seat& one) { return Join(one, *next_epoch); });
+          CallAll({slot}, [&](Slot& one) { return Join(one, *next_epoch); });
       if (!joined.front().ok()) {
-        Finish(*seat, joined.front());
+        Finish(*slot, joined.front());
         continue;
       }
     }
-    seat->rider.emplace(
-        Rider{.options = seat->options,
-              .observer = seat->ride.observer,
-              .metrics = seat->ride.metrics,
-              .member = *seat->member,
-              .stop = seat->ride.stop,
-              .begin_seconds = seat->ride.begin_seconds,
-              .is_running = seat->ride.is_running,
-              .first_batch_seconds = seat->ride.first_batch_seconds,
-              .company = seat->ride.company});
-    riders.push_back(&*seat->rider);
+    slot->job.emplace(
+        AttachedJob{.options = slot->options,
+                    .observer = slot->request.observer,
+                    .metrics = slot->request.metrics,
+                    .trainer = *slot->trainer,
+                    .stop = slot->request.stop,
+                    .begin_seconds = slot->request.begin_seconds,
+                    .is_running = slot->request.is_running,
+                    .first_batch_seconds = slot->request.first_batch_seconds,
+                    .peers = slot->request.peers});
+    jobs.push_back(&*slot->job);
     if (!next_epoch.has_value()) {
-      next_epoch = NextEpoch(seat->options, *seat->member);
+      next_epoch = NextEpoch(slot->options, *slot->trainer);
     }
   }
   epoch_began_ = environment_->clock.SteadySeconds();
   absl::MutexLock lock(&mutex_);
   next_epoch_.reset();
   if (next_epoch.has_value()) next_epoch_ = (*next_epoch + 1) % num_epochs_;
-  return riders;
+  return jobs;
 }
 
-// Those that have come. Waits a little for those that are known to come, or
-// that may take a place that has just become free.
-Convoy::Seats Convoy::AwaitSeats(bool someone_on_board) {
+// Returns the jobs that have come. Waits a little for jobs that are expected,
+// or that may take a place that has just become free.
+SharedPassGroup::Slots SharedPassGroup::AwaitJobs(bool someone_attached) {
   const Clock& clock = environment_->clock;
   const double start = clock.SteadySeconds();
   absl::MutexLock lock(&mutex_);
-  const bool may_come = someone_on_board && has_free_place_;
+  const bool may_come = someone_attached && has_free_place_;
   absl::Duration patience = options_.gather;
   if (may_come && expected_.empty()) {
     patience =
@@ -423,9 +424,9 @@ Convoy::Seats Convoy::AwaitSeats(bool someone_on_board) {
       if (!waited) return true;
     }
     if (!may_come) return false;
-    const Seats seats = Unfinished();
-    return std::all_of(seats.begin(), seats.end(),
-                       [](const Seat* seat) { return seat->on_board; });
+    const Slots slots = Unfinished();
+    return std::all_of(slots.begin(), slots.end(),
+                       [](const Slot* slot) { return slot->attached; });
   };
   while (someone_comes() && !stopping_) {
     const absl::Duration left =
@@ -435,65 +436,65 @@ Convoy::Seats Convoy::AwaitSeats(bool someone_on_board) {
   }
   has_free_place_ = false;
   for (auto& [job, waited] : expected_) waited = true;
-  Seats coming;
-  for (Seat* seat : Unfinished()) {
-    if (seat->on_board) continue;
-    if (stopping_ && !seat->ride.stop.stop_requested()) continue;
-    seat->on_board = true;
-    coming.push_back(seat);
+  Slots coming;
+  for (Slot* slot : Unfinished()) {
+    if (slot->attached) continue;
+    if (stopping_ && !slot->request.stop.stop_requested()) continue;
+    slot->attached = true;
+    coming.push_back(slot);
   }
   return coming;
 }
 
-absl::Status Convoy::MakeMember(Seat& seat) {
-  HEARTH_ASSIGN_OR_RETURN(seat.member,
-                          Member::Make({.environment = seat.ride.environment,
-                                        .options = seat.options,
-                                        .observer = seat.ride.observer,
-                                        .metrics = seat.ride.metrics,
-                                        .memory = seat.ride.memory},
-                                       data_->dataset(), data_->passes()));
+absl::Status SharedPassGroup::MakeTrainer(Slot& slot) {
+  HEARTH_ASSIGN_OR_RETURN(
+      slot.trainer, ModelTrainer::Make({.environment = slot.request.environment,
+                                        .options = slot.options,
+                                        .observer = slot.request.observer,
+                                        .metrics = slot.request.metrics,
+                                        .memory = slot.request.memory},
+                                       source_->dataset(), source_->passes()));
   return absl::OkStatus();
 }
 
-// Lets a job that may join anywhere, and has trained nothing yet, begin with
-// `epoch`.
-absl::Status Convoy::Join(Seat& seat, int64_t epoch) {
-  DataOptions& data = seat.options.data;
-  // With fewer epochs it would not come round to those before.
-  if (!seat.options.join || !seat.member->is_new() ||
+// Lets a job that may start at any epoch, and has trained nothing yet, start
+// with `epoch`.
+absl::Status SharedPassGroup::Join(Slot& slot, int64_t epoch) {
+  BatchOptions& data = slot.options.data;
+  // A job of fewer epochs would not get to the epochs before `epoch`.
+  if (!slot.options.join || !slot.trainer->is_new() ||
       data.first_epoch_key == epoch || data.epochs < num_epochs_) {
     return absl::OkStatus();
   }
-  HEARTH_RETURN_IF_ERROR(seat.ride.observer.OnFirstEpochKey(epoch));
+  HEARTH_RETURN_IF_ERROR(slot.request.observer.OnFirstEpochKey(epoch));
   data.first_epoch_key = epoch;
   return absl::OkStatus();
 }
 
-std::vector<absl::Status> Convoy::ForAll(
-    absl::Span<Rider* const> riders,
-    absl::FunctionRef<absl::Status(Rider&)> call) {
-  Seats seats;
-  for (const Rider* rider : riders) seats.push_back(&SeatOf(*rider));
-  return CallAll(seats, [&](Seat& seat) { return call(*seat.rider); });
+std::vector<absl::Status> SharedPassGroup::ForAll(
+    absl::Span<AttachedJob* const> jobs,
+    absl::FunctionRef<absl::Status(AttachedJob&)> call) {
+  Slots slots;
+  for (const AttachedJob* job : jobs) slots.push_back(&SlotOf(*job));
+  return CallAll(slots, [&](Slot& slot) { return call(*slot.job); });
 }
 
-std::vector<absl::Status> Convoy::CallAll(
-    const Seats& seats, absl::FunctionRef<absl::Status(Seat&)> call) {
+std::vector<absl::Status> SharedPassGroup::CallAll(
+    const Slots& slots, absl::FunctionRef<absl::Status(Slot&)> call) {
   std::vector<std::function<absl::Status()>> calls;
-  for (Seat* seat : seats)
-    calls.push_back([&call, seat] { return call(*seat); });
+  for (Slot* slot : slots)
+    calls.push_back([&call, slot] { return call(*slot); });
   std::vector<absl::Status> results;
   absl::MutexLock lock(&mutex_);
   size_t next = 0;
   while (true) {
     const auto busy = static_cast<size_t>(
-        std::count_if(seats.begin(), seats.end(),
-                      [](const Seat* seat) { return seat->call != nullptr; }));
-    if (next == seats.size() && busy == 0) break;
-    if (next < seats.size() && busy < static_cast<size_t>(max_steps_)) {
-      seats[next]->call = &calls[next];
-      seats[next]->wake.Signal();
+        std::count_if(slots.begin(), slots.end(),
+                      [](const Slot* slot) { return slot->call != nullptr; }));
+    if (next == slots.size() && busy == 0) break;
+    if (next < slots.size() && busy < static_cast<size_t>(max_steps_)) {
+      slots[next]->call = &calls[next];
+      slots[next]->wake.Signal();
       ++next;
       continue;
     }
@@ -501,41 +502,40 @@ std::vector<absl::Status> Convoy::CallAll(
   }
   double last = 0;
   double before_last = 0;
-  Seat* slowest = nullptr;
-  for (Seat* seat : seats) {
-    if (slowest != nullptr && seat->done_seconds < last) {
-      before_last = std::max(before_last, seat->done_seconds);
+  Slot* slowest = nullptr;
+  for (Slot* slot : slots) {
+    if (slowest != nullptr && slot->done_seconds < last) {
+      before_last = std::max(before_last, slot->done_seconds);
       continue;
     }
     before_last = last;
-    last = seat->done_seconds;
-    slowest = seat;
+    last = slot->done_seconds;
+    slowest = slot;
   }
-  if (seats.size() > 1) {
+  if (slots.size() > 1) {
     slowest->epoch_seconds.waited_for += last - before_last;
   }
-  for (const Seat* seat : seats) {
-    results.push_back(seat->status);
+  for (const Slot* slot : slots) {
+    results.push_back(slot->status);
     if (metrics_ != nullptr) {
-      metrics_->wait_seconds->Add(last - seat->done_seconds);
+      metrics_->wait_seconds->Add(last - slot->done_seconds);
     }
   }
   return results;
 }
 
-void Convoy::Report(absl::Span<EndedEpoch> epochs) {
+void SharedPassGroup::Report(absl::Span<EndedEpoch> epochs) {
   if (options_.report == nullptr) {
     for (EndedEpoch& epoch : epochs) {
-      epoch.status = CallAll({&SeatOf(epoch.rider)}, [&](Seat& seat) {
-                       return seat.ride.observer.OnEpoch(epoch.report);
+      epoch.status = CallAll({&SlotOf(epoch.job)}, [&](Slot& slot) {
+                       return slot.request.observer.OnEpoch(epoch.report);
                      }).front();
     }
     return;
   }
   std::vector<JobEpoch> together;
   for (const EndedEpoch& epoch : epochs) {
-    together.push_back(
-        {.job = epoch.rider.options.name, .report = epoch.report});
+    together.push_back({.job = epoch.job.options.name, .report = epoch.report});
   }
   options_.report(absl::MakeSpan(together));
   for (size_t i = 0; i < epochs.size(); ++i) {
@@ -543,162 +543,170 @@ void Convoy::Report(absl::Span<EndedEpoch> epochs) {
   }
 }
 
-// Those that were in the epoch have done something in it.
-Rider* Convoy::PickLaggard(double pass_seconds) {
-  Seats seats;
-  std::vector<MemberSeconds> members;
+// A job that was in the epoch has busy seconds.
+AttachedJob* SharedPassGroup::PickSlowest(double pass_seconds) {
+  Slots slots;
+  std::vector<EpochSeconds> jobs;
   {
     absl::MutexLock lock(&mutex_);
-    for (Seat* seat : Unfinished()) {
-      const MemberSeconds seconds = std::exchange(seat->epoch_seconds, {});
-      if (!seat->rider.has_value() || seconds.busy == 0) continue;
-      seats.push_back(seat);
-      members.push_back(seconds);
+    for (Slot* slot : Unfinished()) {
+      const EpochSeconds seconds = std::exchange(slot->epoch_seconds, {});
+      if (!slot->job.has_value() || seconds.busy == 0) continue;
+      slots.push_back(slot);
+      jobs.push_back(seconds);
     }
   }
-  const std::optional<size_t> found = FindLaggard(members, pass_seconds);
-  if (!found.has_value() || options_.may_leave == nullptr) return nullptr;
-  Seat& laggard = *seats[*found];
-  if (!options_.may_leave(laggard.options.name)) return nullptr;
-  laggard.goes_alone = true;
-  static_cast<void>(CallAll({&laggard}, [&](Seat& seat) {
-    seat.ride.observer.OnLog(
+  const std::optional<size_t> found = FindSlowest(jobs, pass_seconds);
+  if (!found.has_value() || options_.may_train_alone == nullptr) return nullptr;
+  Slot& slowest = *slots[*found];
+  if (!options_.may_train_alone(slowest.options.name)) return nullptr;
+  slowest.trains_alone = true;
+  static_cast<void>(CallAll({&slowest}, [&](Slot& slot) {
+    slot.request.observer.OnLog(
         Severity::kInfo,
         absl::StrFormat("goes on by itself: %d jobs of equal data waited %.3g "
                         "s for it in the last epoch, and a pass of its own "
                         "takes %.3g s",
-                        members.size() - 1, members[*found].waited_for,
+                        jobs.size() - 1, jobs[*found].waited_for,
                         pass_seconds));
     return absl::OkStatus();
   }));
-  return &*laggard.rider;
+  return &*slowest.job;
 }
 
-void Convoy::OnShared(int64_t bytes) {
+void SharedPassGroup::OnShared(int64_t bytes) {
   if (metrics_ != nullptr) {
     metrics_->bytes_shared->Add(static_cast<double>(bytes));
   }
 }
 
-void Convoy::Leave(Rider& rider, absl::StatusOr<TrainReport> result) {
-  Finish(SeatOf(rider), std::move(result));
+void SharedPassGroup::Detach(AttachedJob& job,
+                             absl::StatusOr<TrainReport> result) {
+  Finish(SlotOf(job), std::move(result));
 }
 
-void Convoy::Finish(Seat& seat, absl::StatusOr<TrainReport> result) {
+void SharedPassGroup::Finish(Slot& slot, absl::StatusOr<TrainReport> result) {
   absl::MutexLock lock(&mutex_);
-  SetResult(seat, std::move(result));
+  SetResult(slot, std::move(result));
 }
 
-void Convoy::SetResult(Seat& seat, absl::StatusOr<TrainReport> result) {
-  seat.result = std::move(result);
+void SharedPassGroup::SetResult(Slot& slot,
+                                absl::StatusOr<TrainReport> result) {
+  slot.result = std::move(result);
   has_free_place_ = true;
   WakeAll();
 }
 
-// Wakes the threads of jobs, since their condition may have come: see Work.
-void Convoy::WakeAll() {
-  for (const auto& seat : seats_) seat->wake.Signal();
+// Wakes the jobs' threads to check their conditions: see Work.
+void SharedPassGroup::WakeAll() {
+  for (const auto& slot : slots_) slot->wake.Signal();
 }
 
-Convoy::Seat& Convoy::SeatOf(const Rider& rider) {
+SharedPassGroup::Slot& SharedPassGroup::SlotOf(const AttachedJob& job) {
   absl::MutexLock lock(&mutex_);
-  return **std::find_if(seats_.begin(), seats_.end(), [&](const auto& seat) {
-    return seat->rider.has_value() && &*seat->rider == &rider;
+  return **std::find_if(slots_.begin(), slots_.end(), [&](const auto& slot) {
+    return slot->job.has_value() && &*slot->job == &job;
   });
 }
 
-Convoys::Convoys(ConvoyOptions options, metrics::Registry* registry)
+SharedPassGroups::SharedPassGroups(SharedPassOptions options,
+                                   metrics::Registry* registry)
     : options_(std::move(options)),
       metrics_(registry == nullptr
                    ? nullptr
-                   : std::make_unique<ConvoyMetrics>(*registry)) {}
+                   : std::make_unique<SharedPassMetrics>(*registry)) {}
 
-const void* Convoys::RoomFor(const Boarding& job) const {
+const void* SharedPassGroups::GroupWithPlaceFor(
+    const SharedPassCandidate& job) const {
   absl::MutexLock lock(&mutex_);
-  for (const std::shared_ptr<Convoy>& convoy : convoys_) {
-    if (convoy->name() == job.convoy && convoy->HasRoomFor(job)) {
-      return convoy.get();
+  for (const std::shared_ptr<SharedPassGroup>& group : groups_) {
+    if (group->name() == job.key && group->HasPlaceFor(job)) {
+      return group.get();
     }
   }
   return nullptr;
 }
 
-const void* Convoys::Expect(const Boarding& job, bool may_begin) {
+const void* SharedPassGroups::Expect(const SharedPassCandidate& job,
+                                     bool may_begin) {
   absl::MutexLock lock(&mutex_);
   if (const auto found = of_jobs_.find(job.job); found != of_jobs_.end()) {
     return found->second.get();
   }
-  for (const std::shared_ptr<Convoy>& convoy : convoys_) {
-    if (convoy->name() == job.convoy && convoy->Expect(job)) {
-      of_jobs_[job.job] = convoy;
-      return convoy.get();
+  for (const std::shared_ptr<SharedPassGroup>& group : groups_) {
+    if (group->name() == job.key && group->Expect(job)) {
+      of_jobs_[job.job] = group;
+      return group.get();
     }
   }
   if (!may_begin) return nullptr;
-  convoys_.remove_if([](const auto& convoy) { return convoy->IsOver(); });
-  const std::shared_ptr<Convoy>& convoy = convoys_.emplace_back(
-      std::make_shared<Convoy>(options_, job.convoy, metrics_.get()));
-  convoy->Expect(job);
-  of_jobs_[job.job] = convoy;
-  return convoy.get();
+  groups_.remove_if([](const auto& group) { return group->IsOver(); });
+  const std::shared_ptr<SharedPassGroup>& group = groups_.emplace_back(
+      std::make_shared<SharedPassGroup>(options_, job.key, metrics_.get()));
+  group->Expect(job);
+  of_jobs_[job.job] = group;
+  return group.get();
 }
 
-void Convoys::Forget(const std::string& job) {
-  std::shared_ptr<Convoy> convoy;
+void SharedPassGroups::Forget(const std::string& job) {
+  std::shared_ptr<SharedPassGroup> group;
   {
     absl::MutexLock lock(&mutex_);
     const auto found = of_jobs_.find(job);
     if (found == of_jobs_.end()) return;
-    convoy = std::move(found->second);
+    group = std::move(found->second);
     of_jobs_.erase(found);
   }
-  convoy->Forget(job);
+  group->Forget(job);
 }
 
-void Convoys::ForgetAll() {
+void SharedPassGroups::ForgetAll() {
   absl::MutexLock lock(&mutex_);
-  for (const std::shared_ptr<Convoy>& convoy : convoys_) convoy->ForgetAll();
+  for (const std::shared_ptr<SharedPassGroup>& group : groups_)
+    group->ForgetAll();
 }
 
-void Convoys::AwaitEnd() {
+void SharedPassGroups::AwaitEnd() {
   absl::MutexLock lock(&mutex_);
   of_jobs_.clear();
-  // Their threads end before they do.
-  convoys_.clear();
+  // Destroying the groups joins their threads.
+  groups_.clear();
 }
 
-absl::StatusOr<TrainReport> Convoys::Take(const Ride& ride) {
-  const std::string& job = ride.options.name;
-  std::shared_ptr<Convoy> convoy;
+absl::StatusOr<TrainReport> SharedPassGroups::Train(
+    const SharedPassRequest& request) {
+  const std::string& job = request.options.name;
+  std::shared_ptr<SharedPassGroup> group;
   {
     absl::MutexLock lock(&mutex_);
     const auto found = of_jobs_.find(job);
-    if (found != of_jobs_.end()) convoy = found->second;
+    if (found != of_jobs_.end()) group = found->second;
   }
-  if (convoy == nullptr) {
-    Expect({.job = job, .convoy = ride.options.convoy, .epoch = {}});
-    return Take(ride);
+  if (group == nullptr) {
+    Expect({.job = job, .key = request.options.sharing_key, .epoch = {}});
+    return Train(request);
   }
-  RideEnd end = convoy->Take(ride);
-  if (!end.alone.has_value() || ride.stop.stop_requested()) {
+  SharedPassResult end = group->Train(request);
+  if (!end.alone.has_value() || request.stop.stop_requested()) {
     return std::move(end.result);
   }
   {
     absl::MutexLock lock(&mutex_);
-    convoy = std::make_shared<Convoy>(options_, /*name=*/"", metrics_.get());
-    of_jobs_[job] = convoy;
+    group = std::make_shared<SharedPassGroup>(options_, /*name=*/"",
+                                              metrics_.get());
+    of_jobs_[job] = group;
   }
-  return convoy
-      ->Take({.environment = ride.environment,
-              .options = *end.alone,
-              .observer = ride.observer,
-              .metrics = ride.metrics,
-              .memory = ride.memory,
-              .stop = ride.stop,
-              .begin_seconds = ride.begin_seconds,
-              .is_running = true,
-              .first_batch_seconds = end.first_batch_seconds,
-              .company = std::move(end.company)})
+  return group
+      ->Train({.environment = request.environment,
+               .options = *end.alone,
+               .observer = request.observer,
+               .metrics = request.metrics,
+               .memory = request.memory,
+               .stop = request.stop,
+               .begin_seconds = request.begin_seconds,
+               .is_running = true,
+               .first_batch_seconds = end.first_batch_seconds,
+               .peers = std::move(end.peers)})
       .result;
 }
 

@@ -30,63 +30,69 @@
 #include "engine/job/run/train_run.h"
 #include "engine/metrics/registry.h"
 
+/// Train jobs that share their passes over equal data (users call them a
+/// convoy): a group with its thread (SharedPassGroup), and the table of all
+/// groups of the process (SharedPassGroups).
+
 namespace hearth::job {
 
-/// An epoch of one of several jobs that have ended theirs together.
+/// Report of an epoch that one of several jobs has ended; all of them ended
+/// theirs at the same time.
 struct JobEpoch {
   std::string job;
   const EpochReport& report;
-  /// The answer: why the job cannot go on.
+  /// Set by SharedPassOptions::report: an error ends the job.
   absl::Status status = absl::OkStatus();
 };
 
-/// The time series of all convoys.
-class ConvoyMetrics {
+/// Time series of all groups.
+class SharedPassMetrics {
  public:
-  explicit ConvoyMetrics(metrics::Registry& registry);
+  explicit SharedPassMetrics(metrics::Registry& registry);
 
-  /// So many more jobs are on board, or fewer. Thread-safe.
-  void AddMembers(int64_t more) ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Adds `more` jobs, or removes if negative, to the number of jobs in groups.
+  /// Thread-safe.
+  void AddJobs(int64_t more) ABSL_LOCKS_EXCLUDED(mutex_);
 
   std::unique_ptr<metrics::Counter> bytes_shared;
   std::unique_ptr<metrics::Counter> wait_seconds;
 
  private:
   absl::Mutex mutex_;
-  int64_t num_members_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t num_jobs_ ABSL_GUARDED_BY(mutex_) = 0;
   std::unique_ptr<metrics::Gauge> members_;
 };
 
-struct ConvoyOptions {
-  /// Jobs that share a pass, at most; 1 = none do.
-  int max_members = 16;
-  /// Processors that members share: as many make a step at a time as have
-  /// train_threads of them.
+struct SharedPassOptions {
+  /// Maximum number of jobs that share a pass; 1 = no job shares.
+  int max_jobs = 16;
+  /// Processors that the jobs of a group share: processors / train_threads jobs
+  /// make a step at a time.
   int processors = 1;
-  /// How long one waits for jobs that are known to come. Each writes its state
-  /// first, which on a busy disk was seen to take more than 2 s.
+  /// Maximum time to wait for jobs that are expected. Each job writes its state
+  /// first, which took more than 2 s on a busy disk.
   absl::Duration gather = absl::Seconds(10);
-  /// Whether a job may go on by itself now, on a place of its own, which it
-  /// then has; null = none may.
-  std::function<bool(const std::string& job)> may_leave = nullptr;
+  /// Tells whether a job may train alone from now on, in a place of its own,
+  /// and gives it that place; null = no job may.
+  std::function<bool(const std::string& job)> may_train_alone = nullptr;
   /// Passes on the reports of epochs that ended together, before any of the
-  /// jobs goes on; null = Observer::OnEpoch of each.
+  /// jobs continues; null = Observer::OnEpoch of each job.
   std::function<void(absl::Span<JobEpoch>)> report = nullptr;
 };
 
-/// A job that may come on board.
-struct Boarding {
+/// A job that may join a group.
+struct SharedPassCandidate {
   std::string job;
-  /// TrainJobOptions::convoy.
-  std::string convoy;
-  /// Its next epoch (DataOptions::EpochOfBatches), if that is known.
+  /// TrainJobOptions::sharing_key.
+  std::string key;
+  /// Next epoch of the job (BatchOptions::EpochOfBatches), if known.
   std::optional<int64_t> epoch;
   /// TrainJobOptions::join.
   bool join = false;
 };
 
-/// Everything that a job brings; all outlives its ride.
-struct Ride {
+/// Arguments of SharedPassGroups::Train; all objects outlive the call.
+struct SharedPassRequest {
   const JobEnvironment& environment;
   const TrainJobOptions& options;
   Observer& observer;
@@ -94,202 +100,208 @@ struct Ride {
   MemorySampler& memory;
   std::stop_token stop;
   double begin_seconds = 0;
-  /// State that an earlier ride brings along: see Rider.
+  /// State of a job that comes from another group: see AttachedJob.
   bool is_running = false;
   std::optional<double> first_batch_seconds = {};
-  Company company = {};
+  Peers peers = {};
 };
 
-/// The end of a ride.
-struct RideEnd {
+/// Result of SharedPassGroup::Train.
+struct SharedPassResult {
   absl::StatusOr<TrainReport> result;
-  /// Instead of the result: the job goes on by itself, from its checkpoint,
-  /// with these options and what it brings along.
+  /// Set instead of the result: options with which the job trains alone from
+  /// now on, from its checkpoint and with the state below.
   std::optional<TrainJobOptions> alone = {};
   std::optional<double> first_batch_seconds = {};
-  Company company = {};
+  Peers peers = {};
 };
 
-/// Seconds that a member took in an epoch.
-struct MemberSeconds {
+/// Seconds of a job's thread in an epoch.
+struct EpochSeconds {
   double busy = 0;
-  /// While all others waited for it alone.
+  /// Seconds in which all other jobs waited for this job alone.
   double waited_for = 0;
 };
 
-/// The member that all would do better without: its work takes more than twice
-/// the median of the others', and they waited for it, together, longer than
-/// another pass over the data takes. Absent: there is none.
-std::optional<size_t> FindLaggard(absl::Span<const MemberSeconds> members,
+/// Index of the job without which all would be faster: it was busy for more
+/// than twice the median of the others, and they waited for it, together,
+/// longer than another pass over the data takes. Absent if there is none.
+std::optional<size_t> FindSlowest(absl::Span<const EpochSeconds> jobs,
                                   double pass_seconds);
 
-/// Jobs that share their passes over the data: one thread drives a TrainRun,
-/// each job's member works on the thread that called Take. It ends when nobody
-/// is on board or expected. Thread-safe.
-class Convoy final : private RunHost {
+/// Jobs that share their passes over the data. One thread, the driver, drives a
+/// TrainRun; each job's trainer works on the thread that called Train. The
+/// group is over when no job is attached or expected. Thread-safe.
+class SharedPassGroup final : private JobHost {
  public:
-  /// `metrics` may be null. All outlive this.
-  Convoy(const ConvoyOptions& options, std::string name, ConvoyMetrics* metrics)
+  /// `metrics` may be null. All arguments outlive the group.
+  SharedPassGroup(const SharedPassOptions& options, std::string name,
+                  SharedPassMetrics* metrics)
       : options_(options), name_(std::move(name)), metrics_(metrics) {}
-  /// REQUIRES: all calls of Take have returned.
-  ~Convoy() override ABSL_LOCKS_EXCLUDED(mutex_);
+  /// REQUIRES: all calls of Train have returned.
+  ~SharedPassGroup() override ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string& name() const { return name_; }
 
-  /// Whether a job could come on board soon, without keeping the others
-  /// waiting.
-  bool HasRoomFor(const Boarding& job) const ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Whether a job could be attached soon, without keeping the others waiting.
+  bool HasPlaceFor(const SharedPassCandidate& job) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// None of those that are expected comes.
+  /// Gives up all places held by Expect.
   void ForgetAll() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Holds a place for a job that will call Take; false if there is none.
-  bool Expect(const Boarding& job) ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Holds a place for a job that will call Train; false if there is none.
+  bool Expect(const SharedPassCandidate& job) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// The job does not come.
+  /// Gives up the job's place: it will not call Train.
   void Forget(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Takes an expected job along, from its checkpoint or its start to its end,
-  /// as RunTrainJob, or until it goes on by itself.
-  RideEnd Take(const Ride& ride) ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Trains an expected job, from its checkpoint or its start to its end, as
+  /// RunTrainJob does, or until it is to train alone.
+  SharedPassResult Train(const SharedPassRequest& request)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Whether it takes nobody along any more.
+  /// Whether the group takes no more jobs.
   bool IsOver() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // A job that has come. Calls are the driver's to make and the job's thread's
-  // to do; between them the seat's content belongs to the driver.
-  struct Seat {
-    explicit Seat(const Ride& ride) : ride(ride), options(ride.options) {}
+  // A job that has called Train. The driver hands a call to the job's thread,
+  // which makes it; between calls the slot's content belongs to the driver.
+  struct Slot {
+    explicit Slot(const SharedPassRequest& request)
+        : request(request), options(request.options) {}
 
-    const Ride ride;
-    // With the first_epoch_key that was chosen.
+    const SharedPassRequest request;
+    // The request's options with the first_epoch_key that was chosen.
     TrainJobOptions options;
-    std::unique_ptr<Member> member;
-    std::optional<Rider> rider;
-    // Whether it leaves to go on by itself.
-    bool goes_alone = false;
-    // The rest is guarded by mutex_.
-    bool on_board = false;
+    std::unique_ptr<ModelTrainer> trainer;
+    std::optional<AttachedJob> job;
+    // Whether the job is detached to train alone.
+    bool trains_alone = false;
+    // Guarded by mutex_, with all fields below.
+    bool attached = false;
     const std::function<absl::Status()>* call = nullptr;
-    // Whether the driver tells its observer something.
+    // Whether the driver is calling the job's observer.
     bool is_told = false;
     absl::Status status;
     double done_seconds = 0;
-    MemberSeconds epoch_seconds;
+    EpochSeconds epoch_seconds;
     std::optional<absl::StatusOr<TrainReport>> result;
     absl::CondVar wake;
   };
-  using Seats = std::vector<Seat*>;
-  class Everyone;
+  using Slots = std::vector<Slot*>;
+  class AllObservers;
 
-  // On the driver's thread.
+  // Called on the driver's thread.
   void Drive();
   absl::Status RunData();
-  Seats AwaitSeats(bool someone_on_board);
+  Slots AwaitJobs(bool someone_attached);
   std::vector<absl::Status> CallAll(
-      const Seats& seats, absl::FunctionRef<absl::Status(Seat&)> call);
-  absl::Status MakeMember(Seat& seat);
-  absl::Status Join(Seat& seat, int64_t epoch);
-  void Finish(Seat& seat, absl::StatusOr<TrainReport> result);
-  Seat& SeatOf(const Rider& rider);
-  Seats Unfinished() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+      const Slots& slots, absl::FunctionRef<absl::Status(Slot&)> call);
+  absl::Status MakeTrainer(Slot& slot);
+  absl::Status Join(Slot& slot, int64_t epoch);
+  void Finish(Slot& slot, absl::StatusOr<TrainReport> result);
+  Slot& SlotOf(const AttachedJob& job);
+  Slots Unfinished() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  std::vector<Rider*> Board(std::optional<int64_t> next_epoch) override;
+  std::vector<AttachedJob*> Attach(std::optional<int64_t> next_epoch) override;
   std::vector<absl::Status> ForAll(
-      absl::Span<Rider* const> riders,
-      absl::FunctionRef<absl::Status(Rider&)> call) override;
+      absl::Span<AttachedJob* const> jobs,
+      absl::FunctionRef<absl::Status(AttachedJob&)> call) override;
   int max_steps() const override { return max_steps_; }
   void Report(absl::Span<EndedEpoch> epochs) override;
-  Rider* PickLaggard(double pass_seconds) override;
+  AttachedJob* PickSlowest(double pass_seconds) override;
   void OnShared(int64_t bytes) override;
-  void Leave(Rider& rider, absl::StatusOr<TrainReport> result) override;
+  void Detach(AttachedJob& job, absl::StatusOr<TrainReport> result) override;
 
-  // On any thread.
+  // Called on any thread.
   void OnStop();
-  void SetResult(Seat& seat, absl::StatusOr<TrainReport> result)
+  void SetResult(Slot& slot, absl::StatusOr<TrainReport> result)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Work(Seat& seat) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Work(Slot& slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t NumPlaces() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WakeAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const ConvoyOptions& options_;
+  const SharedPassOptions& options_;
   const std::string name_;
-  ConvoyMetrics* const metrics_;
+  SharedPassMetrics* const metrics_;
 
-  // The driver's.
+  // Used by the driver alone.
   const JobEnvironment* environment_ = nullptr;
-  DataRun* data_ = nullptr;
+  BatchSource* source_ = nullptr;
   int max_steps_ = 1;
   int64_t num_epochs_ = 1;
   double epoch_began_ = 0;
 
   mutable absl::Mutex mutex_;
-  // Signalled when a job comes, is not expected any more, or has done a call.
+  // Signalled when a job calls Train, is no longer expected, or has made a
+  // call.
   absl::CondVar driver_;
-  std::list<std::unique_ptr<Seat>> seats_ ABSL_GUARDED_BY(mutex_);
-  // Jobs that will come, and whether they were waited for.
+  std::list<std::unique_ptr<Slot>> slots_ ABSL_GUARDED_BY(mutex_);
+  // Expected jobs, and whether the driver has waited for them.
   std::map<std::string, bool> expected_ ABSL_GUARDED_BY(mutex_);
-  // The epoch that those who come now begin with; absent while all can be
-  // chosen from.
+  // Epoch with which jobs begin that are attached next; absent while no job is
+  // attached.
   std::optional<int64_t> next_epoch_ ABSL_GUARDED_BY(mutex_);
-  // Whether somebody has left since others could come on board.
+  // Whether a job was detached since the last call of Attach.
   bool has_free_place_ ABSL_GUARDED_BY(mutex_) = false;
-  // Stops the data run, once `stopping_`.
+  // Stops the batch source, once `stopping_`.
   std::stop_source stop_ ABSL_GUARDED_BY(mutex_);
-  // Whether all that were there have been asked to stop: who comes later, and
-  // was not, waits for the next data run.
+  // Whether all jobs that had come were asked to stop. A job that comes later
+  // waits for the next batch source.
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool over_ ABSL_GUARDED_BY(mutex_) = false;
-  // Ends first.
+  // Last member: the thread ends before what it uses.
   std::jthread thread_;
 };
 
-/// The convoys of this process: train jobs with equal data share their passes.
-/// Thread-safe.
-class Convoys {
+/// The groups of this process: train jobs with equal data
+/// (TrainJobOptions::sharing_key) share their passes. Thread-safe.
+class SharedPassGroups {
  public:
   /// `registry` outlives this; null = no time series.
-  Convoys(ConvoyOptions options, metrics::Registry* registry);
-  Convoys(const Convoys&) = delete;
-  Convoys& operator=(const Convoys&) = delete;
+  SharedPassGroups(SharedPassOptions options, metrics::Registry* registry);
+  SharedPassGroups(const SharedPassGroups&) = delete;
+  SharedPassGroups& operator=(const SharedPassGroups&) = delete;
 
-  /// The convoy under way that has room for a job, as Expect; null = none.
-  const void* RoomFor(const Boarding& job) const ABSL_LOCKS_EXCLUDED(mutex_);
-
-  /// Holds a place for a job that will be taken along, once: in a convoy that
-  /// is under way, or, if it may begin one, in one of its own. What tells the
-  /// convoy from others as long as it is there; null = there is no place.
-  const void* Expect(const Boarding& job, bool may_begin = true)
+  /// Identity of a running group in which Expect would find a place; null =
+  /// none.
+  const void* GroupWithPlaceFor(const SharedPassCandidate& job) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// The job has ended, taken along or not. Nothing happens to one that was not
-  /// expected.
+  /// Holds a place for a job that will call Train once: in a running group, or,
+  /// if `may_begin`, in a new one. Returns the group's identity, valid while
+  /// the group lives; null = there is no place.
+  const void* Expect(const SharedPassCandidate& job, bool may_begin = true)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Releases a job that has ended, whether it was trained or not. Does nothing
+  /// if it was not expected.
   void Forget(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// ConvoyOptions::max_members.
-  int max_members() const { return options_.max_members; }
+  /// SharedPassOptions::max_jobs.
+  int max_jobs() const { return options_.max_jobs; }
 
-  /// No job that is expected comes: nobody waits for them any more.
+  /// Gives up all places held by Expect: no group waits for more jobs.
   void ForgetAll() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Waits until all convoys have ended, with their threads. REQUIRES: all
-  /// calls of Take have returned, and no others come.
+  /// Waits until all groups have ended, with their threads. REQUIRES: all calls
+  /// of Train have returned, and no more come.
   void AwaitEnd() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Takes a job along (Convoy::Take); one that was not expected in a convoy of
-  /// its own.
-  absl::StatusOr<TrainReport> Take(const Ride& ride)
+  /// Trains a job (SharedPassGroup::Train); a job that was not expected in a
+  /// new group.
+  absl::StatusOr<TrainReport> Train(const SharedPassRequest& request)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  const ConvoyOptions options_;
-  const std::unique_ptr<ConvoyMetrics> metrics_;
+  const SharedPassOptions options_;
+  const std::unique_ptr<SharedPassMetrics> metrics_;
   mutable absl::Mutex mutex_;
-  // Those that are over go when the next one begins.
-  std::list<std::shared_ptr<Convoy>> convoys_ ABSL_GUARDED_BY(mutex_);
-  // The convoy of each job that is expected or on board.
-  std::map<std::string, std::shared_ptr<Convoy>> of_jobs_
+  // Groups that are over are removed when the next group begins.
+  std::list<std::shared_ptr<SharedPassGroup>> groups_ ABSL_GUARDED_BY(mutex_);
+  // Group of each job that is expected or trains.
+  std::map<std::string, std::shared_ptr<SharedPassGroup>> of_jobs_
       ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,5 +1,5 @@
-// Jobs that share their passes: each one's losses and model are those that it
-// has alone, whatever befalls the others.
+// Tests of jobs that share their passes: each job has the losses and the model
+// that it has alone, whatever happens to the others.
 #include "engine/job/run/shared_pass.h"
 
 #include <algorithm>
@@ -45,9 +45,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-// Learns at a pace of its own, that its seed decides; fails at a batch if its
-// seed is kFailing, takes more memory than there is if that is kLarge, and much
-// longer than the others if it is kSlow.
+// Learns at a pace that its seed decides. With seed kFailing it fails at a
+// batch, with kLarge it needs more memory than there is, with kSlow it takes
+// much longer than the others.
 class PacedStep final : public LinearStep {
  public:
   static constexpr uint64_t kFailing = 1000;
@@ -101,23 +101,24 @@ class ConvoyTest : public JobTest {
     UseConvoys({});
   }
 
-  void UseConvoys(ConvoyOptions options) {
-    convoys_ = std::make_unique<Convoys>(std::move(options), registry_.get());
-    environment_->convoys = convoys_.get();
+  void UseConvoys(SharedPassOptions options) {
+    shared_passes_ =
+        std::make_unique<SharedPassGroups>(std::move(options), registry_.get());
+    environment_->shared_passes = shared_passes_.get();
   }
 
   std::unique_ptr<Job> NewJob(const std::string& name, uint64_t seed) {
     TrainJobOptions options = Options(name);
     options.name = name;
-    options.convoy = "all";
+    options.sharing_key = "all";
     options.train.model_seed = seed;
     return std::make_unique<Job>(std::move(options));
   }
 
   // Everything that is known of a job before it runs.
-  static Boarding BoardingOf(const Job& job) {
+  static SharedPassCandidate CandidateOf(const Job& job) {
     return {.job = job.options.name,
-            .convoy = job.options.convoy,
+            .key = job.options.sharing_key,
             .epoch = job.options.data.EpochOfBatches(0),
             .join = job.options.join};
   }
@@ -127,12 +128,12 @@ class ConvoyTest : public JobTest {
         NewTrainMetrics(*registry_, job.options.name, "memory");
     job.report = RunTrainJob(*environment_, job.options, job.observer, *metrics,
                              job.stop.get_token());
-    convoys_->Forget(job.options.name);
+    shared_passes_->Forget(job.options.name);
   }
 
-  // Runs jobs that are known to come, each on its thread, until all have ended.
+  // Runs jobs that are expected, each on its thread, until all have ended.
   void RunTogether(const std::vector<Job*>& jobs) {
-    for (const Job* job : jobs) convoys_->Expect(BoardingOf(*job));
+    for (const Job* job : jobs) shared_passes_->Expect(CandidateOf(*job));
     std::vector<std::jthread> threads;
     threads.reserve(jobs.size());
     for (Job* job : jobs) {
@@ -140,11 +141,11 @@ class ConvoyTest : public JobTest {
     }
   }
 
-  // The digest that a job has alone, with the options that it has now.
+  // Digest that a job has alone, with the options that it has now.
   std::string DigestAlone(const Job& job, int64_t first_epoch_key = 0) {
     TrainJobOptions options = job.options;
     options.directory += absl::StrCat("-alone", first_epoch_key);
-    options.convoy.clear();
+    options.sharing_key.clear();
     options.data.first_epoch_key = first_epoch_key;
     const auto metrics =
         NewTrainMetrics(*registry_, options.name + "-alone", "memory");
@@ -179,13 +180,13 @@ TEST_F(ConvoyTest, EightJobsReadTheDataOnceAndLearnAsEachAlone) {
     ASSERT_TRUE(job->report.ok()) << job->report.status();
     EXPECT_EQ(job->report->loss_digest, DigestAlone(*job));
     EXPECT_EQ(job->observer.running, 1);
-    EXPECT_THAT(job->report->company.jobs, SizeIs(7));
+    EXPECT_THAT(job->report->peers.jobs, SizeIs(7));
     EXPECT_FALSE(job->observer.first_epoch_key.has_value());
   }
   EXPECT_THAT(jobs[0]->observer.epochs, SizeIs(4));
   EXPECT_THAT(jobs[6]->observer.epochs, SizeIs(2));
   EXPECT_THAT(registry_->Text(), HasSubstr("hearth_convoy_members 0"));
-  // All memory was given back, but what is kept warm.
+  // Only warm memory is left.
   EXPECT_EQ(memory_->reserved_bytes(), 0u);
 }
 
@@ -226,7 +227,7 @@ TEST_F(ConvoyTest, EveryExactStrategyCarriesSeveralJobs) {
                 HasSubstr("out of luck"));
     EXPECT_TRUE(absl::IsCancelled(jobs[3]->report.status()));
     EXPECT_EQ(jobs[3]->observer.training_batches, 8);
-    // It goes on from where it was, and one that is new comes along.
+    // The job continues from its checkpoint, together with a new one.
     const auto fresh = NewJob("fresh" + jobs[3]->options.name, 1);
     fresh->options.data.strategy = strategy;
     fresh->options.data.partition_order = order;
@@ -254,7 +255,7 @@ TEST_F(ConvoyTest, SomeAreTestedAtOnceOthersLaterOrNever) {
               job->options.part == TrainPart::kAll);
     EXPECT_FALSE(job->report->model_path.empty());
   }
-  // Together with one that trains meanwhile.
+  // Together with a job that trains meanwhile.
   std::vector<std::unique_ptr<Job>> later;
   for (size_t i = 2; i < 4; ++i) {
     later.push_back(std::make_unique<Job>(ForTest(jobs[i]->options)));
@@ -267,13 +268,13 @@ TEST_F(ConvoyTest, SomeAreTestedAtOnceOthersLaterOrNever) {
   }
   EXPECT_EQ(later[0]->report->test_metric, jobs[0]->report->test_metric);
   EXPECT_EQ(later[1]->report->test_metric, jobs[1]->report->test_metric);
-  EXPECT_THAT(later[0]->report->company.jobs, Contains("job-3-test"));
+  EXPECT_THAT(later[0]->report->peers.jobs, Contains("job-3-test"));
   EXPECT_THAT(later[0]->observer.epochs, SizeIs(0));
   EXPECT_EQ(later[2]->report->loss_digest, jobs[1]->report->loss_digest);
   EXPECT_EQ(later[2]->report->test_metric, jobs[1]->report->test_metric);
 }
 
-// Stops and kills leave members at any batches of neighboring epochs.
+// Stops and kills leave jobs at any batches of neighboring epochs.
 TEST_F(ConvoyTest, MembersStoppedAnywhereGoOnTogether) {
   for (int64_t batch = 1; batch < 24; batch += 5) {
     SCOPED_TRACE(batch);
@@ -321,8 +322,8 @@ TEST_F(ConvoyTest, OneThatMayJoinBeginsWithTheBatchesThatAreNext) {
   std::jthread joining;
   early->observer.on_epoch = [&](const EpochReport& epoch) {
     if (epoch.epoch == 1) {
-      EXPECT_NE(convoys_->RoomFor(BoardingOf(*late)), nullptr);
-      convoys_->Expect(BoardingOf(*late));
+      EXPECT_NE(shared_passes_->GroupWithPlaceFor(CandidateOf(*late)), nullptr);
+      shared_passes_->Expect(CandidateOf(*late));
       joining = std::jthread([&] { RunOne(*late); });
     }
     return absl::OkStatus();
@@ -336,7 +337,7 @@ TEST_F(ConvoyTest, OneThatMayJoinBeginsWithTheBatchesThatAreNext) {
   EXPECT_EQ(*late->observer.first_epoch_key, 1);
   EXPECT_EQ(late->report->loss_digest, DigestAlone(*late, 1));
   EXPECT_NE(late->report->loss_digest, DigestAlone(*late, 0));
-  EXPECT_THAT(late->report->company.jobs, ElementsAre("early"));
+  EXPECT_THAT(late->report->peers.jobs, ElementsAre("early"));
 }
 
 TEST_F(ConvoyTest, AnyOtherComesWhereItsBatchesAreNext) {
@@ -349,30 +350,31 @@ TEST_F(ConvoyTest, AnyOtherComesWhereItsBatchesAreNext) {
   std::jthread joining;
   std::vector<bool> room;
   early->observer.on_epoch = [&](const EpochReport& /*epoch*/) {
-    room.push_back(convoys_->RoomFor(BoardingOf(*late)) != nullptr);
+    room.push_back(shared_passes_->GroupWithPlaceFor(CandidateOf(*late)) !=
+                   nullptr);
     if (room.back() && !joining.joinable()) {
-      convoys_->Expect(BoardingOf(*late));
+      shared_passes_->Expect(CandidateOf(*late));
       joining = std::jthread([&] { RunOne(*late); });
     }
     return absl::OkStatus();
   };
   RunTogether({early.get()});
   joining.join();
-  // The batches of its first epoch come again after three.
+  // The batches of its first epoch come again after three epochs.
   ASSERT_GE(room.size(), 3u);
   EXPECT_FALSE(room[0]);
   EXPECT_FALSE(room[1]);
   EXPECT_TRUE(room[2]);
   ASSERT_TRUE(late->report.ok()) << late->report.status();
   EXPECT_EQ(late->report->loss_digest, DigestAlone(*late));
-  EXPECT_THAT(late->report->company.jobs, ElementsAre("early"));
+  EXPECT_THAT(late->report->peers.jobs, ElementsAre("early"));
 }
 
 TEST_F(ConvoyTest, AModelThatFindsNoMemoryHarmsNoOther) {
   const auto a = NewJob("a", 0);
   const auto b = NewJob("b", PacedStep::kLarge);
-  // The first one that comes gets its memory with the strategy's.
-  convoys_->Expect(BoardingOf(*b));
+  // The first job gets its memory together with the strategy's.
+  shared_passes_->Expect(CandidateOf(*b));
   std::jthread second;
   a->observer.on_epoch = [&](const EpochReport& epoch) {
     if (epoch.epoch == 2) second = std::jthread([&] { RunOne(*b); });
@@ -389,8 +391,8 @@ TEST_F(ConvoyTest, AModelThatFindsNoMemoryHarmsNoOther) {
 TEST_F(ConvoyTest, AModelThatNeverFitsIsRefusedAloneThoughItComesFirst) {
   const auto a = NewJob("a", 0);
   const auto b = NewJob("b", PacedStep::kLarge);
-  convoys_->Expect(BoardingOf(*a));
-  convoys_->Expect(BoardingOf(*b));
+  shared_passes_->Expect(CandidateOf(*a));
+  shared_passes_->Expect(CandidateOf(*b));
   std::jthread first([&] { RunOne(*b); });
   while (!absl::StrContains(registry_->Text(), "hearth_convoy_members 1")) {
     absl::SleepFor(absl::Milliseconds(1));
@@ -419,18 +421,18 @@ TEST_F(ConvoyTest, OneThatNeverComesKeepsNobodyForLong) {
   UseConvoys({.gather = absl::Milliseconds(10)});
   const auto a = NewJob("a", 0);
   const auto b = NewJob("b", 1);
-  convoys_->Expect(BoardingOf(*b));
+  shared_passes_->Expect(CandidateOf(*b));
   RunTogether({a.get()});
   ASSERT_TRUE(a->report.ok()) << a->report.status();
   EXPECT_EQ(a->report->loss_digest, DigestAlone(*a));
-  // Its place is kept, also by a convoy that has nobody on board.
+  // A place is also kept in a group without attached jobs.
   RunTogether({b.get()});
   ASSERT_TRUE(b->report.ok()) << b->report.status();
   EXPECT_EQ(b->report->loss_digest, DigestAlone(*b));
-  // It comes although nobody waits for it any more.
+  // The job comes although no group expects it any more.
   const auto last = NewJob("last", 4);
-  convoys_->Expect(BoardingOf(*last));
-  convoys_->ForgetAll();
+  shared_passes_->Expect(CandidateOf(*last));
+  shared_passes_->ForgetAll();
   const auto first = NewJob("first", 5);
   RunTogether({first.get()});
   RunOne(*last);
@@ -439,15 +441,15 @@ TEST_F(ConvoyTest, OneThatNeverComesKeepsNobodyForLong) {
   EXPECT_EQ(last->report->loss_digest, DigestAlone(*last));
   const auto c = NewJob("c", 2);
   const auto d = NewJob("d", 3);
-  convoys_->Expect(BoardingOf(*d));
+  shared_passes_->Expect(CandidateOf(*d));
   RunTogether({c.get()});
   EXPECT_TRUE(c->report.ok()) << c->report.status();
-  // They may go while one is expected.
-  environment_->convoys = nullptr;
-  convoys_.reset();
+  // Groups may be destroyed while a job is expected.
+  environment_->shared_passes = nullptr;
+  shared_passes_.reset();
 }
 
-// It comes while the strategy of the last one is being returned.
+// The next job comes while the strategy of the last one is being returned.
 TEST_F(ConvoyTest, AJobThatHasEndedDoesNotWaitForOneThatComesThen) {
   const auto a = NewJob("a", 0);
   const auto b = NewJob("b", 1);
@@ -458,7 +460,7 @@ TEST_F(ConvoyTest, AJobThatHasEndedDoesNotWaitForOneThatComesThen) {
   std::jthread second;
   memory_->SetOnRelease([&] {
     if (second.joinable() || a->observer.epochs.size() < 4) return;
-    convoys_->Expect(BoardingOf(*b));
+    shared_passes_->Expect(CandidateOf(*b));
     second = std::jthread([&] { RunOne(*b); });
     b_comes.Notify();
   });
@@ -472,7 +474,7 @@ TEST_F(ConvoyTest, AJobThatHasEndedDoesNotWaitForOneThatComesThen) {
   EXPECT_EQ(b->report->loss_digest, DigestAlone(*b));
 }
 
-// It begins anew, with the batches that its reports are of.
+// The job starts over with the batches of its earlier reports.
 TEST_F(ConvoyTest, AJobWhoseCheckpointsAreDamagedKeepsItsFirstEpoch) {
   const auto early = NewJob("early", 0);
   const auto late = NewJob("late", 1);
@@ -482,7 +484,7 @@ TEST_F(ConvoyTest, AJobWhoseCheckpointsAreDamagedKeepsItsFirstEpoch) {
   std::jthread joining;
   early->observer.on_epoch = [&](const EpochReport& epoch) {
     if (epoch.epoch == 1) {
-      convoys_->Expect(BoardingOf(*late));
+      shared_passes_->Expect(CandidateOf(*late));
       joining = std::jthread([&] { RunOne(*late); });
     }
     return absl::OkStatus();
@@ -509,7 +511,7 @@ TEST_F(ConvoyTest, AnExceptionIsTheErrorOfTheJobThatThrewIt) {
 }
 
 TEST_F(ConvoyTest, NoMoreThanTheMostMembersShareAPass) {
-  UseConvoys({.max_members = 2});
+  UseConvoys({.max_jobs = 2});
   std::vector<std::unique_ptr<Job>> jobs;
   for (uint64_t i = 0; i < 4; ++i) {
     jobs.push_back(NewJob("job-" + std::to_string(i), i));
@@ -518,33 +520,34 @@ TEST_F(ConvoyTest, NoMoreThanTheMostMembersShareAPass) {
   for (const auto& job : jobs) {
     ASSERT_TRUE(job->report.ok()) << job->report.status();
     EXPECT_EQ(job->report->loss_digest, DigestAlone(*job));
-    EXPECT_THAT(job->report->company.jobs, SizeIs(1));
+    EXPECT_THAT(job->report->peers.jobs, SizeIs(1));
   }
 }
 
 TEST(FindLaggardTest, IsSlowAndKeepsTheOthersWaitingForLongerThanAPassTakes) {
-  // Twice the median of the others is not slow yet.
-  EXPECT_EQ(FindLaggard({{1, 0}, {2, 9}, {1, 0}}, 1), std::nullopt);
-  EXPECT_EQ(FindLaggard({{1, 0}, {2.1, 9}, {1, 0}}, 1), 1);
-  // Two others waited 4 s each.
-  EXPECT_EQ(FindLaggard({{1, 0}, {1, 0}, {5, 4}}, 8), std::nullopt);
-  EXPECT_EQ(FindLaggard({{1, 0}, {1, 0}, {5, 4}}, 7.9), 2);
-  // The median of an even number of others lies between the middle two.
-  EXPECT_EQ(FindLaggard({{1, 0}, {3, 0}, {4, 9}}, 1), std::nullopt);
-  EXPECT_EQ(FindLaggard({{1, 0}, {3, 0}, {4.1, 9}}, 1), 2);
-  EXPECT_EQ(FindLaggard({{5, 4}}, 0), std::nullopt);
-  EXPECT_EQ(FindLaggard({}, 0), std::nullopt);
+  // Exactly twice the median of the others is not slow.
+  EXPECT_EQ(FindSlowest({{1, 0}, {2, 9}, {1, 0}}, 1), std::nullopt);
+  EXPECT_EQ(FindSlowest({{1, 0}, {2.1, 9}, {1, 0}}, 1), 1);
+  // Two other jobs waited 4 s each.
+  EXPECT_EQ(FindSlowest({{1, 0}, {1, 0}, {5, 4}}, 8), std::nullopt);
+  EXPECT_EQ(FindSlowest({{1, 0}, {1, 0}, {5, 4}}, 7.9), 2);
+  // The median of an even number of jobs lies between the middle two.
+  EXPECT_EQ(FindSlowest({{1, 0}, {3, 0}, {4, 9}}, 1), std::nullopt);
+  EXPECT_EQ(FindSlowest({{1, 0}, {3, 0}, {4.1, 9}}, 1), 2);
+  EXPECT_EQ(FindSlowest({{5, 4}}, 0), std::nullopt);
+  EXPECT_EQ(FindSlowest({}, 0), std::nullopt);
 }
 
 TEST_F(ConvoyTest, ASlowMemberGoesOnByItselfWhereThereIsAPlace) {
-  for (const bool may_leave : {true, false}) {
-    SCOPED_TRACE(may_leave);
+  for (const bool may_train_alone : {true, false}) {
+    SCOPED_TRACE(may_train_alone);
     std::vector<std::string> asked;
-    UseConvoys({.processors = 4, .may_leave = [&](const std::string& job) {
-                  asked.push_back(job);
-                  return may_leave && absl::StartsWith(job, "slow");
-                }});
-    const std::string suffix = may_leave ? "-leaves" : "-stays";
+    UseConvoys(
+        {.processors = 4, .may_train_alone = [&](const std::string& job) {
+           asked.push_back(job);
+           return may_train_alone && absl::StartsWith(job, "slow");
+         }});
+    const std::string suffix = may_train_alone ? "-leaves" : "-stays";
     std::vector<std::unique_ptr<Job>> jobs;
     for (uint64_t i = 0; i < 3; ++i) {
       jobs.push_back(NewJob(absl::StrCat(i, suffix), i));
@@ -560,14 +563,14 @@ TEST_F(ConvoyTest, ASlowMemberGoesOnByItselfWhereThereIsAPlace) {
       EXPECT_EQ(job->report->loss_digest, DigestAlone(*job));
       EXPECT_EQ(job->observer.running, 1);
       EXPECT_EQ(job->observer.training_batches, 24);
-      EXPECT_THAT(job->report->company.jobs, SizeIs(3));
+      EXPECT_THAT(job->report->peers.jobs, SizeIs(3));
     }
     EXPECT_THAT(asked, Contains(slow->options.name));
     EXPECT_EQ(memory_->reserved_bytes(), 0u);
   }
 }
 
-// It is cancelled while another one's data are prepared.
+// The job is cancelled while the data of another one are prepared.
 TEST_F(ConvoyTest, OneThatWaitsToComeOnBoardGoesAtOnce) {
   const auto a = NewJob("a", 0);
   const auto b = NewJob("b", 1);
@@ -575,13 +578,13 @@ TEST_F(ConvoyTest, OneThatWaitsToComeOnBoardGoesAtOnce) {
   std::jthread second;
   a->observer.act_at = 2;
   a->observer.act = [&] {
-    convoys_->Expect(BoardingOf(*b));
+    shared_passes_->Expect(CandidateOf(*b));
     second = std::jthread([&] {
       RunOne(*b);
       b_has_gone.Notify();
     });
     b->stop.request_stop();
-    // The pass of the first job stands still meanwhile.
+    // The pass of the first job does not move meanwhile.
     b_has_gone.WaitForNotification();
   };
   RunTogether({a.get()});

@@ -15,87 +15,80 @@
 #include "engine/strategy/kinds.h"
 #include "engine/train/model_options.h"
 
-namespace hearth::job {
-
-absl::StatusOr<PrepareReport> RunPrepareJob(const JobEnvironment& environment,
-                                            const PrepareJobOptions& options,
-                                            Observer& observer,
-                                            std::stop_token stop) {
-  HEARTH_RETURN_IF_ERROR(options.data.Validate());
-  HEARTH_RETURN_IF_ERROR(options.pipeline.Validate());
-  const std::unique_ptr<MemorySampler> memory = NewMemorySampler();
-  const uint64_t base_memory_bytes = memory->PeakBytes();
-  HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<DataRun> data,
-      DataRun::Open(environment,
-                    {.data = options.data,
-                     .pipeline = options.pipeline,
-                     .training_only = options.training_only,
-                     .embedding_width = options.embedding_width},
-                    observer, std::move(stop)));
-  PrepareReport report;
-  report.partition = data->partition();
-  if (options.partition_only ||
-      !strategy::KindOf(options.data.strategy).makes_plans) {
-    observer.OnRunning();
-    report.peak_memory_bytes = memory->PeakBytes();
-    report.memory = data->partitioning_memory();
-    report.memory_bound_bytes = base_memory_bytes + report.memory.TotalBytes();
-    return report;
-  }
-  HEARTH_RETURN_IF_ERROR(data->TakeStrategy(
-      {.bytes = [](const sample::BatchShape&) { return uint64_t{0}; }}));
-  observer.OnRunning();
-  HEARTH_ASSIGN_OR_RETURN(report.preparation, data->PreparePeriod(0));
-  report.peak_memory_bytes = memory->PeakBytes();
-  report.memory = data->memory();
-  report.cuts = data->cuts();
-  report.memory_limit_bytes = environment.memory.most_bytes();
-  report.memory_bound_bytes =
-      base_memory_bytes + std::max(report.memory.TotalBytes(),
-                                   data->partitioning_memory().TotalBytes());
-  data->ReturnStrategy();
-  return report;
-}
-
 // A train job, step by step:
-//   1. where a history is to be compared, train the first epochs without it
-//      (exact_epochs.h), unless an earlier run of the job has;
-//   2. if it may share its passes, join those with equal data (convoys.h);
-//      else open the data (DataRun), make the model and go on from the
-//      checkpoint if there is one (Member), feed the one from the other
-//      (TrainRun);
-//   3. report.
+//   1. Where a history is to be compared, train the first epochs without it
+//      (exact_epochs.h).
+//   2. If the job may share its passes, train it in a group of jobs with equal
+//      data (shared_pass.h). Otherwise open the data and its passes
+//      (BatchSource), make the model and find its checkpoint (ModelTrainer),
+//      and feed the trainer from the source (TrainRun).
+//   3. Complete the report.
+
+namespace hearth::job {
 
 namespace {
 
-// Trains from a data run of the job's own. `is_running`: whether the observer
+// Memory of the process: before a job, and its peak while the job runs.
+class ProcessMemory {
+ public:
+  // Upper bound of the process's memory with a job that holds `bytes`.
+  uint64_t BoundWith(uint64_t bytes) const { return base_bytes_ + bytes; }
+  MemorySampler& sampler() const { return *sampler_; }
+
+ private:
+  const std::unique_ptr<MemorySampler> sampler_ = NewMemorySampler();
+  const uint64_t base_bytes_ = sampler_->PeakBytes();
+};
+
+bool SharesPasses(const ModelTrainer::Job& job) {
+  return job.environment.shared_passes != nullptr &&
+         !job.options.sharing_key.empty() && job.options.data.CanShare();
+}
+
+// Trains in a group of jobs that share their passes.
+absl::StatusOr<TrainReport> TrainInGroup(const ModelTrainer::Job& job,
+                                         double begin_seconds,
+                                         std::stop_token stop) {
+  return job.environment.shared_passes->Train({.environment = job.environment,
+                                               .options = job.options,
+                                               .observer = job.observer,
+                                               .metrics = job.metrics,
+                                               .memory = job.memory,
+                                               .stop = std::move(stop),
+                                               .begin_seconds = begin_seconds});
+}
+
+// Trains on a batch source of the job's own. `is_running`: whether the observer
 // has heard so.
-absl::StatusOr<TrainReport> TrainWithOwnData(const Member::Parts& parts,
-                                             bool is_running, double begin,
+absl::StatusOr<TrainReport> TrainOnOwnSource(const ModelTrainer::Job& job,
+                                             bool is_running,
+                                             double begin_seconds,
                                              std::stop_token stop) {
-  const TrainJobOptions& options = parts.options;
+  const TrainJobOptions& options = job.options;
   HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<DataRun> data,
-      DataRun::Open(parts.environment,
-                    {.data = options.data,
-                     .pipeline = options.pipeline,
-                     .training_only = !options.HasModel(),
-                     .embedding_width = train::HiddenWidth(options.train.model),
-                     .folder = options.directory},
-                    parts.observer, stop));
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<Member> member,
-                          Member::Make(parts, data->dataset(), data->passes()));
-  absl::StatusOr<TrainReport> report = TrainAlone(parts.environment, *data,
-                                                  {.options = options,
-                                                   .observer = parts.observer,
-                                                   .metrics = parts.metrics,
-                                                   .member = *member,
-                                                   .stop = std::move(stop),
-                                                   .begin_seconds = begin,
-                                                   .is_running = is_running});
+      const std::unique_ptr<BatchSource> source,
+      BatchSource::Open(
+          job.environment,
+          {.data = options.data,
+           .pipeline = options.pipeline,
+           .training_only = !options.HasModel(),
+           .embedding_width = train::HiddenWidth(options.train.model),
+           .folder = options.directory},
+          job.observer, stop));
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<ModelTrainer> trainer,
+      ModelTrainer::Make(job, source->dataset(), source->passes()));
+  absl::StatusOr<TrainReport> report =
+      TrainAlone(job.environment, *source,
+                 {.options = options,
+                  .observer = job.observer,
+                  .metrics = job.metrics,
+                  .trainer = *trainer,
+                  .stop = std::move(stop),
+                  .begin_seconds = begin_seconds,
+                  .is_running = is_running});
   if (report.ok() || absl::IsCancelled(report.status())) {
-    data->ReturnStrategy();
+    source->ReturnStrategy();
   }
   return report;
 }
@@ -108,46 +101,65 @@ absl::StatusOr<TrainReport> RunTrainJob(const JobEnvironment& environment,
                                         TrainMetrics& metrics,
                                         std::stop_token stop) {
   HEARTH_RETURN_IF_ERROR(options.Validate());
-  const std::unique_ptr<MemorySampler> memory = NewMemorySampler();
-  const uint64_t base_memory_bytes = memory->PeakBytes();
+  const ProcessMemory memory;
   if (options.part != TrainPart::kTest) {
     HEARTH_RETURN_IF_ERROR(
         environment.files.CreateDirectory(options.directory));
   }
-  Member::Parts parts = {.environment = environment,
-                         .options = options,
-                         .observer = observer,
-                         .metrics = metrics,
-                         .memory = *memory};
-  ExactEpochs exact;
-  if (options.data.history.has_value() &&
-      options.data.history->compare_epochs > 0) {
-    HEARTH_ASSIGN_OR_RETURN(exact, TrainExactEpochs(parts, stop));
-    parts.exact = exact.epochs;
-  }
-  const double begin = environment.clock.SteadySeconds();
-  absl::StatusOr<TrainReport> report;
-  if (environment.convoys != nullptr && !options.convoy.empty() &&
-      options.data.CanShare()) {
-    report = environment.convoys->Take({.environment = environment,
-                                        .options = options,
-                                        .observer = observer,
-                                        .metrics = metrics,
-                                        .memory = *memory,
-                                        .stop = std::move(stop),
-                                        .begin_seconds = begin});
-  } else {
-    report = TrainWithOwnData(parts, exact.trained, begin, std::move(stop));
-  }
+  ModelTrainer::Job job = {.environment = environment,
+                           .options = options,
+                           .observer = observer,
+                           .metrics = metrics,
+                           .memory = memory.sampler()};
+  HEARTH_ASSIGN_OR_RETURN(const ExactEpochs exact, TrainExactEpochs(job, stop));
+  job.exact = exact.epochs;
+  const double begin_seconds = environment.clock.SteadySeconds();
+  absl::StatusOr<TrainReport> report =
+      SharesPasses(job) ? TrainInGroup(job, begin_seconds, std::move(stop))
+                        : TrainOnOwnSource(job, exact.trained, begin_seconds,
+                                           std::move(stop));
   HEARTH_RETURN_IF_ERROR(report.status());
-  report->memory_bound_bytes =
-      base_memory_bytes +
-      std::max(report->memory_bound_bytes, exact.memory_bytes);
-  if (exact.trained) {
-    report->first_batch_seconds = exact.first_batch_seconds;
-    // The job itself has only found what was made for these.
-    report->partition = std::move(exact.partition);
+  exact.AddTo(*report);
+  report->memory_bound_bytes = memory.BoundWith(report->memory_bound_bytes);
+  return report;
+}
+
+absl::StatusOr<PrepareReport> RunPrepareJob(const JobEnvironment& environment,
+                                            const PrepareJobOptions& options,
+                                            Observer& observer,
+                                            std::stop_token stop) {
+  HEARTH_RETURN_IF_ERROR(options.data.Validate());
+  HEARTH_RETURN_IF_ERROR(options.pipeline.Validate());
+  const ProcessMemory memory;
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<BatchSource> source,
+      BatchSource::Open(environment,
+                        {.data = options.data,
+                         .pipeline = options.pipeline,
+                         .training_only = options.training_only,
+                         .embedding_width = options.embedding_width},
+                        observer, std::move(stop)));
+  PrepareReport report;
+  report.partition = source->partition();
+  if (options.partition_only ||
+      !strategy::KindOf(options.data.strategy).makes_plans) {
+    observer.OnRunning();
+    report.peak_memory_bytes = memory.sampler().PeakBytes();
+    report.memory = source->partitioning_memory();
+    report.memory_bound_bytes = memory.BoundWith(report.memory.TotalBytes());
+    return report;
   }
+  HEARTH_RETURN_IF_ERROR(source->TakeStrategy(
+      {.bytes = [](const sample::BatchShape&) { return uint64_t{0}; }}));
+  observer.OnRunning();
+  HEARTH_ASSIGN_OR_RETURN(report.preparation, source->PreparePeriod(0));
+  report.peak_memory_bytes = memory.sampler().PeakBytes();
+  report.memory = source->memory();
+  report.cuts = source->cuts();
+  report.memory_limit_bytes = environment.memory.most_bytes();
+  report.memory_bound_bytes = memory.BoundWith(std::max(
+      report.memory.TotalBytes(), source->partitioning_memory().TotalBytes()));
+  source->ReturnStrategy();
   return report;
 }
 

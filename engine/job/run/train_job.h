@@ -10,16 +10,33 @@
 #include "engine/job/interface/train_job_options.h"
 #include "engine/job/interface/train_metrics.h"
 
+/// Entry points of the jobs that train and that prepare for training. The
+/// options and errors of both are those of the dataset, the strategy and the
+/// model; each call blocks until its job is done, on the thread that uses the
+/// model.
+
 namespace hearth::job {
 
-/// A prepare job, whole. See hearth.v1.PrepareSpec.
+/// Trains a model, from the checkpoint in options.directory if there is one, or
+/// does the part of a job that options.part names. Blocks until done. When
+/// `stop` is requested, writes a checkpoint at the next batch boundary and
+/// returns CANCELLED. Other errors are errors of opening the dataset, of
+/// reading, and of the model; RESOURCE_EXHAUSTED if memory does not suffice,
+/// with the numbers, as MemoryLedger::Reserve.
+absl::StatusOr<TrainReport> RunTrainJob(const JobEnvironment& environment,
+                                        const TrainJobOptions& options,
+                                        Observer& observer,
+                                        TrainMetrics& metrics,
+                                        std::stop_token stop);
+
+/// Options of a prepare job. See hearth.v1.PrepareSpec.
 struct PrepareJobOptions {
-  DataOptions data;
-  /// Threads of the pipeline's stages; change no result.
+  BatchOptions data;
+  /// Numbers of threads of the pipeline's stages; they change no result.
   strategy::PipelineOptions pipeline;
-  /// Whether it is for jobs that neither validate nor test.
+  /// Whether to prepare for jobs that neither validate nor test.
   bool training_only = false;
-  /// Whether only the partition is made that orders the seeds.
+  /// Whether to make only the partition that orders the seeds.
   bool partition_only = false;
   /// Width of the embeddings of the job's model (train::HiddenWidth), for a
   /// history.
@@ -28,24 +45,12 @@ struct PrepareJobOptions {
 
 /// Prepares for a train job with the same data: makes the partition that orders
 /// its seeds, if one does, and the strategy's plan; the strategy stays warm.
-/// FAILED_PRECONDITION if there is nothing to make. Errors as RunTrainJob has
-/// until it trains.
+/// FAILED_PRECONDITION if there is nothing to make. Other errors are the errors
+/// of RunTrainJob before it trains.
 absl::StatusOr<PrepareReport> RunPrepareJob(const JobEnvironment& environment,
                                             const PrepareJobOptions& options,
                                             Observer& observer,
                                             std::stop_token stop);
-
-/// Trains a model, from the checkpoint in options.directory if there is one, or
-/// does the part of it that the options say. Blocks until done. When `stop` is
-/// requested, writes a checkpoint at the next batch boundary and returns
-/// CANCELLED. Other errors are those of opening the dataset, of reading, and of
-/// the model; RESOURCE_EXHAUSTED if memory does not suffice, with the numbers,
-/// as MemoryLedger::Reserve.
-absl::StatusOr<TrainReport> RunTrainJob(const JobEnvironment& environment,
-                                        const TrainJobOptions& options,
-                                        Observer& observer,
-                                        TrainMetrics& metrics,
-                                        std::stop_token stop);
 
 }  // namespace hearth::job
 

@@ -123,7 +123,7 @@ TEST_F(TrainJobTest, StoppedAnywhereItGoesOnAsIfUndisturbed) {
   }
 }
 
-// The second batch of an epoch has 4 nodes: fewer than there are trainers.
+// The second batch of an epoch has 4 nodes, fewer than there are trainers.
 TEST_F(TrainJobTest, TheModelKnowsHowManyStepsThereAre) {
   ASSERT_TRUE(Run(Options("job")).ok());
   EXPECT_EQ(shape_.epoch_steps, 6);
@@ -190,8 +190,8 @@ TEST_F(TrainJobTest, StoppedInValidationItDoesNotTrainTheEpochAgain) {
   EXPECT_EQ(report->loss_digest, undisturbed->loss_digest);
 }
 
-// A kill leaves the last checkpoint; batches after it are trained again but
-// count once.
+// A kill leaves the last checkpoint; later batches are trained again, but count
+// once.
 TEST_F(TrainJobTest, KilledAfterACheckpointItRepeatsOnlyWhatCameAfter) {
   const auto undisturbed = Run(Options("undisturbed"));
   TrainJobOptions options = Options("killed");
@@ -220,7 +220,7 @@ TEST_F(TrainJobTest, KilledAfterACheckpointItRepeatsOnlyWhatCameAfter) {
   }
 }
 
-// Bytes of the larger checkpoint.
+// Bytes of the larger of both checkpoints.
 uint64_t CheckpointBytes(const std::string& directory) {
   return std::max(
       std::filesystem::file_size(directory + "/checkpoint.safetensors"),
@@ -245,7 +245,7 @@ TEST_F(TrainJobTest, AnyNumberOfEpochsHasCheckpointsOfOneSize) {
   EXPECT_LT(CheckpointBytes(options.directory), bytes + 256);
 }
 
-// Damages are those of the newest checkpoint, then of both.
+// Damages the newest checkpoint, then both.
 TEST_F(TrainJobTest, DamagedCheckpointsGiveTheSameResults) {
   const auto undisturbed = Run(Options("undisturbed"));
   TrainJobOptions options = Options("damaged");
@@ -313,7 +313,7 @@ TEST_F(TrainJobTest, ACheckpointOfAnotherDatasetIsRefused) {
       << report.status();
 }
 
-// Names and times of the files in a folder.
+// Names and modification times of the files in a folder.
 std::map<std::string, std::filesystem::file_time_type> FilesIn(
     const std::string& folder) {
   std::map<std::string, std::filesystem::file_time_type> files;
@@ -422,7 +422,7 @@ TEST_F(TrainJobTest, CheckpointsAreReportedAsDurable) {
   EXPECT_EQ(observer_.durable, 8);
 }
 
-// Lower errors are better, higher shares are.
+// Lower errors are better, and higher shares.
 TEST_F(TrainJobTest, PatienceKeepsTheBestEpoch) {
   new_train_step_ = [](const train::TrainOptions&,
                        const train::ModelShape& shape)
@@ -509,7 +509,7 @@ TEST_F(TrainJobTest, UnlabeledNodesAreLeftOut) {
   observer_ = {};
   const auto some = Run(Options("some"));
   ASSERT_TRUE(some.ok()) << some.status();
-  // Each part has its share of the nodes 0 to 99.
+  // Each part lost its share of the nodes 0 to 99.
   EXPECT_THAT(observer_.warnings,
               ElementsAre("60 of 360 training nodes have no label: left out",
                           "20 of 120 validation nodes have no label: left out",
@@ -566,7 +566,8 @@ TEST_F(TrainJobTest, EachKindOfLabelsHasItsMetric) {
   }
 }
 
-// Ranks all nodes right in the second epoch; others are of one class alone.
+// Ranks all nodes correctly in the second epoch; in other epochs predicts one
+// class.
 class Ranking final : public LinearStep {
  public:
   using LinearStep::LinearStep;
@@ -613,7 +614,7 @@ TEST_F(TrainJobTest, AMetricThatIsNotDefinedIsNeverTheBest) {
   }
   EXPECT_EQ(report->kept_epoch, 2u);
   EXPECT_TRUE(std::isnan(*report->test_metric));
-  // Each phase is told once.
+  // The warning comes once for each phase.
   ASSERT_EQ(observer_.warnings.size(), 2);
   EXPECT_THAT(observer_.warnings[0],
               HasSubstr("validating: average_precision is not defined"));
@@ -685,7 +686,7 @@ TEST_F(TrainJobTest, ASecondJobFindsTheStrategyWarm) {
     EXPECT_TRUE(warm->warm_start) << name;
     EXPECT_EQ(warm->loss_digest, cold->loss_digest) << name;
     EXPECT_EQ(memory_->reserved_bytes(), 0u) << name;
-    // Other batches are other needs.
+    // Other batches need other memory.
     options.directory += "3";
     options.data.batch_size = 50;
     const auto other = Run(options);
@@ -715,8 +716,8 @@ TEST_F(TrainJobTest, WhatDoesNotFitIsRefusedWithTheNumbers) {
   EXPECT_THAT(std::string(refused.message()), HasSubstr("8.0 MiB"));
 }
 
-// A model of so many bytes, which counts the calls that make it, and those
-// before the bytes were reserved.
+// A model of a given size, which counts the calls of its factory, and calls of
+// its own before the memory was reserved.
 class WideStep final : public LinearStep {
  public:
   struct Calls {
@@ -766,7 +767,7 @@ TEST_F(TrainJobTest, AModelIsMadeOnceItsMemoryIsReserved) {
   ASSERT_TRUE(Run(Options("a")).ok());
   EXPECT_GT(calls.all, 0);
   const int trained = calls.all;
-  // From the checkpoint of the end.
+  // From the checkpoint of the end of training.
   ASSERT_TRUE(Run(Options("a")).ok());
   EXPECT_EQ(calls.all, trained + 1);
   EXPECT_EQ(calls.before_reserved, 0);

@@ -22,17 +22,17 @@
 #include "engine/train/train_step.h"
 
 // A run, step by step:
-//   1. the first riders come on board; take the strategy, prepare their epoch;
-//   2. between two epochs: riders come on board, those that were asked to stop
-//      leave, those whose epochs are done are tested, if they are to be, and
-//      leave;
-//   3. an epoch: check that the dataset's files are unchanged, prepare where
+//   1. Attach the first jobs; take the strategy and prepare their epoch.
+//   2. Between two epochs: attach new jobs, detach jobs that were asked to
+//   stop,
+//      test jobs that have trained all their epochs (unless their options leave
+//      the test out) and detach them.
+//   3. An epoch: check that the dataset's files are unchanged, prepare where
 //      new batches are due, run the training pass from the first batch that a
-//      rider needs, validate, close the epoch, report it for all riders at
-//      once;
-//   4. when no rider is left and none is to come, the run is over.
-// In a pass each batch goes to the riders whose next one it is; the next batch
-// comes when all of them are done.
+//      job needs, validate, close the epoch, report it for all jobs at once.
+//   4. When no job is left and none is to come, the run is over.
+// In a pass each batch goes to the jobs whose next batch it is; the next batch
+// comes when all of these jobs are done with it.
 
 namespace hearth::job {
 
@@ -40,24 +40,25 @@ namespace {
 
 using Shards = absl::Span<const train::BatchView>;
 
-// The epoch in which a rider is, by its batches.
-int64_t EpochOf(const Rider& rider) {
-  return rider.options.data.EpochOfBatches(rider.member.epoch());
+// The job's current epoch, as DataSpec numbers batches (EpochOfBatches).
+int64_t EpochOf(const AttachedJob& job) {
+  return job.options.data.EpochOfBatches(job.trainer.epoch());
 }
 
-bool IsDone(const Rider& rider) {
-  return rider.member.Done() || (rider.until_epoch.has_value() &&
-                                 rider.member.epoch() >= *rider.until_epoch);
+bool IsDone(const AttachedJob& job) {
+  return job.trainer.Done() || (job.until_epoch.has_value() &&
+                                job.trainer.epoch() >= *job.until_epoch);
 }
 
-// Whether they all train on the GPU that keeps rows.
-bool TrainWhereRowsAre(const std::vector<Rider*>& riders) {
-  return std::all_of(riders.begin(), riders.end(), [](const Rider* rider) {
-    return rider->options.train.gpu == strategy::kRowsOnGpu.gpu;
+// Whether all jobs train on the GPU that keeps rows.
+bool TrainWhereRowsAre(const std::vector<AttachedJob*>& jobs) {
+  return std::all_of(jobs.begin(), jobs.end(), [](const AttachedJob* job) {
+    return job->options.train.gpu == strategy::kRowsOnGpu.gpu;
   });
 }
 
-// Seconds of a pass if nobody trains on its batches: its slowest stage.
+// Seconds that a pass takes if nobody trains on its batches: seconds of its
+// slowest stage.
 double SecondsOfData(const strategy::PassReport& pass) {
   double seconds = 0;
   for (const pipeline::StageStats& stage : pass.stages) {
@@ -86,31 +87,31 @@ int64_t FirstAfterLongestGap(const std::set<int64_t>& epochs,
 absl::Status TrainRun::Run() {
   const absl::Status status = RunAll();
   if (absl::IsCancelled(status)) {
-    ForAll(riders_, [](Rider& rider) { return rider.member.Stop(); });
+    ForAll(attached_, [](AttachedJob& job) { return job.trainer.Stop(); });
   }
-  while (!riders_.empty()) Leave(*riders_.back(), status);
+  while (!attached_.empty()) Detach(*attached_.back(), status);
   return status;
 }
 
 absl::Status TrainRun::RunAll() {
   while (true) {
     HEARTH_RETURN_IF_ERROR(EndEpochs());
-    Riders more = parts_.host.Board(PickEpoch());
-    if (riders_.empty() && more.empty()) return absl::OkStatus();
+    AttachedJobs more = host_.Attach(PickEpoch());
+    if (attached_.empty() && more.empty()) return absl::OkStatus();
     if (!started_) {
       const absl::Status status = Start(more);
       if (!status.ok()) {
-        for (Rider* rider : more) Leave(*rider, status);
+        for (AttachedJob* job : more) Detach(*job, status);
         return status;
       }
       if (!started_) continue;
     }
-    HEARTH_RETURN_IF_ERROR(Welcome(more));
+    HEARTH_RETURN_IF_ERROR(BeginJobs(more));
     const std::optional<int64_t> epoch = PickEpoch();
-    // One that comes from a checkpoint may have to end an epoch first.
+    // A job resumed from a checkpoint may have to end an epoch first.
     const bool all_train = std::none_of(
-        in_epoch_.begin(), in_epoch_.end(), [](const Rider* rider) {
-          return rider->owes_report || IsDone(*rider);
+        in_epoch_.begin(), in_epoch_.end(), [](const AttachedJob* job) {
+          return job->report_pending || IsDone(*job);
         });
     if (epoch.has_value() && all_train) {
       HEARTH_RETURN_IF_ERROR(RunEpoch(*epoch));
@@ -118,249 +119,247 @@ absl::Status TrainRun::RunAll() {
   }
 }
 
-// The strategy and its memory are those that the first rider needs; others add
-// their models to it. A rider whose model can never fit leaves, and the next
-// one is the first.
-absl::Status TrainRun::Start(Riders& riders) {
-  while (!riders.empty()) {
-    const absl::Status status = StartWith(*riders.front());
+// Takes the strategy, with the memory that the first job needs; other jobs add
+// their models to it. A job whose model can never fit is detached, and the next
+// job is the first.
+absl::Status TrainRun::Start(AttachedJobs& jobs) {
+  while (!jobs.empty()) {
+    const absl::Status status = StartWith(*jobs.front());
     started_ = status.ok();
     const bool never_fits = absl::IsResourceExhausted(status) &&
                             WaitCauseOf(status) == WaitCause::kNone &&
-                            !parts_.data.has_memory();
+                            !source_.has_memory();
     if (!never_fits) return status;
-    Leave(*riders.front(), status);
-    riders.erase(riders.begin());
+    Detach(*jobs.front(), status);
+    jobs.erase(jobs.begin());
   }
   return absl::OkStatus();
 }
 
-absl::Status TrainRun::StartWith(Rider& first) {
-  HEARTH_RETURN_IF_ERROR(parts_.data.TakeStrategy(
+absl::Status TrainRun::StartWith(AttachedJob& first) {
+  HEARTH_RETURN_IF_ERROR(source_.TakeStrategy(
       {.bytes = [&](const sample::BatchShape& shape) -> uint64_t {
-         return first.member.ModelBytes(shape);
+         return first.trainer.ModelBytes(shape);
        },
-       .parameter_bytes = first.member.ParameterBytes(),
-       .kept_bytes = first.member.KeptBytes()}));
-  const DataOptions& data = first.options.data;
+       .parameter_bytes = first.trainer.ParameterBytes(),
+       .kept_bytes = first.trainer.KeptBytes()}));
+  const BatchOptions& data = first.options.data;
   // A job whose epochs are all trained is prepared for its test.
-  return parts_.data.PrepareEpoch(
-      data.EpochOfBatches(std::min(first.member.epoch(), data.epochs - 1)));
+  return source_.PrepareEpoch(
+      data.EpochOfBatches(std::min(first.trainer.epoch(), data.epochs - 1)));
 }
 
-absl::Status TrainRun::Welcome(const Riders& riders) {
-  const sample::BatchShape shape = parts_.data.largest_batch();
-  Riders welcome;
-  for (Rider* rider : riders) {
-    absl::Status status = rider->member.ReserveGpu(shape);
+absl::Status TrainRun::BeginJobs(const AttachedJobs& jobs) {
+  const sample::BatchShape shape = source_.largest_batch();
+  AttachedJobs accepted;
+  for (AttachedJob* job : jobs) {
+    absl::Status status = job->trainer.ReserveGpu(shape);
     if (status.ok()) {
-      status = models_.Add(rider,
-                           {.bytes = rider->member.ModelBytes(shape),
-                            .kept_bytes = rider->member.KeptBytes(),
-                            .parameter_bytes = rider->member.ParameterBytes()});
+      status =
+          models_.Add(job, {.bytes = job->trainer.ModelBytes(shape),
+                            .kept_bytes = job->trainer.KeptBytes(),
+                            .parameter_bytes = job->trainer.ParameterBytes()});
     }
     if (status.ok()) {
-      welcome.push_back(rider);
+      accepted.push_back(job);
     } else {
-      Leave(*rider, status);
+      Detach(*job, status);
     }
   }
-  riders_.insert(riders_.end(), welcome.begin(), welcome.end());
+  attached_.insert(attached_.end(), accepted.begin(), accepted.end());
   const store::SelfLoops* self_loops = nullptr;
-  if (std::any_of(welcome.begin(), welcome.end(), [](const Rider* rider) {
-        return train::CountsSelfLoops(rider->options.train.model);
+  if (std::any_of(accepted.begin(), accepted.end(), [](const AttachedJob* job) {
+        return train::CountsSelfLoops(job->options.train.model);
       })) {
-    HEARTH_ASSIGN_OR_RETURN(self_loops, parts_.data.CountSelfLoops());
+    HEARTH_ASSIGN_OR_RETURN(self_loops, source_.CountSelfLoops());
   }
-  const store::Manifest& manifest = parts_.data.dataset().manifest();
-  const JobPasses& passes = parts_.data.passes();
-  ForAll(welcome, [&](Rider& rider) -> absl::Status {
-    HEARTH_RETURN_IF_ERROR(rider.member.Begin(self_loops));
-    if (rider.options.part == TrainPart::kTest) rider.owes_report = false;
-    if (!rider.is_running) rider.observer.OnRunning();
-    rider.is_running = true;
-    rider.observer.OnLog(
+  const store::Manifest& manifest = source_.dataset().manifest();
+  const PassSchedule& passes = source_.passes();
+  ForAll(accepted, [&](AttachedJob& job) -> absl::Status {
+    HEARTH_RETURN_IF_ERROR(job.trainer.Begin(self_loops));
+    if (job.options.part == TrainPart::kTest) job.report_pending = false;
+    if (!job.is_running) job.observer.OnRunning();
+    job.is_running = true;
+    job.observer.OnLog(
         Severity::kInfo,
         absl::StrFormat("dataset %s (%s), strategy %s: %d training nodes, %d "
                         "batches an epoch",
                         manifest.name, manifest.fingerprint,
-                        strategy::Name(rider.options.data.strategy),
-                        passes.num_train(), rider.member.NumBatches()));
-    if (!rider.options.HasModel()) return absl::OkStatus();
-    if (passes.num_valid() == 0 && rider.options.part != TrainPart::kTest) {
-      rider.observer.OnLog(Severity::kWarning,
-                           "no validation: the dataset has no validation nodes "
-                           "with labels");
+                        strategy::Name(job.options.data.strategy),
+                        passes.num_train(), job.trainer.NumBatches()));
+    if (!job.options.HasModel()) return absl::OkStatus();
+    if (passes.num_valid() == 0 && job.options.part != TrainPart::kTest) {
+      job.observer.OnLog(Severity::kWarning,
+                         "no validation: the dataset has no validation nodes "
+                         "with labels");
     }
-    if (passes.num_test() == 0 && rider.options.part != TrainPart::kTraining) {
-      rider.observer.OnLog(
-          Severity::kWarning,
-          "no test: the dataset has no test nodes with labels");
+    if (passes.num_test() == 0 && job.options.part != TrainPart::kTraining) {
+      job.observer.OnLog(Severity::kWarning,
+                         "no test: the dataset has no test nodes with labels");
     }
     return absl::OkStatus();
   });
   return absl::OkStatus();
 }
 
-// The epoch that is next, whose riders are `in_epoch_` then; none without
-// riders.
+// Returns the next epoch and puts the jobs at this epoch into `in_epoch_`;
+// nullopt without jobs.
 std::optional<int64_t> TrainRun::PickEpoch() {
   in_epoch_.clear();
-  if (riders_.empty()) return std::nullopt;
+  if (attached_.empty()) return std::nullopt;
   std::set<int64_t> epochs;
-  for (const Rider* rider : riders_) epochs.insert(EpochOf(*rider));
+  for (const AttachedJob* job : attached_) epochs.insert(EpochOf(*job));
   const int64_t next = FirstAfterLongestGap(
-      epochs, riders_.front()->options.data.NumEpochKeys());
-  for (Rider* rider : riders_) {
-    if (EpochOf(*rider) == next) in_epoch_.push_back(rider);
+      epochs, attached_.front()->options.data.NumEpochKeys());
+  for (AttachedJob* job : attached_) {
+    if (EpochOf(*job) == next) in_epoch_.push_back(job);
   }
   return next;
 }
 
-// Does the work between the epochs of the riders that have ended the same one.
+// Reports the epoch that jobs have ended, and detaches jobs that are done.
 absl::Status TrainRun::EndEpochs() {
   PickEpoch();
   Report();
-  HEARTH_RETURN_IF_ERROR(DropStopped());
-  HEARTH_RETURN_IF_ERROR(EndRiders());
-  LeaveBehind();
+  HEARTH_RETURN_IF_ERROR(DetachStopped());
+  HEARTH_RETURN_IF_ERROR(EndJobs());
+  DetachSlowest();
   return absl::OkStatus();
 }
 
-// Its checkpoint is that of the epoch's end.
-void TrainRun::LeaveBehind() {
+// The job needs no further checkpoint: it has just written the epoch's.
+void TrainRun::DetachSlowest() {
   const std::optional<double> seconds = std::exchange(pass_seconds_, {});
   if (!seconds.has_value()) return;
-  if (Rider* laggard = parts_.host.PickLaggard(*seconds)) {
-    Leave(*laggard, absl::CancelledError("goes on by itself"));
+  if (AttachedJob* slowest = host_.PickSlowest(*seconds)) {
+    Detach(*slowest, absl::CancelledError("goes on by itself"));
   }
 }
 
 void TrainRun::Report() {
   std::vector<EndedEpoch> ended;
-  for (Rider* rider : in_epoch_) {
-    if (!std::exchange(rider->owes_report, false)) continue;
-    const std::optional<EpochReport>& report = rider->member.last_epoch();
-    if (report.has_value()) ended.push_back({*rider, *report});
+  for (AttachedJob* job : in_epoch_) {
+    if (!std::exchange(job->report_pending, false)) continue;
+    const std::optional<EpochReport>& report = job->trainer.last_epoch();
+    if (report.has_value()) ended.push_back({*job, *report});
   }
   if (ended.empty()) return;
-  parts_.host.Report(absl::MakeSpan(ended));
+  host_.Report(absl::MakeSpan(ended));
   for (EndedEpoch& epoch : ended) {
-    if (!epoch.status.ok()) Leave(epoch.rider, epoch.status);
+    if (!epoch.status.ok()) Detach(epoch.job, epoch.status);
   }
 }
 
-// Tests and lets go those that have trained all their epochs, and reported
-// them.
-absl::Status TrainRun::EndRiders() {
-  Riders done;
-  for (Rider* rider : Riders(riders_)) {
-    if (!IsDone(*rider) || rider->owes_report) continue;
-    if (rider->until_epoch.has_value()) {
-      Leave(*rider, Complete(*rider, {}));
+// Tests jobs that have trained all epochs and reported them, and detaches them.
+absl::Status TrainRun::EndJobs() {
+  AttachedJobs done;
+  for (AttachedJob* job : AttachedJobs(attached_)) {
+    if (!IsDone(*job) || job->report_pending) continue;
+    if (job->until_epoch.has_value()) {
+      Detach(*job, Complete(*job, {}));
     } else {
-      done.push_back(rider);
+      done.push_back(job);
     }
   }
   if (done.empty()) return absl::OkStatus();
   in_epoch_ = std::move(done);
-  ForAll(in_epoch_, [](Rider& rider) { return rider.member.KeepBest(); });
+  ForAll(in_epoch_, [](AttachedJob& job) { return job.trainer.KeepBest(); });
   strategy::PassReport test;
-  // Those without a test do not wait for that of others.
-  for (Rider* rider : Riders(in_epoch_)) {
-    if (rider->options.part == TrainPart::kTraining) Finish(*rider, test);
+  // Jobs without a test do not wait for the test of others.
+  for (AttachedJob* job : AttachedJobs(in_epoch_)) {
+    if (job->options.part == TrainPart::kTraining) Finish(*job, test);
   }
   if (in_epoch_.empty()) return absl::OkStatus();
-  if (parts_.data.passes().num_test() > 0) {
-    ForAll(in_epoch_, [](Rider& rider) {
-      rider.member.StartTest();
+  if (source_.passes().num_test() > 0) {
+    ForAll(in_epoch_, [](AttachedJob& job) {
+      job.trainer.StartTest();
       return absl::OkStatus();
     });
-    HEARTH_RETURN_IF_ERROR(Evaluate(parts_.data.passes().Testing(), test));
+    HEARTH_RETURN_IF_ERROR(Evaluate(source_.passes().Testing(), test));
   }
-  for (Rider* rider : Riders(in_epoch_)) Finish(*rider, test);
+  for (AttachedJob* job : AttachedJobs(in_epoch_)) Finish(*job, test);
   return absl::OkStatus();
 }
 
-void TrainRun::Finish(Rider& rider, const strategy::PassReport& test) {
+void TrainRun::Finish(AttachedJob& job, const strategy::PassReport& test) {
   std::optional<TrainReport> report;
-  ForAll({&rider}, [&](Rider& one) -> absl::Status {
-    HEARTH_ASSIGN_OR_RETURN(report, one.member.Finish(test));
+  ForAll({&job}, [&](AttachedJob& one) -> absl::Status {
+    HEARTH_ASSIGN_OR_RETURN(report, one.trainer.Finish(test));
     return absl::OkStatus();
   });
-  // With an error it has left.
-  if (report.has_value()) Leave(rider, Complete(rider, *std::move(report)));
+  // A job whose Finish failed is detached already.
+  if (report.has_value()) Detach(job, Complete(job, *std::move(report)));
 }
 
-// Adds to a report what the run knows.
-TrainReport TrainRun::Complete(const Rider& rider, TrainReport report) const {
-  const DataRun& data = parts_.data;
-  report.memory = data.memory();
-  report.cuts = data.cuts();
-  report.memory_limit_bytes = parts_.memory.most_bytes();
-  for (const strategy::MemoryShare& share : rider.member.gpu_memory().shares) {
+// Adds what the run knows to a trainer's report.
+TrainReport TrainRun::Complete(const AttachedJob& job,
+                               TrainReport report) const {
+  report.memory = source_.memory();
+  report.cuts = source_.cuts();
+  report.memory_limit_bytes = ledger_.most_bytes();
+  for (const strategy::MemoryShare& share : job.trainer.gpu_memory().shares) {
     report.memory.shares.push_back(share);
   }
   if (const uint64_t bytes = models_.peak_bytes(); bytes > 0) {
     report.memory.Add("other models", bytes);
   }
-  // The larger of the bounds of this run and of what came before it.
-  report.memory_bound_bytes = std::max(report.memory.TotalBytes(),
-                                       data.partitioning_memory().TotalBytes());
-  report.first_batch_seconds = rider.first_batch_seconds;
-  report.warm_start = data.warm();
-  report.verified_once = data.verified_once();
-  report.preparations = data.preparations();
-  report.partition = data.partition();
-  report.history = data.history();
-  report.exact = data.passes().Training(0).history == nullptr &&
-                 strategy::DeliversInOrder(rider.options.data.strategy);
-  report.company = rider.company;
+  // The larger of this run's bound and the bound of making the partition.
+  report.memory_bound_bytes = std::max(
+      report.memory.TotalBytes(), source_.partitioning_memory().TotalBytes());
+  report.first_batch_seconds = job.first_batch_seconds;
+  report.warm_start = source_.warm();
+  report.verified_once = source_.verified_once();
+  report.preparations = source_.preparations();
+  report.partition = source_.partition();
+  report.history = source_.history();
+  report.exact = source_.passes().Training(0).history == nullptr &&
+                 strategy::DeliversInOrder(job.options.data.strategy);
+  report.peers = job.peers;
   return report;
 }
 
 absl::Status TrainRun::RunEpoch(int64_t epoch) {
-  DataRun& data = parts_.data;
-  HEARTH_RETURN_IF_ERROR(data.dataset().CheckUnchanged());
-  HEARTH_RETURN_IF_ERROR(data.PrepareEpoch(epoch));
+  HEARTH_RETURN_IF_ERROR(source_.dataset().CheckUnchanged());
+  HEARTH_RETURN_IF_ERROR(source_.PrepareEpoch(epoch));
   HEARTH_RETURN_IF_ERROR(Train(epoch));
-  // Changes since then may have been read.
-  HEARTH_RETURN_IF_ERROR(data.dataset().CheckUnchanged());
+  // The pass may have read what changed after the first check.
+  HEARTH_RETURN_IF_ERROR(source_.dataset().CheckUnchanged());
   strategy::PassReport validation;
-  if (data.passes().num_valid() > 0 && !in_epoch_.empty()) {
-    ForAll(in_epoch_, [](Rider& rider) {
-      rider.member.StartValidation();
+  if (source_.passes().num_valid() > 0 && !in_epoch_.empty()) {
+    ForAll(in_epoch_, [](AttachedJob& job) {
+      job.trainer.StartValidation();
       return absl::OkStatus();
     });
-    HEARTH_RETURN_IF_ERROR(Evaluate(data.passes().Validation(), validation));
+    HEARTH_RETURN_IF_ERROR(Evaluate(source_.passes().Validation(), validation));
   }
-  data.LogAhead();
-  ForAll(in_epoch_, [&](Rider& rider) {
-    rider.owes_report = true;
-    return rider.member.EndEpoch(validation);
+  source_.LogAhead();
+  ForAll(in_epoch_, [&](AttachedJob& job) {
+    job.report_pending = true;
+    return job.trainer.EndEpoch(validation);
   });
   return absl::OkStatus();
 }
 
-// Trains the rest of the epoch, from the first batch that a rider needs.
+// Trains the rest of the epoch, from the first batch that a job needs.
 absl::Status TrainRun::Train(int64_t epoch) {
-  Riders training;
-  for (Rider* rider : in_epoch_) {
-    const Member& member = rider->member;
-    if (member.next_batch() < member.NumBatches()) training.push_back(rider);
+  AttachedJobs training;
+  for (AttachedJob* job : in_epoch_) {
+    const ModelTrainer& trainer = job->trainer;
+    if (trainer.next_batch() < trainer.NumBatches()) training.push_back(job);
   }
   if (training.empty()) return absl::OkStatus();
-  strategy::Pass pass = parts_.data.passes().Training(epoch);
-  pass.first_batch = (*std::min_element(training.begin(), training.end(),
-                                        [](const Rider* a, const Rider* b) {
-                                          return a->member.next_batch() <
-                                                 b->member.next_batch();
-                                        }))
-                         ->member.next_batch();
+  strategy::Pass pass = source_.passes().Training(epoch);
+  pass.first_batch =
+      (*std::min_element(training.begin(), training.end(),
+                         [](const AttachedJob* a, const AttachedJob* b) {
+                           return a->trainer.next_batch() <
+                                  b->trainer.next_batch();
+                         }))
+          ->trainer.next_batch();
   sample::HistoryPolicy history;
   if (pass.history != nullptr) {
     history = *pass.history;
-    history.live = training.front()->member.LiveHistories();
+    history.live = training.front()->trainer.LiveHistories();
     pass.history = &history;
   }
   int64_t batch = pass.first_batch;
@@ -369,22 +368,22 @@ absl::Status TrainRun::Train(int64_t epoch) {
   const absl::Status status = RunPass(
       pass, std::move(training),
       [&](Shards shards) {
-        Riders takers;
-        for (Rider* rider : in_pass_) {
-          if (rider->member.next_batch() == batch) takers.push_back(rider);
+        AttachedJobs takers;
+        for (AttachedJob* job : in_pass_) {
+          if (job->trainer.next_batch() == batch) takers.push_back(job);
         }
         ++batch;
-        ForAll(takers, [&](Rider& rider) -> absl::Status {
-          HEARTH_RETURN_IF_ERROR(rider.member.TrainBatch(shards));
-          if (!rider.member.CheckpointIsDue()) return absl::OkStatus();
-          return rider.member.WriteCheckpoint(parts_.data.PassSoFar());
+        ForAll(takers, [&](AttachedJob& job) -> absl::Status {
+          HEARTH_RETURN_IF_ERROR(job.trainer.TrainBatch(shards));
+          if (!job.trainer.CheckpointIsDue()) return absl::OkStatus();
+          return job.trainer.WriteCheckpoint(source_.PassSoFar());
         });
       },
       part);
   is_training_ = false;
   pass_seconds_ = SecondsOfData(part);
-  ForAll(in_pass_, [&](Rider& rider) {
-    rider.member.EndTraining(part);
+  ForAll(in_pass_, [&](AttachedJob& job) {
+    job.trainer.EndTraining(part);
     return absl::OkStatus();
   });
   in_pass_.clear();
@@ -396,8 +395,8 @@ absl::Status TrainRun::Evaluate(const strategy::Pass& pass,
   const absl::Status status = RunPass(
       pass, in_epoch_,
       [&](Shards shards) {
-        ForAll(in_pass_, [&](Rider& rider) {
-          return rider.member.EvaluateBatch(shards);
+        ForAll(in_pass_, [&](AttachedJob& job) {
+          return job.trainer.EvaluateBatch(shards);
         });
       },
       report);
@@ -405,27 +404,28 @@ absl::Status TrainRun::Evaluate(const strategy::Pass& pass,
   return status;
 }
 
-// Runs a pass for `riders`, who are `in_pass_` until they leave, also after the
-// end of it. OK, too, if it ended early because none of them was left.
-absl::Status TrainRun::RunPass(const strategy::Pass& pass, Riders riders,
+// Runs a pass for `jobs`, which are `in_pass_` until they are detached, also
+// after the pass. OK, too, if the pass ended early because no job was left.
+absl::Status TrainRun::RunPass(const strategy::Pass& pass, AttachedJobs jobs,
                                absl::FunctionRef<void(Shards)> deliver,
                                strategy::PassReport& report) {
   strategy::Pass shared = pass;
-  shared.rows_on_gpu = TrainWhereRowsAre(riders);
-  in_pass_ = std::move(riders);
+  shared.rows_on_gpu = TrainWhereRowsAre(jobs);
+  in_pass_ = std::move(jobs);
   bool is_first = true;
   const auto count = [&] {
-    for (const Rider* rider : in_pass_) rider->metrics.OnPass(report, is_first);
+    for (const AttachedJob* job : in_pass_)
+      job->metrics.OnPass(report, is_first);
     is_first = false;
   };
-  absl::Status status = parts_.data.RunPass(
+  absl::Status status = source_.RunPass(
       shared,
       [&](Shards shards) -> absl::Status {
-        HEARTH_RETURN_IF_ERROR(DropStopped());
-        const double now = parts_.clock.SteadySeconds();
-        for (Rider* rider : in_pass_) {
-          if (rider->first_batch_seconds.has_value()) continue;
-          rider->first_batch_seconds = now - rider->begin_seconds;
+        HEARTH_RETURN_IF_ERROR(DetachStopped());
+        const double now = clock_.SteadySeconds();
+        for (AttachedJob* job : in_pass_) {
+          if (job->first_batch_seconds.has_value()) continue;
+          job->first_batch_seconds = now - job->begin_seconds;
         }
         deliver(shards);
         count();
@@ -435,75 +435,77 @@ absl::Status TrainRun::RunPass(const strategy::Pass& pass, Riders riders,
       report);
   count();
   if (in_pass_.empty() && absl::IsCancelled(status)) status = absl::OkStatus();
-  const auto riders_left = static_cast<int64_t>(in_pass_.size());
+  const auto jobs_left = static_cast<int64_t>(in_pass_.size());
   const int64_t bytes = report.bytes_read.value_or(0);
-  for (Rider* rider : in_pass_) {
-    rider->company.bytes_alone += bytes;
-    rider->company.bytes_charged += bytes / riders_left;
-    for (const Rider* other : in_pass_) {
-      if (other != rider) rider->company.jobs.insert(other->options.name);
+  for (AttachedJob* job : in_pass_) {
+    job->peers.bytes_alone += bytes;
+    job->peers.bytes_charged += bytes / jobs_left;
+    for (const AttachedJob* other : in_pass_) {
+      if (other != job) job->peers.jobs.insert(other->options.name);
     }
   }
-  if (riders_left > 1) parts_.host.OnShared(bytes * (riders_left - 1));
+  if (jobs_left > 1) host_.OnShared(bytes * (jobs_left - 1));
   return status;
 }
 
-// Lets those go that were asked to stop; CANCELLED if that is all of them, who
-// then stay on board.
-absl::Status TrainRun::DropStopped() {
-  Riders stopped;
-  for (Rider* rider : riders_) {
-    if (rider->stop.stop_requested()) stopped.push_back(rider);
+// Detaches jobs that were asked to stop. CANCELLED if all jobs were: they then
+// stay attached.
+absl::Status TrainRun::DetachStopped() {
+  AttachedJobs stopped;
+  for (AttachedJob* job : attached_) {
+    if (job->stop.stop_requested()) stopped.push_back(job);
   }
   if (stopped.empty()) return absl::OkStatus();
-  if (stopped.size() == riders_.size()) return absl::CancelledError("stopped");
-  const Riders training = is_training_ ? in_pass_ : Riders();
-  ForAll(stopped, [&](Rider& rider) {
-    if (std::count(training.begin(), training.end(), &rider) > 0) {
-      rider.member.EndTraining(parts_.data.PassSoFar());
+  if (stopped.size() == attached_.size())
+    return absl::CancelledError("stopped");
+  const AttachedJobs training = is_training_ ? in_pass_ : AttachedJobs();
+  ForAll(stopped, [&](AttachedJob& job) {
+    if (std::count(training.begin(), training.end(), &job) > 0) {
+      job.trainer.EndTraining(source_.PassSoFar());
     }
-    HEARTH_RETURN_IF_ERROR(rider.member.Stop());
+    HEARTH_RETURN_IF_ERROR(job.trainer.Stop());
     return absl::CancelledError("stopped");
   });
   return absl::OkStatus();
 }
 
-// A rider whose call fails leaves with the error.
-void TrainRun::ForAll(const Riders& riders,
-                      absl::FunctionRef<absl::Status(Rider&)> call) {
-  if (riders.empty()) return;
-  const Riders called = riders;
-  const std::vector<absl::Status> results = parts_.host.ForAll(called, call);
+// Detaches each job whose call fails, with the error as its result.
+void TrainRun::ForAll(const AttachedJobs& jobs,
+                      absl::FunctionRef<absl::Status(AttachedJob&)> call) {
+  if (jobs.empty()) return;
+  const AttachedJobs called = jobs;
+  const std::vector<absl::Status> results = host_.ForAll(called, call);
   for (size_t i = 0; i < called.size(); ++i) {
-    if (!results[i].ok()) Leave(*called[i], results[i]);
+    if (!results[i].ok()) Detach(*called[i], results[i]);
   }
 }
 
-void TrainRun::Leave(Rider& rider, absl::StatusOr<TrainReport> result) {
-  std::erase(riders_, &rider);
-  std::erase(in_epoch_, &rider);
-  std::erase(in_pass_, &rider);
-  models_.Remove(&rider);
-  parts_.host.Leave(rider, std::move(result));
+void TrainRun::Detach(AttachedJob& job, absl::StatusOr<TrainReport> result) {
+  std::erase(attached_, &job);
+  std::erase(in_epoch_, &job);
+  std::erase(in_pass_, &job);
+  models_.Remove(&job);
+  host_.Detach(job, std::move(result));
 }
 
 namespace {
 
-// Brings the one rider on board.
-class OneRider final : public RunHost {
+// Host of a single job, which runs on the run's own thread.
+class SingleJobHost final : public JobHost {
  public:
-  explicit OneRider(Rider& rider) : rider_(rider) {}
+  explicit SingleJobHost(AttachedJob& job) : job_(job) {}
 
-  std::vector<Rider*> Board(std::optional<int64_t> /*next_epoch*/) override {
-    if (std::exchange(has_boarded_, true)) return {};
-    return {&rider_};
+  std::vector<AttachedJob*> Attach(
+      std::optional<int64_t> /*next_epoch*/) override {
+    if (std::exchange(has_attached_, true)) return {};
+    return {&job_};
   }
 
   std::vector<absl::Status> ForAll(
-      absl::Span<Rider* const> riders,
-      absl::FunctionRef<absl::Status(Rider&)> call) override {
+      absl::Span<AttachedJob* const> jobs,
+      absl::FunctionRef<absl::Status(AttachedJob&)> call) override {
     std::vector<absl::Status> results;
-    for (Rider* rider : riders) results.push_back(call(*rider));
+    for (AttachedJob* job : jobs) results.push_back(call(*job));
     return results;
   }
 
@@ -511,38 +513,39 @@ class OneRider final : public RunHost {
 
   void Report(absl::Span<EndedEpoch> epochs) override {
     for (EndedEpoch& epoch : epochs) {
-      epoch.status = epoch.rider.observer.OnEpoch(epoch.report);
+      epoch.status = epoch.job.observer.OnEpoch(epoch.report);
     }
   }
 
-  Rider* PickLaggard(double /*pass_seconds*/) override { return nullptr; }
+  AttachedJob* PickSlowest(double /*pass_seconds*/) override { return nullptr; }
 
   void OnShared(int64_t /*bytes*/) override {}
 
-  void Leave(Rider& /*rider*/, absl::StatusOr<TrainReport> result) override {
+  void Detach(AttachedJob& /*job*/,
+              absl::StatusOr<TrainReport> result) override {
     result_ = std::move(result);
   }
 
   absl::StatusOr<TrainReport> result() && { return std::move(result_); }
 
  private:
-  Rider& rider_;
-  bool has_boarded_ = false;
-  absl::StatusOr<TrainReport> result_ = absl::InternalError("still on board");
+  AttachedJob& job_;
+  bool has_attached_ = false;
+  absl::StatusOr<TrainReport> result_ = absl::InternalError("still attached");
 };
 
 }  // namespace
 
 absl::StatusOr<TrainReport> TrainAlone(const JobEnvironment& environment,
-                                       DataRun& data, Rider rider) {
-  OneRider host(rider);
-  const absl::Status status = TrainRun({.data = data,
+                                       BatchSource& source, AttachedJob job) {
+  SingleJobHost host(job);
+  const absl::Status status = TrainRun({.source = source,
                                         .memory = environment.memory,
                                         .clock = environment.clock,
                                         .host = host})
                                   .Run();
   absl::StatusOr<TrainReport> result = std::move(host).result();
-  // An error of the data is the rider's result, too.
+  // An error of the data path after the job's end is the job's result, too.
   if (result.ok()) HEARTH_RETURN_IF_ERROR(status);
   return result;
 }

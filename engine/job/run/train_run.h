@@ -24,156 +24,176 @@
 #include "engine/strategy/strategy.h"
 #include "engine/train/train_step.h"
 
+/// The loop that trains jobs on the batches of one BatchSource (TrainRun), and
+/// the interface through which it reaches the jobs (JobHost). TrainAlone is the
+/// loop for a single job; SharedPassGroup (shared_pass.h) hosts several.
+///
+/// A TrainRun calls its host from one thread only. It changes the state of a
+/// job's trainer and calls its observer through JobHost::ForAll, hence on the
+/// thread that the host chose for the job.
+
 namespace hearth::job {
 
-/// A job on board of a run: its member, and where its results go. What the run
-/// calls of member and observer, it calls through RunHost::ForAll; else it only
-/// looks.
-struct Rider {
+/// A job that takes part in a TrainRun: its trainer, and who hears of it.
+struct AttachedJob {
   const TrainJobOptions& options;
   Observer& observer;
   TrainMetrics& metrics;
-  Member& member;
-  /// Asks it to leave, after a checkpoint.
+  ModelTrainer& trainer;
+  /// Asks the job to stop: it writes a checkpoint and is detached.
   std::stop_token stop;
-  /// When the job began, on the steady clock, in seconds.
+  /// Start of the job, in seconds on the steady clock.
   double begin_seconds = 0;
   /// Whether the observer has heard that the job runs.
   bool is_running = false;
-  /// Whether the report of member.last_epoch() is still to be passed on.
-  bool owes_report = true;
-  /// It leaves after so many epochs, without a test; absent: after its last.
+  /// Whether the report trainer.last_epoch() has yet to be passed on.
+  bool report_pending = true;
+  /// Number of epochs after which the job is detached, without a test. Absent:
+  /// it trains all its epochs and is tested.
   std::optional<int64_t> until_epoch = {};
 
   // Set by the run.
   std::optional<double> first_batch_seconds = {};
-  Company company = {};
+  Peers peers = {};
 };
 
-/// An epoch that a rider has ended.
+/// An epoch that an attached job has ended.
 struct EndedEpoch {
-  Rider& rider;
+  AttachedJob& job;
   const EpochReport& report;
-  /// The answer: why the job cannot go on.
+  /// Set by JobHost::Report: an error detaches the job.
   absl::Status status = absl::OkStatus();
 };
 
-/// Where a run's riders come from, on which threads they work, and where they
-/// go. Called from the run's thread alone.
-class RunHost {
+/// Owner of the jobs of a TrainRun: attaches them, runs calls on their threads
+/// and takes their results. Called from the run's thread alone.
+class JobHost {
  public:
-  virtual ~RunHost() = default;
+  virtual ~JobHost() = default;
 
-  /// Gives those that come on board now. Where none is on board it waits for
-  /// one; none then = the run is over. `next_epoch` is the epoch that those on
-  /// board go on with (DataOptions::EpochOfBatches); absent if none is.
-  virtual std::vector<Rider*> Board(std::optional<int64_t> next_epoch) = 0;
+  /// Returns jobs that are to be attached now. If no job is attached it waits
+  /// for one; an empty result then ends the run. `next_epoch` is the epoch with
+  /// which the attached jobs continue (BatchOptions::EpochOfBatches), absent if
+  /// no job is attached.
+  virtual std::vector<AttachedJob*> Attach(
+      std::optional<int64_t> next_epoch) = 0;
 
-  /// Makes a call for each of `riders`, on its own thread, several at a time,
-  /// and returns once all are done: the status of each.
+  /// Calls `call` for each of `jobs` on the job's own thread, at most
+  /// max_steps() at a time, and returns the statuses, in the order of `jobs`,
+  /// once all calls have returned.
   virtual std::vector<absl::Status> ForAll(
-      absl::Span<Rider* const> riders,
-      absl::FunctionRef<absl::Status(Rider&)> call) = 0;
+      absl::Span<AttachedJob* const> jobs,
+      absl::FunctionRef<absl::Status(AttachedJob&)> call) = 0;
 
-  /// The number of steps that ForAll makes at a time, at most.
+  /// Upper bound of the training steps that run at the same time.
   virtual int max_steps() const = 0;
 
-  /// Passes on the reports of epochs that riders have ended together, before
-  /// any of them goes on.
+  /// Passes on the reports of epochs that jobs have ended together, before any
+  /// of the jobs continues; sets EndedEpoch::status.
   virtual void Report(absl::Span<EndedEpoch> epochs) = 0;
 
-  /// Riders have ended an epoch, and another pass over its data takes
-  /// `pass_seconds`. The one that is to go on by itself; null = none.
-  virtual Rider* PickLaggard(double pass_seconds) = 0;
+  /// Called when jobs have ended an epoch. `pass_seconds` is the time that
+  /// another pass over the data takes. Returns the job that is to train alone
+  /// from now on; null = none.
+  virtual AttachedJob* PickSlowest(double pass_seconds) = 0;
 
-  /// A pass that several riders shared saved them so many bytes of reading.
+  /// Reports the bytes that a pass shared by several jobs saved them to read.
   virtual void OnShared(int64_t bytes) = 0;
 
-  /// A rider goes, with its result; the run does not use it any more.
-  virtual void Leave(Rider& rider, absl::StatusOr<TrainReport> result) = 0;
+  /// Takes back a job with its result; the run does not use it any more.
+  virtual void Detach(AttachedJob& job, absl::StatusOr<TrainReport> result) = 0;
 };
 
-/// Trains the members of one or more jobs on the batches of one data run: each
-/// pass is read once for all riders that need it. A rider that fails, or is
-/// asked to stop, leaves at the next batch, and the others go on; each one's
-/// losses are those that it would have alone. Riders whose next epochs differ
-/// take turns, in an order in which they meet soon. Single-owner: belongs to
-/// one thread, which need not be a job's.
+/// Trains one or more jobs on the batches of one BatchSource: each pass is read
+/// once for all jobs that need it. A job that fails, or is asked to stop, is
+/// detached at the next batch, and the others continue. The losses of each job
+/// are the losses that it has when it trains alone. Jobs whose next epochs
+/// differ take turns, in an order in which they meet soon. Single-owner:
+/// belongs to one thread, which need not be a job's.
 class TrainRun {
  public:
-  struct Parts {
-    DataRun& data;
+  struct Dependencies {
+    BatchSource& source;
     MemoryLedger& memory;
     const Clock& clock;
-    RunHost& host;
+    JobHost& host;
   };
 
-  /// All that `parts` refers to outlives this.
-  explicit TrainRun(const Parts& parts)
-      : parts_(parts), models_(parts.memory, parts.host.max_steps()) {}
+  /// All objects in `dependencies` outlive this.
+  explicit TrainRun(const Dependencies& dependencies)
+      : source_(dependencies.source),
+        ledger_(dependencies.memory),
+        clock_(dependencies.clock),
+        host_(dependencies.host),
+        models_(dependencies.memory, dependencies.host.max_steps()) {}
   TrainRun(const TrainRun&) = delete;
   TrainRun& operator=(const TrainRun&) = delete;
 
-  /// Runs until no rider is left. An error of the data path, or CANCELLED when
-  /// the data run's stop was requested, is also the result of all riders that
-  /// were on board; on CANCELLED they have written checkpoints. After another
-  /// error the state of the strategy is unknown. The reports of riders have
-  /// all but the process's memory. Call once.
+  /// Runs until no job is left. An error of the data path, or CANCELLED when
+  /// the source's stop was requested, is also the result of all jobs that were
+  /// attached; on CANCELLED they have written checkpoints. After another error
+  /// the state of the strategy is unknown. The jobs' reports are complete but
+  /// for the process's memory. Call once.
   absl::Status Run();
 
  private:
-  using Riders = std::vector<Rider*>;
+  using AttachedJobs = std::vector<AttachedJob*>;
 
   absl::Status RunAll();
-  absl::Status Start(Riders& riders);
-  absl::Status StartWith(Rider& first);
-  absl::Status Welcome(const Riders& riders);
+  absl::Status Start(AttachedJobs& jobs);
+  absl::Status StartWith(AttachedJob& first);
+  absl::Status BeginJobs(const AttachedJobs& jobs);
   std::optional<int64_t> PickEpoch();
   absl::Status EndEpochs();
   void Report();
-  absl::Status EndRiders();
-  void Finish(Rider& rider, const strategy::PassReport& test);
-  void LeaveBehind();
-  TrainReport Complete(const Rider& rider, TrainReport report) const;
+  absl::Status EndJobs();
+  void Finish(AttachedJob& job, const strategy::PassReport& test);
+  void DetachSlowest();
+  TrainReport Complete(const AttachedJob& job, TrainReport report) const;
   absl::Status RunEpoch(int64_t epoch);
   absl::Status Train(int64_t epoch);
   absl::Status Evaluate(const strategy::Pass& pass,
                         strategy::PassReport& report);
   absl::Status RunPass(
-      const strategy::Pass& pass, Riders riders,
+      const strategy::Pass& pass, AttachedJobs jobs,
       absl::FunctionRef<void(absl::Span<const train::BatchView>)> deliver,
       strategy::PassReport& report);
-  absl::Status DropStopped();
-  void ForAll(const Riders& riders,
-              absl::FunctionRef<absl::Status(Rider&)> call);
-  void Leave(Rider& rider, absl::StatusOr<TrainReport> result);
+  absl::Status DetachStopped();
+  void ForAll(const AttachedJobs& jobs,
+              absl::FunctionRef<absl::Status(AttachedJob&)> call);
+  void Detach(AttachedJob& job, absl::StatusOr<TrainReport> result);
 
-  const Parts parts_;
+  BatchSource& source_;
+  MemoryLedger& ledger_;
+  const Clock& clock_;
+  JobHost& host_;
   ModelMemory models_;
+  // Whether the strategy was taken.
   bool started_ = false;
-  // Those on board, those of them that are in the epoch that is next or runs,
-  // and those of these that get the batches of the pass that runs.
-  Riders riders_;
-  Riders in_epoch_;
-  Riders in_pass_;
-  // Whether that pass is one of training.
+  // All jobs that share this run; of these, the jobs at the run's current
+  // epoch; of these, the jobs that get the current pass's batches.
+  AttachedJobs attached_;
+  AttachedJobs in_epoch_;
+  AttachedJobs in_pass_;
+  // Whether the current pass is a training pass.
   bool is_training_ = false;
-  // Seconds of the data alone of the epoch that has just ended.
+  // Seconds that the data path alone took in the training pass that has just
+  // ended.
   std::optional<double> pass_seconds_;
 };
 
-/// The one of `epochs` to go on with, of jobs that have each come to one of
-/// them, out of `num_epochs` that repeat: the first after the longest gap. From
-/// there on those that are behind meet the others after the fewest passes.
-/// REQUIRES: one epoch at least, each from 0 to num_epochs - 1.
+/// The epoch with which jobs continue that have each reached one of `epochs`,
+/// of `num_epochs` epochs that repeat: the first epoch after the longest gap,
+/// so that jobs that are behind meet the others after the fewest passes.
+/// REQUIRES: at least one epoch, each from 0 to num_epochs - 1.
 int64_t FirstAfterLongestGap(const std::set<int64_t>& epochs,
                              int64_t num_epochs);
 
-/// Trains one member from a data run of its own (TrainRun), all on the caller's
-/// thread. CANCELLED when the rider or the data run was asked to stop: the
-/// member has then written a checkpoint.
+/// Trains one job on `source` (TrainRun), all on the caller's thread. CANCELLED
+/// when the job or the source was asked to stop: the trainer has then written a
+/// checkpoint.
 absl::StatusOr<TrainReport> TrainAlone(const JobEnvironment& environment,
-                                       DataRun& data, Rider rider);
+                                       BatchSource& source, AttachedJob job);
 
 }  // namespace hearth::job
 

@@ -34,34 +34,34 @@ namespace {
 TEST(FirstAfterLongestGapTest, GoesOnWhereThoseBehindMeetTheOthersSoonest) {
   EXPECT_EQ(FirstAfterLongestGap({0}, 1), 0);
   EXPECT_EQ(FirstAfterLongestGap({3}, 5), 3);
-  // From 1 on: 2, 3 and 4 meet before all go on to 7.
+  // Start at 1: 2, 3 and 4 meet before all continue to 7.
   EXPECT_EQ(FirstAfterLongestGap({1, 4, 7}, 20), 1);
-  // A newcomer at 0 of 5 waits for those at 3, who come round to it.
+  // A new job at epoch 0 of 5 waits for the jobs at 3, which come round to it.
   EXPECT_EQ(FirstAfterLongestGap({0, 3}, 5), 3);
   EXPECT_EQ(FirstAfterLongestGap({0, 3}, 100), 0);
   EXPECT_EQ(FirstAfterLongestGap({0, 1}, 9), 0);
   EXPECT_EQ(FirstAfterLongestGap({0, 8}, 9), 8);
-  // The one that ends first wins among equal gaps.
+  // Of equal gaps, the one that ends first is chosen.
   EXPECT_EQ(FirstAfterLongestGap({0, 5}, 10), 0);
 }
 
 }  // namespace
 
-// Rows that a strategy leaves on the GPU, where all jobs that share a pass
-// train there, and only then.
+// Tests of rows that a strategy leaves on the GPU: it does if all jobs that
+// share a pass train there, and only then.
 
 namespace {
 
 using Shards = absl::Span<const train::BatchView>;
 
-// A GPU that is none, with a stream for models that outlives all who use it.
+// An emulated GPU without kernels; its stream for models outlives all users.
 struct Gpu {
   Gpu() { EXPECT_EQ(cuda::FakeCuda::table().stream_create(0, &native), 0); }
   ~Gpu() { (void)cuda::FakeCuda::table().stream_destroy(native); }
 
   cuda::FakeCuda fake;
   HearthCudaStream* native = nullptr;
-  // Batches by where models on the GPU found their rows.
+  // Number of batches by where models on the GPU found their rows.
   std::atomic<int64_t> there = 0;
   std::atomic<int64_t> elsewhere = 0;
 };
@@ -113,7 +113,7 @@ class StepOnGpu final : public LinearStep {
   std::vector<float> rows_;
 };
 
-// The GPU outlives strategies that are kept warm.
+// The GPU outlives warm strategies.
 class DeviceRowsTest : public Gpu, public JobTest {
  protected:
   void SetUp() override {
@@ -126,7 +126,8 @@ class DeviceRowsTest : public Gpu, public JobTest {
       }
       return std::make_unique<LinearStep>(shape);
     };
-    convoys_ = std::make_unique<Convoys>(ConvoyOptions(), registry_.get());
+    shared_passes_ = std::make_unique<SharedPassGroups>(SharedPassOptions(),
+                                                        registry_.get());
   }
 
   TrainJobOptions OptionsOn(std::optional<int> gpu, const std::string& name) {
@@ -139,7 +140,8 @@ class DeviceRowsTest : public Gpu, public JobTest {
     return options;
   }
 
-  // Runs jobs at a time, in one convoy if there are several: their digests.
+  // Runs jobs at the same time, in one group if there are several; returns
+  // their digests.
   std::vector<std::string> RunAll(std::vector<TrainJobOptions> jobs) {
     there = 0;
     elsewhere = 0;
@@ -149,11 +151,11 @@ class DeviceRowsTest : public Gpu, public JobTest {
     std::vector<std::jthread> threads;
     for (TrainJobOptions& job : jobs) {
       if (jobs.size() == 1) break;
-      job.convoy = "all";
-      convoys_->Expect({.job = job.name,
-                        .convoy = job.convoy,
-                        .epoch = job.data.EpochOfBatches(0),
-                        .join = job.join});
+      job.sharing_key = "all";
+      shared_passes_->Expect({.job = job.name,
+                              .key = job.sharing_key,
+                              .epoch = job.data.EpochOfBatches(0),
+                              .join = job.join});
     }
     for (size_t i = 0; i < jobs.size(); ++i) {
       threads.emplace_back([&, i] {
@@ -162,9 +164,9 @@ class DeviceRowsTest : public Gpu, public JobTest {
             NewTrainMetrics(*registry_, jobs[i].name, "diskgnn");
         const auto report =
             RunTrainJob(environment, jobs[i], observer, *metrics, {});
-        convoys_->Forget(jobs[i].name);
+        shared_passes_->Forget(jobs[i].name);
         ASSERT_TRUE(report.ok()) << report.status();
-        EXPECT_EQ(report->company.jobs.size(), jobs.size() - 1);
+        EXPECT_EQ(report->peers.jobs.size(), jobs.size() - 1);
         digests[i] = report->loss_digest +
                      std::to_string(report->test_metric.value_or(0));
       });
@@ -178,10 +180,10 @@ TEST_F(DeviceRowsTest, StayWhereTheModelTrains) {
   const std::string expected = RunAll({OptionsOn(std::nullopt, "cpu")}).front();
   EXPECT_EQ(there + elsewhere, 0);
   EXPECT_EQ(RunAll({OptionsOn(0, "gpu")}).front(), expected);
-  // 6 of each epoch; validation and test besides.
+  // 6 training batches in each epoch, and batches of validation and test.
   EXPECT_GT(there, 2 * 6 + 2);
   EXPECT_EQ(elsewhere, 0);
-  // Rows are not on that one.
+  // Rows are not kept on GPU 1.
   EXPECT_EQ(RunAll({OptionsOn(1, "other")}).front(), expected);
   EXPECT_EQ(there, 0);
   EXPECT_GT(elsewhere, 2 * 6 + 2);
@@ -208,7 +210,7 @@ TEST_F(DeviceRowsTest, GoToTheHostIfOneModelIsThere) {
 }
 
 TEST_F(DeviceRowsTest, StayOnceTheModelElsewhereHasLeft) {
-  // Both have the same distinct epochs, as members of a convoy do.
+  // Both have the same distinct epochs, as jobs of a group do.
   const auto options = [&](std::optional<int> gpu, const std::string& name) {
     TrainJobOptions made = OptionsOn(gpu, name);
     made.data.distinct_epochs = 1;

@@ -1,3 +1,5 @@
+#include "engine/job/data/history.h"
+
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -7,7 +9,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "engine/job/data/history.h"
 #include "engine/job/run/job_fixture.h"
 #include "engine/sample/mini_batch.h"
 #include "engine/store/safetensors.h"
@@ -25,8 +26,8 @@ using ::testing::HasSubstr;
 constexpr int64_t kWidth = 4;
 
 // A model of one weight, whose embedding of a node is a function of the node
-// and the weight. Its loss depends on the embeddings that it is given, which
-// are, bit for bit, those that it gave when they were pushed.
+// and the weight. Checks that the embeddings that it is given are, bit for bit,
+// the ones that it returned when they were pushed; its loss depends on them.
 class EmbeddingStep final : public train::TrainStep {
  public:
   absl::StatusOr<train::BatchResult> Train(
@@ -40,7 +41,7 @@ class EmbeddingStep final : public train::TrainStep {
       for (size_t i = 0; i < top.pulled.size(); ++i) {
         const float* row = shard.top_rows.pulled + i * kWidth;
         const auto kept = kept_.find(top.nodes[top.pulled[i]]);
-        // After a resume, the first ones are not known here.
+        // After a resume, embeddings pushed before are unknown here.
         if (kept != kept_.end()) {
           EXPECT_EQ(std::vector<float>(row, row + kWidth), kept->second);
         }
@@ -116,7 +117,8 @@ class JobHistoryTest : public JobTest {
     return options;
   }
 
-  // The report of a job that was stopped at that training batch, and run again.
+  // Stops the job at training batch `batch`, runs it again, and returns the
+  // report.
   absl::StatusOr<TrainReport> RunInTwo(const TrainJobOptions& options,
                                        int64_t batch) {
     std::stop_source stop;
@@ -176,7 +178,8 @@ TEST_F(JobHistoryTest, EveryStrategyAndAnyWidthsGiveTheLossesOfMemory) {
              strategy::MmapOptions{},
              strategy::GnndriveOptions{.cpu_cache_bytes = 65536},
              strategy::DiskgnnOptions{.cpu_cache_bytes = 8192}}) {
-      // The topology of some is on disk, which changes what is kept.
+      // With part of the topology on disk, which changes the choice of
+      // embeddings.
       TrainJobOptions one = options;
       one.data.strategy = strategy;
       one.directory = root_ + "/" + strategy::Name(strategy) + name;
@@ -219,7 +222,8 @@ TEST_F(JobHistoryTest, WhatIsSampledBeforehandGoesOnFromAnywhere) {
   }
 }
 
-// Another history is another plan; one without is as if there were none.
+// Another history needs another plan; a job without one the plan of a job
+// without a history.
 TEST_F(JobHistoryTest, PlansAreThoseOfTheHistory) {
   const auto diskgnn = [this](TrainJobOptions options, const char* directory) {
     options.directory = root_ + "/" + directory;
@@ -243,7 +247,7 @@ TEST_F(JobHistoryTest, PlansAreThoseOfTheHistory) {
   const auto again = plan_of(WithHistory("e"), "e");
   EXPECT_TRUE(again.reused);
   EXPECT_EQ(again.plan, kept);
-  // The test of a model alone finds the plan with which it was trained.
+  // A run that only tests finds the plan with which the model was trained.
   const auto test = plan_of(ForTest(diskgnn(WithHistory("a"), "a")), "a");
   EXPECT_TRUE(test.reused);
   EXPECT_EQ(test.plan, kept);
@@ -260,7 +264,7 @@ TEST_F(JobHistoryTest, TheProfileIsAPlanThatLaterJobsFind) {
   EXPECT_EQ(info->state, plan::PlanInfo::State::kWhole);
   EXPECT_FALSE(info->in_use);
 
-  // Another model, staleness and number of epochs ask for the same profile.
+  // Another model, staleness or number of epochs uses the same profile.
   TrainJobOptions options = WithHistory("second", 5);
   options.train.model = train::SageOptions{.hidden = 2 * kWidth};
   options.data.epochs = 1;
@@ -268,7 +272,7 @@ TEST_F(JobHistoryTest, TheProfileIsAPlanThatLaterJobsFind) {
   auto second = Run(options);
   EXPECT_EQ(plans_->Get(plan)->created, made);
 
-  // A damaged one is made again.
+  // A damaged profile is made again.
   const std::string file = root_ + "/plans/" + plan + "/profile";
   ASSERT_TRUE(
       io::WriteFileAtomically(io::FileSystem::Posix(), file, "damaged").ok());
@@ -291,7 +295,7 @@ TEST_F(JobHistoryTest, RowsAndEmbeddingsShareTheCacheOfAStrategy) {
   EXPECT_EQ(choice.bytes, static_cast<uint64_t>(40000 * *choice.share));
   EXPECT_FALSE(automatic->exact);
 
-  // The same share, told, gives the same job.
+  // The same share given as an option leads to the same job.
   options.directory = root_ + "/told";
   options.data.history->share = *choice.share;
   const auto told = Run(options);
@@ -299,7 +303,7 @@ TEST_F(JobHistoryTest, RowsAndEmbeddingsShareTheCacheOfAStrategy) {
   EXPECT_EQ(told->loss_digest, automatic->loss_digest);
   EXPECT_EQ(told->history->embeddings, choice.embeddings);
 
-  // The rows have what is left: no more than they would have alone.
+  // Rows have the rest: at most the memory that they would have alone.
   for (const strategy::MemoryShare& share : told->memory.shares) {
     if (share.owner != "cache") continue;
     EXPECT_EQ(share.bytes, 40000 - choice.bytes);
@@ -320,7 +324,7 @@ TEST_F(JobHistoryTest, NoShareIsNoHistory) {
   EXPECT_EQ(report->epochs[0].training.pulled, 0);
 }
 
-// Which embeddings are kept was decided when the job began.
+// The choice of embeddings was made when the job began.
 TEST_F(JobHistoryTest, GoesOnWithAnotherCacheAsItBegan) {
   TrainJobOptions options = WithHistory("whole");
   options.data.history->cache_bytes = 0;

@@ -32,7 +32,7 @@ constexpr uint64_t kMiB = uint64_t{1} << 20;
 // Share "runtime" of every job.
 constexpr uint64_t kRuntimeBytes = 24 * kMiB;
 
-// Jobs of one strategy with budgets that hold all rows, under any limit.
+// Jobs of one strategy, with budgets that hold all rows, under various limits.
 class FitTest : public JobTest,
                 public ::testing::WithParamInterface<StrategyOptions> {
  protected:
@@ -46,8 +46,8 @@ class FitTest : public JobTest,
     return options;
   }
 
-  // Jobs may take so many bytes from now on, of a machine that has `capacity`
-  // (0: unknown), and find nothing warm.
+  // From now on jobs may take `bytes`, on a machine with `capacity` bytes (0 =
+  // unknown), and nothing is warm.
   void Limit(uint64_t bytes, uint64_t capacity = 0) {
     warm_strategies_.reset();
     memory_ = std::make_unique<MemoryLedger>(
@@ -58,7 +58,7 @@ class FitTest : public JobTest,
         io::FileSystem::Posix(), *memory_, root_ + "/scratch");
   }
 
-  // The job without cuts, under a limit at which its batches are measured.
+  // Runs the job without cuts, under a limit at which its batches are measured.
   WholeReport RunWhole(const TrainJobOptions& options) {
     TrainJobOptions first = options;
     first.directory += "-first";
@@ -126,7 +126,7 @@ TEST_P(FitTest, AMachineWithLessThanTheLimitCutsAsTheLimitDoes) {
 }
 
 TEST_P(FitTest, AnExplanationTellsTheSameCuts) {
-  // More than what an explanation takes for measuring the machine.
+  // More than a forecast takes to measure the machine.
   TrainJobOptions options = Whole("whole");
   options.pipeline = {.samplers = 4, .extractors = 12};
   std::visit(
@@ -154,7 +154,7 @@ TEST_P(FitTest, StrictBudgetsAreRefused) {
   TrainJobOptions options = Whole("strict");
   options.data.strict_budgets = true;
   const WholeReport whole = RunWhole(options);
-  // Without checksums of rows the features are verified at once.
+  // Without checksums of rows, all features are verified at once.
   uint64_t needed = whole.memory.TotalBytes();
   for (const strategy::MemoryShare& share : whole.memory.shares) {
     if (share.owner == "row checksums") needed -= share.bytes;
