@@ -19,6 +19,7 @@
 #include "engine/job/memory/memory_ledger.h"
 #include "engine/plan/plan_store.h"
 #include "engine/strategy/memory_budget.h"
+#include "server/storage/job_rows.h"
 #include "server/storage/sqlite.h"
 
 namespace hearth::server {
