@@ -1,6 +1,8 @@
 #ifndef HEARTH_SERVER_GRPC_SERVER_H_
 #define HEARTH_SERVER_GRPC_SERVER_H_
 
+#include <grpcpp/impl/codegen/service_type.h>
+
 #include <memory>
 #include <vector>
 
@@ -11,8 +13,7 @@
 
 namespace grpc {
 class Server;
-class Service;
-}  // namespace grpc
+}
 
 namespace hearth::server {
 

@@ -10,6 +10,7 @@
 #include "engine/base/status.h"
 #include "engine/io/whole_file.h"
 #include "server/mapping/request_checks.h"
+#include "server/storage/job_rows.h"
 #include "server/storage/job_state.h"
 #include "server/storage/job_store.h"
 #include "server/storage/sqlite.h"
