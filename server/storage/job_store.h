@@ -194,7 +194,8 @@ class JobStore {
 
   /// Runs `change` on the tables in one transaction, which an error rolls back,
   /// so that other data is stored together with jobs. `change` may be called
-  /// several times, and must not call the store.
+  /// several times, and must not call the store. Callers include job_rows.h and
+  /// sqlite.h.
   using Change =
       absl::FunctionRef<absl::Status(Database&, JobRows&, ChangedJobs&)>;
   virtual absl::Status Transact(Change change) = 0;
