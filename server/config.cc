@@ -32,7 +32,7 @@ absl::Status Malformed(absl::string_view address) {
                    "with the number of an interface, such as 127.0.0.1:7600"));
 }
 
-// Whether `host` is the number of an interface, IPv6 in brackets.
+// Whether `host` is an IP address, IPv6 in brackets.
 bool IsNumber(const std::string& host) {
   in_addr v4{};
   if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return true;
@@ -135,13 +135,13 @@ absl::Status SetMetricsListen(const Values& values, Config& config) {
 
 constexpr int64_t kLeastConnections = 4;
 constexpr int64_t kMostConnections = 1'000'000;
-// Connections by default, however many descriptors there are.
+// Connections by default, if descriptors allow.
 constexpr uint64_t kDefaultConnections = 1024;
-// Descriptors of a connection: the client's, and both ends of what leads from
-// it to gRPC. Two addresses have as many connections each.
+// Descriptors per connection: the client's socket, and both ends of the bridge
+// to gRPC; twice, since there are two addresses.
 constexpr uint64_t kDescriptorsPerConnection = 2 * 3;
-// Descriptors that are kept for all else (files, rings, the metrics port), at
-// most half of them.
+// Descriptors kept for everything else (files, rings, the metrics port), at
+// most half of all.
 constexpr uint64_t kOwnDescriptors = 1024;
 
 absl::StatusOr<int> ParseNumberOfJobs(const std::string& value) {
@@ -512,7 +512,7 @@ absl::Status ApplyDocument(const YAML::Node& document, const std::string& path,
   return absl::OkStatus();
 }
 
-// Reads a file, of at most kMaxConfigFileBytes, into `config`.
+// Reads a file of up to kMaxConfigFileBytes into `config`.
 absl::Status ApplyConfigFile(const std::string& path, Config& config) {
   HEARTH_ASSIGN_OR_RETURN(
       const std::string text,
@@ -621,7 +621,7 @@ absl::Status ApplyConfigText(absl::string_view text, const std::string& path,
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": longer than ", kMaxConfigFileBytes, " bytes"));
   }
-  // yaml-cpp reports by throwing.
+  // yaml-cpp reports errors by throwing.
   try {
     return ApplyDocument(YAML::Load(std::string(text)), path, config);
   } catch (const YAML::Exception& error) {

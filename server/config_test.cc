@@ -231,8 +231,7 @@ TEST(ConfigTest, FlagErrorsNameTheFlag) {
   EXPECT_FALSE(Parse({"--listen", "127.0.0.1:1", "--listen", "x"}).ok());
 }
 
-// Addresses that others can reach are protected, or refused with the way to do
-// it.
+// Addresses that other machines reach must be protected; the refusal says how.
 TEST(ConfigTest, AddressesOfOtherMachinesNeedTlsAndRoots) {
   Config config;
   config.listen = "0.0.0.0:7600";

@@ -1,26 +1,19 @@
-// Start, step by step:
+// Steps of a start:
 //   1. lock the data directory, which removes leftovers;
 //   2. open the job store, which makes its database and the folders of jobs
 //      agree; interrupted jobs go back to QUEUED;
 //   3. listen for metrics, then for gRPC: an address in use shows before any
 //      job runs;
 //   4. write the address file; run jobs.
-// Stop goes the other way; see Stop.
+// Stop reverses them.
 #include "server/daemon.h"
 
 #include <grp.h>
-#include <grpc/support/log.h>
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
-#include <grpcpp/grpcpp.h>
-#include <grpcpp/health_check_service_interface.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <filesystem>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <thread>
@@ -54,10 +47,12 @@
 #include "server/access/endpoints.h"
 #include "server/access/tls.h"
 #include "server/config.h"
+#include "server/grpc_server.h"
 #include "server/jobs/admission.h"
 #include "server/jobs/event_hub.h"
 #include "server/jobs/job_runner.h"
 #include "server/jobs/scheduler.h"
+#include "server/log.h"
 #include "server/mapping/report_mapping.h"
 #include "server/mapping/spec_mapping.h"
 #include "server/page/http_server.h"
@@ -77,45 +72,6 @@
 
 namespace hearth::server {
 namespace {
-
-constexpr int kMaxMessageBytes = 4 << 20;
-// The shortest time between two such questions.
-constexpr int kPingEveryMs = 1000;
-// Calls that a connection may have open. Further ones wait at the client.
-constexpr int kMaxStreams = 1024;
-// Threads of calls that block; further calls are told that there are none.
-constexpr int kMaxThreads = 1024;
-// Those of them that stay when their call is over. gRPC keeps two: where more
-// calls come at a time, it would make a thread for almost each.
-constexpr int kMostIdleThreads = 16;
-// A connection without calls ends after this time; clients then make a new one.
-constexpr int kIdleMs = 30 * 60 * 1000;
-// A client that has said nothing for so long is asked whether it is still
-// there, and has so long to answer.
-constexpr int kAskAfterMs = 60 * 1000;
-constexpr int kAnswerWithinMs = 20 * 1000;
-// How long the last bytes of a connection may take once gRPC has stopped.
-constexpr absl::Duration kLastBytes = absl::Seconds(1);
-// How long calls may take to end once the daemon stops.
-constexpr std::chrono::seconds kCallPatience{3};
-
-// gRPC's own log lines, as ours.
-void LogGrpc(gpr_log_func_args* line) {
-  const auto level = line->severity == GPR_LOG_SEVERITY_ERROR
-                         ? spdlog::level::warn
-                         : spdlog::level::debug;
-  spdlog::log(level, "grpc: {}", line->message);
-}
-
-// Settings of the library, once per process.
-void PrepareGrpc() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    gpr_set_log_function(LogGrpc);
-    grpc::EnableDefaultHealthCheckService(true);
-    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  });
-}
 
 class DaemonImpl final : public Daemon {
  public:
@@ -138,7 +94,7 @@ class DaemonImpl final : public Daemon {
 
   absl::Status Run() {
     HEARTH_RETURN_IF_ERROR(OpenData());
-    HEARTH_RETURN_IF_ERROR(MakeParts());
+    HEARTH_RETURN_IF_ERROR(MakeComponents());
     HEARTH_RETURN_IF_ERROR(ServeMetrics());
     HEARTH_RETURN_IF_ERROR(ServeGrpc());
     HEARTH_RETURN_IF_ERROR(WriteAddressFile());
@@ -159,27 +115,18 @@ class DaemonImpl final : public Daemon {
   absl::Status Stop(absl::Duration patience) override {
     // Refuse new work.
     if (admission_ != nullptr) admission_->Close();
-    if (server_ != nullptr) {
-      server_->GetHealthCheckService()->SetServingStatus(false);
-    }
+    if (server_ != nullptr) server_->RefuseWork();
     // Stop jobs at a checkpoint. Watchers still see them go.
     if (sweeps_ != nullptr) sweeps_->Close();
     absl::Status status;
     if (scheduler_ != nullptr) status = scheduler_->Stop(patience);
-    // Stop gRPC: watches and transfers first, which would not end by
-    // themselves.
+    // Stop gRPC: watches and transfers first, which do not end by themselves.
     hub_.Stop();
     transfers_.hub().Stop();
-    if (reception_ != nullptr) reception_->StopListening();
-    if (server_ != nullptr) {
-      server_->Shutdown(std::chrono::system_clock::now() + kCallPatience);
-      server_->Wait();
-    }
-    if (reception_ != nullptr) reception_->Stop(kLastBytes);
+    if (server_ != nullptr) server_->Stop();
     if (tokens_ != nullptr) {
       const absl::Status saved = tokens_->SaveUses(/*now=*/true);
-      if (!saved.ok())
-        spdlog::warn("last uses of tokens: {}", saved.ToString());
+      if (!saved.ok()) LogWarning("last uses of tokens: ", saved.ToString());
     }
     // Metrics are served until the end.
     return status;
@@ -204,14 +151,14 @@ class DaemonImpl final : public Daemon {
                         .max_unended_of_owner = MaxQueuedJobsPerUser(config_),
                         .vfs = config_.database_vfs}));
     if (const absl::Status status = reserve_->Fill(); !status.ok()) {
-      spdlog::warn("no space is reserved: {}", status.ToString());
+      LogWarning("no space is reserved: ", status.ToString());
     }
-    // The database file's own entry.
+    // Make the directory entry of the database file durable.
     HEARTH_RETURN_IF_ERROR(files_.SyncDirectory(data_dir_->path()));
     return store_->RecoverInterrupted(config_.retries);
   }
 
-  absl::Status MakeParts() {
+  absl::Status MakeComponents() {
     datasets_ = std::make_unique<DatasetCatalog>(files_, *data_dir_);
     OpenGpus();
     plans_ = std::make_unique<plan::PlanStore>(
@@ -221,7 +168,7 @@ class DaemonImpl final : public Daemon {
     HEARTH_ASSIGN_OR_RETURN(
         data_disks_, DataDisks::Open(files_, clock_, config_.data_disks));
     for (const std::string& warning : data_disks_->warnings()) {
-      spdlog::warn("{}", warning);
+      LogWarning(warning);
     }
     all_plans_ =
         std::make_unique<plan::PlanStores>(*plans_, data_disks_->stores());
@@ -328,11 +275,12 @@ class DaemonImpl final : public Daemon {
 
   void OnJobEvent(const std::string& id) {
     hub_.Notify(id);
-    // Not before the store is open, and not when the daemon goes.
+    // Null before the store is open, and when the daemon stops.
     if (UploadStaging* uploads = uploads_heard_) uploads->OnJobEvent(id);
   }
 
-  // The files that clients send, below a folder that is held open.
+  // Opens the uploads, whose files are reached through a folder that is held
+  // open.
   absl::Status OpenUploads() {
     HEARTH_ASSIGN_OR_RETURN(
         upload_files_, io::OpenRooted(files_,
@@ -353,7 +301,7 @@ class DaemonImpl final : public Daemon {
     return absl::OkStatus();
   }
 
-  // Epochs that jobs have ended together.
+  // Reports epochs that several jobs have ended together.
   void Report(absl::Span<job::JobEpoch> epochs) {
     std::vector<EpochOfJob> reports(epochs.size());
     for (size_t i = 0; i < epochs.size(); ++i) {
@@ -368,17 +316,16 @@ class DaemonImpl final : public Daemon {
 
   void OpenGpus() {
     if (const absl::Status status = FindGpus(); !status.ok()) {
-      spdlog::info("no GPU: {}", std::string(status.message()));
+      LogInfo("no GPU: ", status.message());
       gpus_.clear();
       gpu_names_.clear();
       models_.gpu_training = status;
       return;
     }
-    // The first keeps rows.
+    // The first GPU keeps rows.
     gpu_ = gpus_.front();
     if (!models_.gpu_training.ok()) {
-      spdlog::info("no model is trained on a GPU: {}",
-                   std::string(models_.gpu_training.message()));
+      LogInfo("no model is trained on a GPU: ", models_.gpu_training.message());
     }
   }
 
@@ -391,9 +338,8 @@ class DaemonImpl final : public Daemon {
                               cuda::MemoryOf(gpu));
       const std::string device = train::DeviceName(gpu.number);
       const std::string name = gpu_plugin_->NameOf(gpu).value_or("GPU");
-      spdlog::info("{} is {}, {} of {} free", device, name,
-                   FormatByteSize(memory.free_bytes),
-                   FormatByteSize(memory.total_bytes));
+      LogInfo(device, " is ", name, ", ", FormatByteSize(memory.free_bytes),
+              " of ", FormatByteSize(memory.total_bytes), " free");
       gpu_names_.push_back(
           absl::StrCat(device, " (", name,
                        models_.gpu_training.ok() ? ")" : ", rows only)"));
@@ -407,7 +353,7 @@ class DaemonImpl final : public Daemon {
     if (!options.gpu.has_value()) {
       return models_.new_train_step(options, shape);
     }
-    // A job may come from the time when there was one.
+    // A job may be older than the loss of the GPU.
     HEARTH_RETURN_IF_ERROR(models_.gpu_training);
     const auto number = static_cast<size_t>(*options.gpu);
     if (number >= gpus_.size()) {
@@ -418,15 +364,17 @@ class DaemonImpl final : public Daemon {
   }
 
   absl::Status ServeMetrics() {
-    daemon_metrics_ = NewDaemonMetrics({.registry = *registry_,
-                                        .store = *store_,
-                                        .scheduler = *scheduler_,
-                                        .files = files_,
-                                        .data_dir = *data_dir_,
-                                        .memory = memory_,
-                                        .plans = *plans_,
-                                        .data_disks = *data_disks_},
-                                       models_.torch_version);
+    daemon_metrics_ = NewDaemonMetrics(
+        {.registry = *registry_,
+         .store = *store_,
+         .longest_queue_seconds =
+             [this] { return scheduler_->LongestQueueSeconds(); },
+         .files = files_,
+         .data_dir = *data_dir_,
+         .memory = memory_,
+         .plans = *plans_,
+         .data_disks = *data_disks_},
+        models_.torch_version);
     read_metrics_ = io::NewReadMetrics(*registry_, *read_queues_);
     if (config_.metrics_listen.empty()) return absl::OkStatus();
     state_ = NewDaemonState(*store_, *registry_, clock_);
@@ -440,12 +388,12 @@ class DaemonImpl final : public Daemon {
     io::Roots roots = {.free = data_dir_->path(), .read = config_.import_roots};
     HEARTH_ASSIGN_OR_RETURN(import_files_,
                             io::OpenRooted(files_, roots, config_.export_mask));
-    // Without roots for what is written, it may be anywhere, and is read there.
+    // Without export roots, exports may be anywhere, and are read there.
     if (config_.export_roots.empty()) roots.read.clear();
     roots.write = config_.export_roots;
     HEARTH_ASSIGN_OR_RETURN(export_files_,
                             io::OpenRooted(files_, roots, config_.export_mask));
-    // Those hold tokens' hashes.
+    // Backups hold hashes of tokens.
     HEARTH_ASSIGN_OR_RETURN(backup_files_, io::OpenRooted(files_, roots, 0077));
     return absl::OkStatus();
   }
@@ -468,17 +416,17 @@ class DaemonImpl final : public Daemon {
     HEARTH_ASSIGN_OR_RETURN(audit_,
                             AuditLog::Open(data_dir_->AuditLogPath(), clock_));
     access_ = std::make_unique<AccessControl>(
-        AccessParts{.tokens = *tokens_,
-                    .jobs = *store_,
-                    .sweeps = *sweep_store_,
-                    .uploads = *uploads_,
-                    .audit = *audit_,
-                    .has_import_roots = !config_.import_roots.empty(),
-                    .has_export_roots = !config_.export_roots.empty()});
+        AccessDependencies{.tokens = *tokens_,
+                           .jobs = *store_,
+                           .sweeps = *sweep_store_,
+                           .uploads = *uploads_,
+                           .audit = *audit_,
+                           .has_import_roots = !config_.import_roots.empty(),
+                           .has_export_roots = !config_.export_roots.empty()});
     return absl::OkStatus();
   }
 
-  // The Unix socket in the data directory.
+  // Opens the Unix socket in the data directory.
   absl::Status OpenSocket() {
     HEARTH_ASSIGN_OR_RETURN(const std::string folder,
                             files_.RealPath(data_dir_->path()));
@@ -496,11 +444,11 @@ class DaemonImpl final : public Daemon {
                       "choose a shorter or another --data-dir, or --listen on "
                       "127.0.0.1:7600");
     }
-    spdlog::warn("no Unix socket: {}", std::string(socket.status().message()));
+    LogWarning("no Unix socket: ", socket.status().message());
     return absl::OkStatus();
   }
 
-  // OK if who reaches the TCP address can say who they are.
+  // OK if callers at the TCP address can identify themselves.
   absl::Status CheckTls() {
     if (config_.tls_certificate.empty()) return absl::OkStatus();
     if (config_.tls_client_ca.empty() && !tokens_->required()) {
@@ -514,8 +462,9 @@ class DaemonImpl final : public Daemon {
     return absl::OkStatus();
   }
 
-  absl::Status OpenReception(grpc::ServerBuilder& builder) {
-    Reception::Options options;
+  // Addresses of the gRPC services, with their limits.
+  absl::StatusOr<Acceptor::Options> Addresses() {
+    Acceptor::Options options;
     options.socket = std::move(socket_);
     options.tcp_address = config_.listen;
     if (!config_.tls_certificate.empty()) {
@@ -528,43 +477,32 @@ class DaemonImpl final : public Daemon {
     HEARTH_ASSIGN_OR_RETURN(const ConnectionLimits limits,
                             ConnectionLimitsOf(config_));
     options.limits.connections = limits.connections;
-    options.limits.connections_per_party = limits.per_address;
-    absl::StatusOr<std::unique_ptr<Reception>> reception =
-        Reception::Open(std::move(options), builder, *access_, clock_);
-    if (absl::IsUnavailable(reception.status())) {
-      return absl::UnavailableError(absl::StrCat(
-          "cannot listen on ", config_.listen,
-          ": is the address in use? Another hearthd may be running; choose "
-          "another --listen (",
-          std::string(reception.status().message()), ")"));
-    }
-    HEARTH_RETURN_IF_ERROR(reception.status());
-    reception_ = *std::move(reception);
-    return absl::OkStatus();
+    options.limits.connections_per_address = limits.per_address;
+    return options;
   }
 
   absl::Status ServeGrpc() {
-    PrepareGrpc();
     HEARTH_RETURN_IF_ERROR(OpenAccess());
     HEARTH_RETURN_IF_ERROR(OpenSocket());
-    services_.push_back(NewJobsService({.access = *access_,
-                                        .admission = *admission_,
-                                        .store = *store_,
-                                        .files = files_,
-                                        .data_dir = *data_dir_,
-                                        .hub = hub_,
-                                        .transfers = transfers_}));
-    services_.push_back(
+    GrpcServer::Services services;
+    services.push_back(NewJobsService({.access = *access_,
+                                       .admission = *admission_,
+                                       .store = *store_,
+                                       .files = files_,
+                                       .data_dir = *data_dir_,
+                                       .hub = hub_,
+                                       .transfers = transfers_}));
+    services.push_back(
         NewSweepsService(*access_, *sweeps_, *sweep_store_, hub_));
-    services_.push_back(NewDatasetsService({.access = *access_,
-                                            .admission = *admission_,
-                                            .datasets = *datasets_,
-                                            .plans = *plans_,
-                                            .uploads = *uploads_,
-                                            .transfers = transfers_}));
-    services_.push_back(
+    services.push_back(NewDatasetsService({.access = *access_,
+                                           .admission = *admission_,
+                                           .datasets = *datasets_,
+                                           .plans = *plans_,
+                                           .uploads = *uploads_,
+                                           .transfers = transfers_}));
+    services.push_back(
         NewPlansService(*access_, *admission_, *all_plans_, *datasets_));
-    services_.push_back(
+    services.push_back(
         NewAdminService({.metrics_address = metrics_address_,
                          .max_running_jobs = config_.max_running_jobs,
                          .max_short_jobs = config_.max_short_jobs,
@@ -582,33 +520,22 @@ class DaemonImpl final : public Daemon {
                          .datasets = *datasets_,
                          .data_dir = *data_dir_,
                          .store = *store_}));
-    grpc::ServerBuilder builder;
-    builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
-    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
-    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kAskAfterMs);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kAnswerWithinMs);
-    // Clients may ask every few seconds whether the daemon is still there.
-    builder.AddChannelArgument(
-        GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kPingEveryMs);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-    grpc::ResourceQuota quota("hearthd");
-    quota.SetMaxThreads(kMaxThreads);
-    builder.SetResourceQuota(quota);
-    builder.SetSyncServerOption(
-        grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, kMostIdleThreads);
-    HEARTH_RETURN_IF_ERROR(OpenReception(builder));
-    for (const auto& service : services_) {
-      builder.RegisterService(service.get());
+    HEARTH_ASSIGN_OR_RETURN(Acceptor::Options addresses, Addresses());
+    absl::StatusOr<std::unique_ptr<GrpcServer>> server = GrpcServer::Start(
+        std::move(addresses), std::move(services), *access_, clock_);
+    if (absl::IsUnavailable(server.status())) {
+      return absl::UnavailableError(absl::StrCat(
+          "cannot listen on ", config_.listen,
+          ": is the address in use? Another hearthd may be running; choose "
+          "another --listen (",
+          server.status().message(), ")"));
     }
-    server_ = builder.BuildAndStart();
-    if (server_ == nullptr) {
-      return absl::InternalError("the gRPC server does not start");
-    }
+    HEARTH_RETURN_IF_ERROR(server.status());
+    server_ = *std::move(server);
     if (!config_.listen.empty()) {
-      grpc_address_ = WithPort(config_.listen, reception_->port());
+      grpc_address_ = WithPort(config_.listen, server_->port());
     }
-    return reception_->Start();
+    return absl::OkStatus();
   }
 
   absl::Status WriteAddressFile() {
@@ -624,28 +551,28 @@ class DaemonImpl final : public Daemon {
 
   const Config config_;
   io::FileSystem& files_;
-  // Why there are no models on GPUs becomes known as the daemon starts.
+  // Not const: gpu_training is set when the daemon starts.
   ModelSource models_;
   const Clock& clock_ = Clock::Real();
   job::RunningJobs running_jobs_;
-  // Warm from one job to the next.
+  // Kept warm from one job to the next.
   const std::unique_ptr<io::ReadQueues> read_queues_;
   job::MemoryLedger memory_;
   store::VerificationRecord verified_;
   const absl::Time start_time_;
-  // Empty = none.
+  // Addresses in use; empty = none.
   std::string grpc_address_;
   std::string socket_address_;
   std::optional<gid_t> socket_group_;
   std::string metrics_address_;
-  // From here on each part uses only those above it.
+  // From here on, each object uses only objects above it.
   const std::unique_ptr<metrics::Registry> registry_;
   RetiredSeries retired_series_;
   EventHub hub_;
-  // Reads and writes the files of downloads and uploads.
+  // Hub and threads of downloads and uploads.
   Transfers transfers_{config_.transfer_patience};
   std::unique_ptr<DataDir> data_dir_;
-  // Files outside of the data directory that jobs may read and write.
+  // File systems outside of the data directory that jobs may read and write.
   std::unique_ptr<io::FileSystem> import_files_;
   std::unique_ptr<io::FileSystem> export_files_;
   std::unique_ptr<io::FileSystem> backup_files_;
@@ -653,12 +580,12 @@ class DaemonImpl final : public Daemon {
   std::unique_ptr<DiskReserve> reserve_;
   std::unique_ptr<JobFolders> job_folders_;
   std::unique_ptr<JobStore> store_;
-  // Plans that are open may hold memory of the GPU.
+  // Destroyed after open plans, which may hold GPU memory.
   std::unique_ptr<cuda::Plugin> gpu_plugin_;
   strategy::Gpu gpu_;
-  // Empty = none.
+  // GPUs of the plug-in; empty = none.
   std::vector<cuda::Device> gpus_;
-  // "cuda:0 (NVIDIA H100)", "cuda:0 (NVIDIA H100, rows only)".
+  // Names such as "cuda:0 (NVIDIA H100)", "cuda:0 (NVIDIA H100, rows only)".
   std::vector<std::string> gpu_names_;
   std::unique_ptr<plan::PlanStore> plans_;
   std::unique_ptr<DataDisks> data_disks_;
@@ -673,7 +600,7 @@ class DaemonImpl final : public Daemon {
   std::unique_ptr<io::ReadMetrics> read_metrics_;
   std::unique_ptr<Trash> trash_;
   std::unique_ptr<UploadStaging> uploads_;
-  // The same, once it hears of events.
+  // uploads_ while it gets events of jobs, else null.
   std::atomic<UploadStaging*> uploads_heard_ = nullptr;
   std::unique_ptr<SweepStore> sweep_store_;
   std::unique_ptr<Admission> admission_;
@@ -683,10 +610,8 @@ class DaemonImpl final : public Daemon {
   std::unique_ptr<TokenStore> tokens_;
   std::unique_ptr<AuditLog> audit_;
   std::unique_ptr<AccessControl> access_;
-  std::vector<std::unique_ptr<grpc::Service>> services_;
   std::unique_ptr<SocketListener> socket_;
-  std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<Reception> reception_;
+  std::unique_ptr<GrpcServer> server_;
 };
 
 }  // namespace

@@ -17,55 +17,55 @@
 
 namespace hearth::server {
 
-/// The source of models: model::NewTrainStep in hearthd; something without
-/// torch in tests.
+/// Source of models: model::NewTrainStep in hearthd; models without torch in
+/// tests.
 struct ModelSource {
   job::TrainStepFactory new_train_step;
-  /// The same on a GPU of the plug-in's: model::NewGpuStep. Null: there are no
-  /// models on GPUs.
+  /// Makes a model on a GPU of the plug-in: model::NewGpuStep. Null: there are
+  /// no models on GPUs.
   std::function<absl::StatusOr<std::unique_ptr<train::TrainStep>>(
       const train::TrainOptions& options, const train::ModelShape& shape,
       const cuda::Device& device)>
       new_gpu_step = nullptr;
-  /// Whether it can make any: model::GpuTraining.
+  /// Whether new_gpu_step can make models: model::GpuTraining.
   absl::Status gpu_training =
       absl::FailedPreconditionError("there are no models for GPUs");
   /// Version of torch, for display; may be empty.
   std::string torch_version;
 };
 
-/// A whole daemon: hearthd without its command line and signals.
-/// Thread-safe.
+/// Whole daemon: hearthd without its command line and signals. Thread-safe.
 class Daemon {
  public:
   /// Takes the data directory, puts interrupted jobs back into the queue,
   /// listens, and begins to run jobs. UNAVAILABLE if the data directory or an
   /// address is in use. Jobs and data directory are reached through `files`,
-  /// which outlives the daemon.
+  /// which must outlive the daemon.
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(
       const Config& config, ModelSource models,
       io::FileSystem& files = io::FileSystem::Posix());
 
-  /// Stops and waits for jobs however long they take.
+  /// Stops and waits for jobs without a time limit.
   virtual ~Daemon() = default;
 
-  /// "127.0.0.1:7600", with the port taken; without one, socket_address().
+  /// "127.0.0.1:7600", with the port in use; without TCP address,
+  /// socket_address().
   virtual const std::string& grpc_address() const = 0;
-  /// "unix:PATH"; empty = none: its path would be too long, and there is
-  /// another address.
+  /// "unix:PATH"; empty = there is no socket, since its path would be too long,
+  /// but a TCP address.
   virtual const std::string& socket_address() const = 0;
-  /// As grpc_address; empty = no metrics.
+  /// Such as "127.0.0.1:9600", with the port in use; empty = no metrics.
   virtual const std::string& metrics_address() const = 0;
 
-  /// Returns unless the daemon hangs: once the threads that run jobs have let
-  /// go of what they share. For watchdogs.
+  /// Returns once the scheduler's lock is free; blocks while the daemon hangs.
+  /// For watchdogs.
   virtual void CheckAlive() = 0;
 
   /// Refuses new work, stops running jobs at a checkpoint, ends watches and
-  /// calls, stops gRPC; metrics go last, with the destructor.
-  /// DEADLINE_EXCEEDED naming the jobs that did not stop within `patience`:
-  /// then the destructor would wait for them, and it is time to kill the
-  /// process, which loses what they did since their last checkpoint.
+  /// calls, and stops gRPC; the destructor stops metrics. DEADLINE_EXCEEDED,
+  /// naming the jobs that did not stop within `patience`: the destructor would
+  /// wait for them, so the process should be killed, which loses their work
+  /// since their last checkpoint.
   virtual absl::Status Stop(absl::Duration patience) = 0;
 };
 

@@ -1,9 +1,9 @@
-// A whole daemon on a file system that fails: reads that fail or give other
-// bytes, writes, syncs and renames that fail, a disk that fills up. A job
-// survives that with the results it would have had: it waits, telling which
-// file it waits for, and goes on when the fault has gone. Bytes that stay wrong
-// end it with an error that names the file; the daemon and the next job are
-// well. SQLite's own file does not go through that file system.
+// Whole daemon on a failing file system: reads that fail or return other bytes,
+// writes, syncs and renames that fail, a disk that fills up. A job survives
+// these with its usual results: it waits, naming the file that it waits for,
+// and goes on when the fault is gone. Bytes that stay wrong end it with an
+// error that names the file; daemon and next job are unaffected. SQLite's own
+// file does not go through this file system.
 
 #include <cstdint>
 #include <filesystem>
@@ -48,7 +48,7 @@ class DaemonFaultTest : public DaemonTest {
       data.mutable_outre()->set_superbatch(3);
       data.mutable_partition()->set_parts(12);
       data.mutable_partition()->set_macro_batch_parts(1);
-      // The lists of a batch's few parts have room, and not all others.
+      // Memory for the lists of some, but not all, parts of a batch.
       data.set_batch_size(30);
       data.mutable_outre()->set_neighbor_cache_bytes(56 << 10);
     } else if (strategy == "gids") {
@@ -60,7 +60,7 @@ class DaemonFaultTest : public DaemonTest {
     return spec;
   }
 
-  // A daemon that has nothing warm and no plans, without faults.
+  // Starts a daemon without faults, warm caches and plans.
   void StartAnew() {
     files_.Clear();
     daemon_.reset();
@@ -68,7 +68,7 @@ class DaemonFaultTest : public DaemonTest {
     Start();
   }
 
-  // All that a job saw of its batches.
+  // Everything that a job saw of its batches.
   static std::string Results(const v1::Job& job) {
     const v1::TrainReport& report = job.report().train();
     std::string results =
@@ -79,7 +79,7 @@ class DaemonFaultTest : public DaemonTest {
     return results;
   }
 
-  // Without faults.
+  // Results of the job on a new daemon without faults.
   std::string Undisturbed(const v1::JobSpec& spec) {
     StartAnew();
     const v1::Job job = AwaitEnd(Submit(spec));
@@ -87,7 +87,7 @@ class DaemonFaultTest : public DaemonTest {
     return Results(job);
   }
 
-  // The same job on the same daemon, after the fault has gone.
+  // Runs the job again on the same daemon, without fault.
   void ExpectWell(const v1::JobSpec& spec, const std::string& results) {
     files_.Clear();
     const v1::Job job = AwaitEnd(Submit(spec));
@@ -96,7 +96,7 @@ class DaemonFaultTest : public DaemonTest {
     EXPECT_EQ(SetDraining(false).memory_reserved_bytes(), 0u);
   }
 
-  // The job's error, or that of its submission; OK if it succeeded.
+  // Error of the job, or of its submission; OK if it succeeded.
   absl::Status Run(const v1::JobSpec& spec, v1::Job* job) {
     if (const grpc::Status status = TrySubmit(spec, job); !status.ok()) {
       return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
@@ -109,9 +109,9 @@ class DaemonFaultTest : public DaemonTest {
                         job->error().message());
   }
 
-  // Runs a job whose faults come to an end when it waits: `on_wait` is called
-  // then. Whether it waited. It ends with its results; where it is not even
-  // taken, it is after the fault.
+  // Runs a job with faults; when it waits, `on_wait` is called, which ends
+  // them. Returns whether it waited. The job must end with `results`; if its
+  // submission fails, it is submitted again after the faults.
   bool Outlasts(const v1::JobSpec& spec, const std::string& results,
                 const std::function<void()>& on_wait) {
     v1::Job job;
@@ -135,7 +135,7 @@ class DaemonFaultTest : public DaemonTest {
     return waits;
   }
 
-  // Files that are read by a job on a new daemon.
+  // Files that a job reads on a new daemon.
   std::set<std::string> FilesRead(const v1::JobSpec& spec) {
     StartAnew();
     const size_t before = files_.calls().size();
@@ -151,7 +151,7 @@ class DaemonFaultTest : public DaemonTest {
   }
 
   // Files that a job left unfinished. The copy of a job in its folder may still
-  // be written when its end is heard.
+  // be being written when its end is reported.
   std::vector<std::string> HalfWritten() {
     std::vector<std::string> paths;
     for (const auto& entry :
@@ -164,14 +164,14 @@ class DaemonFaultTest : public DaemonTest {
     return paths;
   }
 
-  // Runs jobs whose reads fail, at one read after the other until none is hit;
-  // gives how many of them waited.
+  // Runs jobs with a fault at one read after the other, until none is hit;
+  // returns how many of them waited.
   int RunWithFailingReads(const std::string& strategy, io::Fault fault) {
     const v1::JobSpec spec = Spec(strategy);
     const std::string results = Undisturbed(spec);
     fault.only = io::Operation::kRead;
     int waited = 0;
-    // Every so many reads, further apart as they come later.
+    // Reads at growing distances.
     for (fault.nth = 1;; fault.nth += 1 + fault.nth / 4) {
       StartAnew();
       files_.Inject(fault);
@@ -180,10 +180,11 @@ class DaemonFaultTest : public DaemonTest {
     }
   }
 
-  // Runs jobs that read other bytes in a file: at one read after the other,
-  // once and from there on. Whether a job used them. If none did, each went on
-  // as if undisturbed, since the bytes were read again, or ended with DATA_LOSS
-  // that names the file, as it must where they stay wrong.
+  // Runs jobs that read other bytes in a file, at one read after the other,
+  // once and from there on. Returns whether a job used them. A job that did not
+  // use them succeeded with the usual results, since the bytes were read again,
+  // or ended with DATA_LOSS naming the file, which is required where they stay
+  // wrong.
   bool UsesOtherBytes(const v1::JobSpec& spec, const std::string& results,
                       const std::string& file) {
     bool used = false;
@@ -205,7 +206,7 @@ class DaemonFaultTest : public DaemonTest {
         }
         ++detected;
         EXPECT_TRUE(absl::IsDataLoss(status)) << file << ": " << status;
-        // Where a block and its checksum do not match, either may be wrong.
+        // Where a block and its checksum differ, either may be wrong.
         EXPECT_THAT(std::string(status.message()),
                     HasSubstr(std::string(absl::StripSuffix(file, ".crc"))));
         ExpectWell(spec, results);
@@ -215,8 +216,8 @@ class DaemonFaultTest : public DaemonTest {
     return used;
   }
 
-  // Runs jobs with the fault at one operation after the other until none is
-  // hit; gives how many of them waited. They go on with the next daemon.
+  // Runs jobs with the fault at one operation after the other, until none is
+  // hit; returns how many of them waited. They go on with the next daemon.
   int RunWithFailingWrites(const v1::JobSpec& spec, const std::string& results,
                            io::Fault fault) {
     config_.first_wait_pause = absl::Hours(1);
@@ -233,7 +234,7 @@ class DaemonFaultTest : public DaemonTest {
     }
   }
 
-  // The last job that Outlasts ran.
+  // Id of the last job that Outlasts ran.
   std::string last_job_;
 };
 
@@ -251,16 +252,16 @@ TEST_F(DaemonFaultTest, ReadsThatFailForGood) {
   }
 }
 
-// Whatever a job reads is verified: files that are loaded whole as they are
-// read, rows one by one, and topologies before the first batch. Neighbors that
-// ginex reads one by one later are not checked again: other bytes that appear
-// on the way there are trained on, unless they name a node that is none.
-// Mapped files are not read in this sense.
+// Jobs verify what they read: whole files when they are loaded, rows one by
+// one, and topologies before the first batch. Neighbors that ginex reads one by
+// one later are not verified again: other bytes that appear on the way there
+// are trained on, unless they name a node that does not exist. Mapped files are
+// not read in this sense.
 struct OtherBytesCase {
   std::string strategy;
-  // Files whose bytes may be trained on, unverified.
+  // Files whose bytes may be trained on unverified.
   std::set<std::string> unverified;
-  // Some of the files that the strategy alone reads.
+  // Some of the files that only this strategy reads.
   std::set<std::string> own_files;
 };
 
@@ -270,7 +271,7 @@ class OtherBytesTest : public DaemonFaultTest,
 TEST_P(OtherBytesTest, AreFoundOrHarmless) {
   const std::string& strategy = GetParam().strategy;
   v1::JobSpec spec = Spec(strategy);
-  // Most neighbors of many nodes, so that most bytes matter.
+  // Greatest fan-outs, so that most bytes matter.
   v1::DataSpec& data = *spec.mutable_train()->mutable_data();
   data.mutable_neighbor()->set_fanouts(0, 11);
   if (strategy != "outre") data.set_batch_size(120);
@@ -286,8 +287,8 @@ TEST_P(OtherBytesTest, AreFoundOrHarmless) {
   for (const std::string& file : files) {
     if (UsesOtherBytes(spec, results, file)) used.insert(file);
   }
-  // Which neighbors a fault hits depends on the threads: some runs draw none
-  // of them.
+  // The neighbors that a fault hits depend on threads: some runs draw none of
+  // them.
   EXPECT_THAT(GetParam().unverified, ::testing::IsSupersetOf(used));
 }
 
@@ -313,8 +314,8 @@ INSTANTIATE_TEST_SUITE_P(
       return info.param.strategy;
     });
 
-// A job writes checkpoints and its model; ginex its runtime files, outre a
-// partition besides, diskgnn its plan, gids its scores.
+// Every job writes checkpoints and its model; ginex also runtime files, outre a
+// partition, diskgnn a plan, gids scores.
 TEST_F(DaemonFaultTest, WritesThatFail) {
   for (const char* strategy :
        {"gnndrive", "ginex", "outre", "diskgnn", "gids"}) {
@@ -326,7 +327,7 @@ TEST_F(DaemonFaultTest, WritesThatFail) {
           io::Operation::kClose, io::Operation::kRename,
           io::Operation::kSyncDirectory}) {
       SCOPED_TRACE(static_cast<int>(operation));
-      // No job fails where the copy in its folder does.
+      // No job fails because the copy in its folder fails.
       EXPECT_GE(RunWithFailingWrites(spec, results, {.only = operation}), 1);
     }
   }
@@ -360,7 +361,7 @@ TEST_F(DaemonFaultTest, ImportsWhoseWritesFail) {
   }
 }
 
-// The space of a deleted job lets another one go on.
+// The space of a deleted job lets another job go on.
 TEST_F(DaemonFaultTest, ADiskThatFillsUp) {
   config_.first_wait_pause = absl::Hours(1);
   for (const char* strategy :

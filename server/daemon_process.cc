@@ -38,7 +38,7 @@ namespace hearth::server {
 
 namespace {
 
-// The message, escaped: the flag "%*" of the pattern.
+// Escaped message: the flag "%*" of the pattern.
 class EscapedMessage final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&,
@@ -53,7 +53,7 @@ class EscapedMessage final : public spdlog::custom_flag_formatter {
   }
 };
 
-// A whole line as JSON, whose strings have escapes of their own.
+// Formats a line as JSON, whose strings have escapes of their own.
 class JsonFormatter final : public spdlog::formatter {
  public:
   void format(const spdlog::details::log_msg& message,
@@ -153,7 +153,7 @@ void LogWithoutWaiting(absl::string_view message) {
                    "hearthd", spdlog::level::err,
                    spdlog::string_view_t(message.data(), message.size())),
                line);
-  // A pipe that is ready takes a line as a whole.
+  // A pipe that is ready takes a whole line.
   pollfd ready = {STDERR_FILENO, POLLOUT, 0};
   if (poll(&ready, 1, 0) <= 0) return;
   [[maybe_unused]] const ssize_t written =
@@ -164,10 +164,10 @@ namespace {
 
 constexpr int kExitFailure = 1;
 constexpr int kExitUsage = 2;
-// How long jobs may take to reach a checkpoint when the daemon stops. Service
+// Time that jobs may take to reach a checkpoint when the daemon stops. Service
 // managers commonly kill after 90 s.
 constexpr absl::Duration kJobPatience = absl::Seconds(60);
-// Signals that come so soon after the first belong to the same stop.
+// Signals within this time after the first belong to the same stop.
 constexpr absl::Duration kSameStop = absl::Seconds(2);
 
 // Signals that ask the daemon to stop.
@@ -179,8 +179,8 @@ sigset_t StopSignals() {
   return signals;
 }
 
-// Each connection is a descriptor, and gRPC stops accepting for good when they
-// run out.
+// Each connection needs descriptors, and gRPC stops accepting for good when
+// they run out.
 void RaiseDescriptorLimit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -188,8 +188,8 @@ void RaiseDescriptorLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Blocks until one of `signals` comes. Meanwhile the service manager, where it
-// has a watchdog, hears twice in its interval that the daemon does not hang.
+// Blocks until one of `signals` arrives. Meanwhile tells the service manager's
+// watchdog, twice per interval, that the daemon does not hang.
 int WaitForSignal(const sigset_t& signals, Daemon& daemon) {
   uint64_t interval_us = 0;
   int signal_number = 0;
@@ -205,10 +205,10 @@ int WaitForSignal(const sigset_t& signals, Daemon& daemon) {
   return signal_number;
 }
 
-// From now on a further signal ends the process at once, which is safe: it is
-// like a crash. The log says so, whatever the other threads hang in. Those of
-// the first kSameStop do not: a service manager tells the whole control group,
-// `hearth run` its daemon, and both mean one stop.
+// Makes a further signal end the process at once, which is safe like a crash,
+// and is logged even if other threads hang. Signals within kSameStop do not
+// count: a service manager signals the whole control group, `hearth run` its
+// daemon, and both mean one stop.
 void DieOfFurtherSignals(const sigset_t& signals) {
   std::thread([signals] {
     absl::SleepFor(kSameStop);
@@ -220,7 +220,7 @@ void DieOfFurtherSignals(const sigset_t& signals) {
     LogWithoutWaiting(absl::StrCat(
         "ended at once by a second signal (", sigdescr_np(signal_number),
         "): jobs go on from their last checkpoint at the next start"));
-    // It was blocked, and is that of the process.
+    // The signal was blocked, and is directed at the process.
     signal(signal_number, SIG_DFL);
     raise(signal_number);
     pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
@@ -240,12 +240,12 @@ int Fail(const absl::Status& status, int exit_code) {
 }
 
 int Serve(Config config, ModelSource models) {
-  // Blocked in all threads to come, and taken by sigwait below.
+  // Blocked in all threads to come, and received by sigwait below.
   const sigset_t signals = StopSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
   RaiseDescriptorLimit();
-  // Files that the daemon writes are its user's alone, but for exports.
+  // Files of the daemon are for its user alone, except exports.
   config.export_mask = umask(0077);
   absl::StatusOr<std::unique_ptr<Daemon>> daemon =
       Daemon::Start(config, std::move(models));
@@ -268,7 +268,7 @@ int Serve(Config config, ModelSource models) {
   if (!status.ok()) {
     spdlog::error("jobs go on from their last checkpoint at the next start: {}",
                   status.ToString());
-    // The daemon's destructor would wait for them.
+    // The daemon's destructor would wait for the jobs.
     EndProcess(kExitFailure);
   }
   spdlog::info("stopped");

@@ -51,7 +51,7 @@ TEST(LoggingTest, ALineIsWrittenWithoutWaiting) {
   EXPECT_FALSE(std::getline(log, line)) << line;
 }
 
-// A reader that hangs keeps nobody.
+// A log reader that hangs blocks no thread.
 TEST(LoggingTest, AFullPipeLosesTheLine) {
   InitializeLogging("info");
   int ends[2];

@@ -1,4 +1,4 @@
-// A whole daemon, from start to stop, over its real socket.
+// Whole daemon, from start to stop, over its real socket.
 #include "server/daemon.h"
 
 #include <gmock/gmock.h>
@@ -54,7 +54,7 @@ TEST_F(DaemonTest, APlanWaitsForTheSpaceOfPlansInUse) {
   const uint64_t size = SetDraining(false).plan_bytes();
   ASSERT_GT(size, 0u);
   daemon_.reset();
-  // For one plan, beside the samples of another one.
+  // Space for one plan and the samples of another.
   config_.plan_space_bytes = (1 << 20) + size / 2;
   config_.max_running_jobs = 2;
   config_.first_wait_pause = absl::Hours(1);
@@ -73,7 +73,7 @@ TEST_F(DaemonTest, APlanWaitsForTheSpaceOfPlansInUse) {
     const v1::Job job = AwaitEnd(id);
     EXPECT_EQ(job.state(), v1::SUCCEEDED) << job.error().message();
   }
-  // More than there is for all plans is refused at once.
+  // A plan that exceeds the space for all plans is refused at once.
   daemon_.reset();
   config_.plan_space_bytes = 1000;
   Start();
@@ -182,7 +182,7 @@ TEST_F(DaemonTest, ABackupTakesThePlaceOfTheDataDirectory) {
   config_.data_dir = root_ + "/backup";
   Start();
   EXPECT_EQ(Get(trained).report().train().loss_digest(), digest);
-  // The job that ran is run again, and its dataset is missed.
+  // The interrupted job runs again, and fails without its dataset.
   EXPECT_EQ(AwaitEnd(running).state(), v1::FAILED);
   const v1::Job exported = AwaitEnd(Submit(ExportSpec(trained, "model")));
   EXPECT_EQ(exported.state(), v1::SUCCEEDED) << exported.error().message();
@@ -245,7 +245,8 @@ TEST_F(DaemonTest, ARootThatIsMissingIsNamed) {
               HasSubstr(root_ + "/none"));
 }
 
-// Callers over loopback own what they submit; the audit log tells of it.
+// Callers over loopback own the jobs that they submit; the audit log names
+// them.
 TEST_F(DaemonTest, JobsHaveOwners) {
   const std::string id = Submit(ImportSpec("graph"));
   EXPECT_EQ(AwaitEnd(id).owner(), "local");
@@ -261,7 +262,7 @@ TEST_F(DaemonTest, OversizedMessagesAreRefused) {
   v1::Job job;
   EXPECT_EQ(TrySubmit(spec, &job).error_code(),
             grpc::StatusCode::RESOURCE_EXHAUSTED);
-  // A message that gRPC takes may still be too large for a spec.
+  // A message that gRPC accepts may still be too large for a spec.
   spec.mutable_import()->set_path(std::string(64 << 10, '/'));
   EXPECT_EQ(TrySubmit(spec, &job).error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);
@@ -330,7 +331,7 @@ TEST_F(DaemonTest, NobodyWaitsForTheFilesOfASubmission) {
   ASSERT_TRUE(Cancel(running).ok());
   gate_.Open();
   EXPECT_EQ(AwaitEnd(running).state(), v1::CANCELLED);
-  // The same request waits for the first, and gets its job.
+  // The same request waits for the first one, and gets its job.
   v1::Job same;
   std::jthread repeated([&] {
     EXPECT_TRUE(TrySubmit(ImportSpec("slow"), &same, "request").ok());
@@ -356,7 +357,7 @@ TEST_F(DaemonTest, ADeletionIsDoneOncePerRequest) {
             grpc::StatusCode::NOT_FOUND);
   EXPECT_EQ(DeleteDataset("other", "second").error_code(),
             grpc::StatusCode::ALREADY_EXISTS);
-  // One of this name that came later stays, also after a restart.
+  // A later dataset of this name stays, also after a restart.
   Import("graph");
   daemon_.reset();
   Start();

@@ -1,9 +1,10 @@
 // Every kind of fault at every call of the file system, and at every call that
 // SQLite makes for its own files, from a daemon's start to the export of a
 // model: import, train with checkpoints, export. The cases are generated from
-// the calls of an undisturbed run. After each: a job has ended rightly, the
-// daemon starts again, what was acknowledged is there, and what failed succeeds
-// once the fault is gone, with the results of the undisturbed run.
+// the calls of an undisturbed run. After each case: jobs have ended with
+// allowed errors, the daemon starts again, acknowledged data exists, and failed
+// steps succeed once the fault is gone, with the results of the undisturbed
+// run.
 //
 // By default a keyed sample of the cases runs. HEARTH_FAULT_CASES=all runs all,
 // HEARTH_FAULT_CASES=2/5 the second of five parts.
@@ -38,16 +39,16 @@ namespace {
 using io::Effect;
 using io::Operation;
 
-// Cases of the sample: of the file system, and of the database.
+// Sizes of the samples: cases of the file system, and of the database.
 constexpr size_t kFileSample = 60;
 constexpr size_t kDatabaseSample = 60;
 
-// Hits after which a fault that lasts ends while a job does not: what cannot be
-// written is tried again and again.
+// Hits after which a lasting fault ends while a job does not: failed writes are
+// repeated.
 constexpr int64_t kManyHits = 8;
 
-// Faults that a call of a kind can meet. `kCorruptRead` and `kForgetWrite`
-// have no status.
+// Faults that calls of a kind can have. `kCorruptRead` and `kForgetWrite` have
+// no status.
 std::vector<io::Fault> FaultsOf(Operation operation) {
   const absl::Status eio = absl::UnavailableError("Input/output error");
   const absl::Status enospc =
@@ -113,8 +114,9 @@ bool HasEnded(const v1::Job& job) {
          job.state() == v1::CANCELLED;
 }
 
-// The key by which a case is drawn. It is the same in every run, however many
-// cases there are: polls of a job's state make calls of the database, too.
+// Key by which a case is drawn. It is equal in every run, however many cases
+// there are: their number varies, since polls of a job's state also call the
+// database.
 uint32_t KeyOf(const io::Fault& fault) {
   return Philox(
       {static_cast<uint32_t>(*fault.only), static_cast<uint32_t>(fault.nth),
@@ -130,7 +132,7 @@ uint32_t KeyOf(const VfsFault& fault) {
       {fault.for_good, 1})[0];
 }
 
-// Keeps a sample of so many cases, or what HEARTH_FAULT_CASES says.
+// Keeps a sample of `sample` cases, or the part in HEARTH_FAULT_CASES.
 template <typename Case>
 void Choose(size_t sample, std::vector<Case>& cases) {
   const char* chosen = std::getenv("HEARTH_FAULT_CASES");
@@ -165,8 +167,8 @@ class FaultMatrixTest : public DaemonTest {
     return spec;
   }
 
-  // Waits for the job's end, or until the power is lost. A job that waits for
-  // the disk goes on once the fault is over.
+  // Waits for the job's end, or until power is lost. A job that waits for the
+  // disk goes on once the fault is over.
   void Settle(v1::Job& job) {
     while (!HasEnded(job) && !vfs_.power_is_lost()) {
       v1::Job now;
@@ -189,7 +191,8 @@ class FaultMatrixTest : public DaemonTest {
     if (!vfs_.power_is_lost()) vfs_.Clear();
   }
 
-  // Whether the step succeeded. A refused submission is a job without an id.
+  // Runs one step; returns whether it succeeded. A refused submission gives a
+  // job without an id.
   bool Step(const v1::JobSpec& spec, std::vector<v1::Job>& jobs,
             const std::string& request_id = "") {
     v1::Job job;
@@ -205,7 +208,7 @@ class FaultMatrixTest : public DaemonTest {
     return job.state() == v1::SUCCEEDED;
   }
 
-  // As far as the first step that fails. Repeated, it goes on where it was.
+  // Runs the steps until one fails. Called again, it continues there.
   std::vector<v1::Job> RunScript() {
     std::vector<v1::Job> jobs;
     if (Step(ImportSpec("planted"), jobs, "import") &&
@@ -241,15 +244,15 @@ class FaultMatrixTest : public DaemonTest {
                         job.report().train().test_metric());
   }
 
-  // That of the dataset; empty without one.
+  // Fingerprint of the dataset; empty without one.
   std::string Fingerprint() const {
     const auto dataset = store::Dataset::Open(io::FileSystem::Posix(),
                                               root_ + "/data/datasets/planted");
     return dataset.ok() ? (*dataset)->manifest().fingerprint : "";
   }
 
-  // Runs the daemon from start to end: the run that every other is compared
-  // with.
+  // Runs the daemon without faults; the results are the reference for all
+  // cases.
   void RunUndisturbed() {
     StartOver();
     EXPECT_TRUE(TryStart());
@@ -307,8 +310,8 @@ class FaultMatrixTest : public DaemonTest {
     return cases;
   }
 
-  // Other bytes of a source that is imported are like another source; an
-  // import reads back what it has written as it reads a source.
+  // Other bytes of an imported source are like another source; an import also
+  // reads back what it has written.
   void ExpectRightError(const v1::Job& job, Effect effect) {
     const auto code = static_cast<absl::StatusCode>(job.error().code());
     EXPECT_TRUE(
@@ -322,7 +325,8 @@ class FaultMatrixTest : public DaemonTest {
         << "names no file: " << job.error().message();
   }
 
-  // The disk of the database has failed or is full, and that is all.
+  // The error is about the failing or full disk of the database, and nothing
+  // else.
   void ExpectDatabaseError(int code, const std::string& message) {
     EXPECT_TRUE(code == grpc::UNAVAILABLE || code == grpc::RESOURCE_EXHAUSTED)
         << code << " " << message;
@@ -330,8 +334,8 @@ class FaultMatrixTest : public DaemonTest {
         << message;
   }
 
-  // No job fails for the sake of the database. After another start all is
-  // there, and the same requests lead to the end.
+  // No job fails because of the database. After another start all acknowledged
+  // data exists, and the same requests lead to the end.
   void RunDatabaseCase(const VfsFault& fault) {
     StartOver();
     vfs_.Inject(fault);
@@ -378,7 +382,7 @@ class FaultMatrixTest : public DaemonTest {
     if (TryStart()) {
       jobs = RunScript();
     } else {
-      // A parent of the data directory, even.
+      // The error may even name a parent of the data directory.
       EXPECT_TRUE(absl::StartsWith(start_error_.message(), "/"))
           << start_error_;
     }
@@ -403,8 +407,8 @@ class FaultMatrixTest : public DaemonTest {
     ExpectAllWell(jobs);
   }
 
-  // Everything can be done now that could not before. A dataset that was
-  // acknowledged, but whose bytes the disk has lost, is imported anew.
+  // All failed steps succeed now. A dataset that was acknowledged, but whose
+  // bytes the disk has lost, is imported again.
   void ExpectAllWell(const std::vector<v1::Job>& before) {
     const bool imported =
         !before.empty() && before.front().state() == v1::SUCCEEDED;

@@ -1,5 +1,5 @@
-// hearthd, the daemon. Here models and server meet: everything else of the
-// server is built and tested without torch.
+// hearthd, the daemon. Models and server meet here: the rest of the server is
+// built and tested without torch.
 
 #include "engine/base/process.h"
 #include "engine/model/step/new_train_step.h"

@@ -2,12 +2,15 @@
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "engine/base/sha256.h"
 
+#include <openssl/crypto.h>
+#include <openssl/rand.h>
 #include <openssl/sha.h>
 
 #include <array>
 #include <cstdint>
 #include <cstring>
 
+#include "absl/status/status.h"
 #include "absl/strings/escaping.h"
 
 namespace hearth {
@@ -77,6 +80,20 @@ std::optional<Sha256> Sha256::Restore(absl::string_view state) {
   digest.num = static_cast<unsigned int>(saved.bits / 8 % kBlockBytes);
   std::memcpy(digest.data, saved.waiting, kBlockBytes);
   return restored;
+}
+
+absl::StatusOr<std::string> RandomHex(size_t bytes) {
+  std::string random(bytes, '\0');
+  if (RAND_bytes(reinterpret_cast<unsigned char*>(random.data()),
+                 static_cast<int>(bytes)) != 1) {
+    return absl::UnavailableError("the machine has no random numbers to give");
+  }
+  return absl::BytesToHexString(random);
+}
+
+bool EqualInConstantTime(absl::string_view a, absl::string_view b) {
+  return a.size() == b.size() &&
+         CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 }  // namespace hearth

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
@@ -38,6 +39,14 @@ class Sha256 {
   struct Context;
   std::unique_ptr<Context> context_;
 };
+
+/// `bytes` random bytes fit for secrets, as 2 * `bytes` hexadecimal digits.
+/// UNAVAILABLE if the machine has no random numbers to give.
+absl::StatusOr<std::string> RandomHex(size_t bytes);
+
+/// Whether the texts are equal. Of texts of equal length, the time that it
+/// takes tells nothing.
+bool EqualInConstantTime(absl::string_view a, absl::string_view b);
 
 }  // namespace hearth
 

@@ -1,7 +1,7 @@
 #include "server/access/access_control.h"
 
 #include <fcntl.h>
-#include <spdlog/spdlog.h>
+#include <google/protobuf/descriptor.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +18,13 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "engine/base/status.h"
+#include "hearth/v1/spec.pb.h"
+#include "hearth/v1/sweeps.pb.h"
+#include "server/log.h"
+#include "server/storage/job_store.h"
+#include "server/storage/sweep_store.h"
+#include "server/storage/token_store.h"
+#include "server/storage/upload_staging.h"
 
 namespace hearth::server {
 
@@ -112,8 +119,7 @@ void AuditLog::Write(const Caller& caller, absl::string_view method,
                 nlohmann::ordered_json::error_handler_t::replace);
   const absl::Status status = Append(absl::StrCat(text, "\n"));
   if (!status.ok()) {
-    spdlog::error("audit log: {}: lost {}", std::string(status.message()),
-                  text);
+    LogError("audit log: ", status.message(), ": lost ", text);
   }
 }
 
@@ -150,7 +156,7 @@ absl::Status AuditLog::Append(std::string line) {
 
 namespace {
 
-// Strangers may call anything.
+// Bytes of a method's name in the audit log: callers may send any name.
 constexpr size_t kMaxMethodBytes = 128;
 
 constexpr char kHowToGiveTokens[] =
@@ -205,19 +211,19 @@ absl::StatusOr<Caller> OfCertificate(const Credentials& credentials) {
 
 absl::StatusOr<Caller> AccessControl::Identify(const Credentials& credentials) {
   if (credentials.authorization.has_value()) {
-    return OfToken(parts_.tokens, *credentials.authorization);
+    return OfToken(deps_.tokens, *credentials.authorization);
   }
-  switch (credentials.entrance) {
-    case Entrance::kSocket:
+  switch (credentials.source) {
+    case CallerSource::kSocket:
       if (credentials.uid.has_value()) return OfUser(*credentials.uid);
       break;
-    case Entrance::kTls:
+    case CallerSource::kTls:
       if (!credentials.certificate_name.empty()) {
         return OfCertificate(credentials);
       }
       break;
-    case Entrance::kLoopback:
-      if (!parts_.tokens.required()) {
+    case CallerSource::kLoopback:
+      if (!deps_.tokens.required()) {
         return Caller{.name = "local", .role = v1::OPERATOR};
       }
       break;
@@ -233,7 +239,7 @@ absl::Status AccessControl::CheckMethod(const Credentials& credentials,
   if (status.ok()) {
     const std::optional<v1::Access> access = AccessOf(path);
     if (!access.has_value()) {
-      // As gRPC says of a method that is not there.
+      // gRPC answers so for a method that does not exist.
       return absl::UnimplementedError("");
     }
     if (caller->role >= access->least_role()) return absl::OkStatus();
@@ -243,17 +249,17 @@ absl::Status AccessControl::CheckMethod(const Credentials& credentials,
                      "; ", caller->name, " has ",
                      absl::AsciiStrToLower(v1::Role_Name(caller->role))));
   }
-  parts_.audit.Write(caller.ok() ? *caller : Caller{},
-                     MethodName(path).substr(0, kMaxMethodBytes), "",
-                     status.code());
+  deps_.audit.Write(caller.ok() ? *caller : Caller{},
+                    MethodName(path).substr(0, kMaxMethodBytes), "",
+                    status.code());
   return status;
 }
 
 absl::StatusOr<std::string> AccessControl::OwnerOf(v1::Access::Owned owned,
                                                    const std::string& id) {
-  if (owned == v1::Access::JOB) return parts_.jobs.GetOwner(id);
-  if (owned == v1::Access::UPLOAD) return parts_.uploads.GetOwner(id);
-  HEARTH_ASSIGN_OR_RETURN(const v1::Sweep sweep, parts_.sweeps.Get(id));
+  if (owned == v1::Access::JOB) return deps_.jobs.GetOwner(id);
+  if (owned == v1::Access::UPLOAD) return deps_.uploads.GetOwner(id);
+  HEARTH_ASSIGN_OR_RETURN(const v1::Sweep sweep, deps_.sweeps.Get(id));
   return sweep.owner();
 }
 
@@ -277,16 +283,16 @@ absl::Status AccessControl::CheckFolders(const Caller& caller,
   if (!spec.import().upload().empty()) {
     const absl::Status owned =
         CheckOwner(caller, v1::Access::UPLOAD, spec.import().upload());
-    // It is not there any more when a request is repeated whose job has ended.
+    // The upload is gone when a request is repeated whose job has ended.
     return absl::IsNotFound(owned) ? absl::OkStatus() : owned;
   }
   if (caller.role >= v1::OPERATOR) return absl::OkStatus();
   const bool reads = spec.has_import();
   const bool writes = !spec.generate().destination().empty() ||
                       spec.has_export_dataset() || spec.has_export_();
-  const char* missing = reads && !parts_.has_import_roots    ? "--import-root"
-                        : writes && !parts_.has_export_roots ? "--export-root"
-                                                             : nullptr;
+  const char* missing = reads && !deps_.has_import_roots    ? "--import-root"
+                        : writes && !deps_.has_export_roots ? "--export-root"
+                                                            : nullptr;
   if (missing == nullptr) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat(
       "only operators may name any folder of the daemon's machine: others need "

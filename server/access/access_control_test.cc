@@ -26,7 +26,6 @@
 #include "hearth/v1/plans.pb.h"
 #include "hearth/v1/sweeps.pb.h"
 #include "server/access/access_fixture.h"
-#include "server/access/caller.h"
 #include "server/storage/job_store.h"
 #include "server/storage/sweep_store.h"
 #include "server/storage/token_store.h"
@@ -66,8 +65,7 @@ TEST(MethodAccessTest, EveryMethodNamesItsLeastRole) {
   }
 }
 
-// Methods that change nothing are for viewers, and those that change something
-// are not.
+// Methods that change nothing are for viewers, all others are not.
 TEST(MethodAccessTest, ViewersOnlySee) {
   for (const auto& [path, method] : AllMethods()) {
     const std::string& name = method->name();
@@ -81,7 +79,7 @@ TEST(MethodAccessTest, ViewersOnlySee) {
   }
 }
 
-// A request that changes one job or sweep says so, and has an id.
+// A request that changes one job or sweep is marked as such, and has an id.
 TEST(MethodAccessTest, WhatHasAnOwnerHasAnId) {
   int owned = 0;
   for (const auto& [path, method] : AllMethods()) {
@@ -268,7 +266,7 @@ TEST_F(AuditLogTest, AFolderThatIsMissingIsTold) {
   EXPECT_EQ(log.status().code(), absl::StatusCode::kNotFound);
 }
 
-// The call that is told of goes on; the next line is whole.
+// The call whose line is lost goes on; the next line is whole.
 TEST_F(AuditLogTest, ALineThatCannotBeWrittenHarmsNoOther) {
   const auto log = *AuditLog::Open(path_, Clock::Real());
   fs::rename(folder_, folder_ + ".away");
@@ -298,12 +296,12 @@ class AccessControlTest : public AccessTest {
   }
 
   static Credentials Bearer(const std::string& secret,
-                            Entrance entrance = Entrance::kTls) {
-    return {.entrance = entrance, .authorization = "Bearer " + secret};
+                            CallerSource source = CallerSource::kTls) {
+    return {.source = source, .authorization = "Bearer " + secret};
   }
 
   static Credentials Certificate(std::vector<std::string> uris) {
-    return {.entrance = Entrance::kTls,
+    return {.source = CallerSource::kTls,
             .certificate_name = "ann",
             .certificate_uris = std::move(uris)};
   }
@@ -342,18 +340,18 @@ TEST_F(AccessControlTest, AMethodWithoutARoleIsForNobody) {
             absl::StatusCode::kUnimplemented);
   EXPECT_EQ(CodeOf(op, "/other.Service/Method"),
             absl::StatusCode::kUnimplemented);
-  // Who is nobody does not learn which methods there are.
-  EXPECT_EQ(CodeOf({.entrance = Entrance::kTls}, "/other.Service/Method"),
+  // Unidentified callers do not learn which methods there are.
+  EXPECT_EQ(CodeOf({.source = CallerSource::kTls}, "/other.Service/Method"),
             absl::StatusCode::kUnauthenticated);
 }
 
 TEST_F(AccessControlTest, LoopbackIsAnOperatorsUntilATokenIsMade) {
-  const Credentials loopback = {.entrance = Entrance::kLoopback};
+  const Credentials loopback = {.source = CallerSource::kLoopback};
   EXPECT_EQ(access_->Identify(loopback)->name, "local");
   EXPECT_EQ(CodeOf(loopback, kOperate), absl::StatusCode::kOk);
   const std::string secret = NewToken("ann", v1::USER);
   EXPECT_EQ(CodeOf(loopback), absl::StatusCode::kUnauthenticated);
-  EXPECT_EQ(access_->Identify(Bearer(secret, Entrance::kLoopback))->name,
+  EXPECT_EQ(access_->Identify(Bearer(secret, CallerSource::kLoopback))->name,
             "token:ann");
   ASSERT_TRUE(tokens_->Revoke("ann").ok());
   EXPECT_EQ(CodeOf(loopback), absl::StatusCode::kUnauthenticated);
@@ -362,21 +360,22 @@ TEST_F(AccessControlTest, LoopbackIsAnOperatorsUntilATokenIsMade) {
 TEST_F(AccessControlTest, OverTheSocketTheUserCounts) {
   NewToken("ann", v1::USER);
   const auto own =
-      access_->Identify({.entrance = Entrance::kSocket, .uid = geteuid()});
+      access_->Identify({.source = CallerSource::kSocket, .uid = geteuid()});
   EXPECT_EQ(own->name, absl::StrCat("uid:", geteuid()));
   EXPECT_EQ(own->role, v1::OPERATOR);
-  EXPECT_EQ(access_->Identify({.entrance = Entrance::kSocket, .uid = 0})->role,
-            v1::OPERATOR);
-  const auto other =
-      access_->Identify({.entrance = Entrance::kSocket, .uid = geteuid() + 1});
+  EXPECT_EQ(
+      access_->Identify({.source = CallerSource::kSocket, .uid = 0})->role,
+      v1::OPERATOR);
+  const auto other = access_->Identify(
+      {.source = CallerSource::kSocket, .uid = geteuid() + 1});
   EXPECT_EQ(other->role, v1::USER);
-  EXPECT_EQ(CodeOf({.entrance = Entrance::kSocket}),
+  EXPECT_EQ(CodeOf({.source = CallerSource::kSocket}),
             absl::StatusCode::kUnauthenticated);
 }
 
 TEST_F(AccessControlTest, ATokenCountsMoreThanTheSocket) {
   const std::string secret = NewToken("ann", v1::VIEWER);
-  Credentials credentials = Bearer(secret, Entrance::kSocket);
+  Credentials credentials = Bearer(secret, CallerSource::kSocket);
   credentials.uid = geteuid();
   EXPECT_EQ(access_->Identify(credentials)->role, v1::VIEWER);
   credentials.authorization = "Bearer wrong";
@@ -386,11 +385,11 @@ TEST_F(AccessControlTest, ATokenCountsMoreThanTheSocket) {
 TEST_F(AccessControlTest, StrangersAreRefused) {
   NewToken("ann", v1::USER);
   // Over TLS a user id proves nothing.
-  EXPECT_EQ(CodeOf({.entrance = Entrance::kTls, .uid = 0}),
+  EXPECT_EQ(CodeOf({.source = CallerSource::kTls, .uid = 0}),
             absl::StatusCode::kUnauthenticated);
-  EXPECT_EQ(CodeOf({.entrance = Entrance::kTls}),
+  EXPECT_EQ(CodeOf({.source = CallerSource::kTls}),
             absl::StatusCode::kUnauthenticated);
-  EXPECT_EQ(CodeOf({.entrance = Entrance::kLoopback,
+  EXPECT_EQ(CodeOf({.source = CallerSource::kLoopback,
                     .certificate_name = "ann",
                     .certificate_uris = {"urn:hearth:role:operator"}}),
             absl::StatusCode::kUnauthenticated);
@@ -498,13 +497,13 @@ TEST_F(AccessControlTest, WithoutRootsOnlyOperatorsNameFolders) {
   train.mutable_train();
   const auto why_not = [&](const v1::JobSpec& spec, bool import_roots,
                            bool export_roots) {
-    AccessControl access(AccessParts{.tokens = *tokens_,
-                                     .jobs = *jobs_,
-                                     .sweeps = *sweeps_,
-                                     .uploads = *uploads_,
-                                     .audit = *audit_,
-                                     .has_import_roots = import_roots,
-                                     .has_export_roots = export_roots});
+    AccessControl access(AccessDependencies{.tokens = *tokens_,
+                                            .jobs = *jobs_,
+                                            .sweeps = *sweeps_,
+                                            .uploads = *uploads_,
+                                            .audit = *audit_,
+                                            .has_import_roots = import_roots,
+                                            .has_export_roots = export_roots});
     EXPECT_TRUE(access.CheckFolders(op, spec).ok());
     const absl::Status status = access.CheckFolders(user, spec);
     EXPECT_TRUE(status.ok() || absl::IsPermissionDenied(status)) << status;

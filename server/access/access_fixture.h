@@ -18,8 +18,7 @@
 
 namespace hearth::server {
 
-/// An AccessControl, with all that it asks, in an empty folder of `name`; for
-/// tests.
+/// AccessControl with all that it uses, in an empty folder `name`; for tests.
 class AccessTest : public ::testing::Test {
  protected:
   explicit AccessTest(const std::string& name)
@@ -40,11 +39,12 @@ class AccessTest : public ::testing::Test {
     tokens_ = *TokenStore::Open(*jobs_, io::FileSystem::Posix(),
                                 folder_ + "/marker", Clock::Real());
     audit_ = *AuditLog::Open(folder_ + "/audit.log", Clock::Real());
-    access_ = std::make_unique<AccessControl>(AccessParts{.tokens = *tokens_,
-                                                          .jobs = *jobs_,
-                                                          .sweeps = *sweeps_,
-                                                          .uploads = *uploads_,
-                                                          .audit = *audit_});
+    access_ =
+        std::make_unique<AccessControl>(AccessDependencies{.tokens = *tokens_,
+                                                           .jobs = *jobs_,
+                                                           .sweeps = *sweeps_,
+                                                           .uploads = *uploads_,
+                                                           .audit = *audit_});
   }
 
   const std::string folder_;

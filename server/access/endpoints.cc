@@ -29,7 +29,6 @@
 #include "engine/base/status.h"
 #include "engine/base/trace_parent.h"
 #include "engine/io/descriptor.h"
-#include "server/access/caller.h"
 #include "server/front/sockets.h"
 
 // google.rpc.Status is written field by field, because Debian packages its
@@ -65,7 +64,8 @@ std::string SerializeDetails(const absl::Status& status,
   return has_payload ? bytes : std::string();
 }
 
-// The first bytes of `text`, without half a UTF-8 character at the end.
+// First kMaxMessageLength bytes of `text`, without half a UTF-8 character at
+// the end.
 std::string Cut(absl::string_view text) {
   if (text.size() <= kMaxMessageLength) return std::string(text);
   size_t length = kMaxMessageLength;
@@ -89,7 +89,7 @@ namespace {
 
 constexpr int kBacklog = 1024;
 
-// Removes a socket that a daemon before has left.
+// Removes a socket that an earlier daemon has left.
 absl::Status RemoveStale(const std::string& path) {
   struct stat info {};
   if (lstat(path.c_str(), &info) != 0) {
@@ -104,7 +104,7 @@ absl::Status RemoveStale(const std::string& path) {
   return ErrnoStatus(errno, path, "unlink");
 }
 
-// Until it listens, nobody can connect to it, whatever its mode.
+// Nobody can connect to a socket before it listens, whatever its mode.
 absl::Status BindTo(int socket, const std::string& path,
                     std::optional<gid_t> group) {
   sockaddr_un address{};
@@ -124,8 +124,7 @@ absl::Status BindTo(int socket, const std::string& path,
   return absl::OkStatus();
 }
 
-// As IdOfUnknownUsers, of this process. Where /proc is not there, nothing is
-// known of any user namespace.
+// IdOfUnknownUsers for this process; nullopt where /proc is missing.
 std::optional<uid_t> IdOfUnknownUsersHere() {
   std::ifstream map_file("/proc/self/uid_map");
   std::ifstream overflow_file("/proc/sys/kernel/overflowuid");
@@ -187,8 +186,8 @@ absl::StatusOr<uid_t> SocketListener::UserOf(int connection) const {
 
 namespace {
 
-// The properties of a connection that tell its party. Clients cannot set them.
-constexpr char kEntranceProperty[] = "hearth-entrance";
+// Properties of a connection that tell its caller. Clients cannot set them.
+constexpr char kSourceProperty[] = "hearth-entrance";
 constexpr char kNameProperty[] = "hearth-certificate-name";
 constexpr char kUriProperty[] = "hearth-certificate-uri";
 constexpr absl::string_view kSocket = "socket:";
@@ -199,15 +198,15 @@ std::string ToString(grpc::string_ref text) {
   return std::string(text.data(), text.size());
 }
 
-std::string EntranceText(const Credentials& party) {
-  switch (party.entrance) {
-    case Entrance::kSocket:
-      return absl::StrCat(kSocket, party.uid.has_value()
-                                       ? absl::StrCat(*party.uid)
+std::string SourceText(const Credentials& caller) {
+  switch (caller.source) {
+    case CallerSource::kSocket:
+      return absl::StrCat(kSocket, caller.uid.has_value()
+                                       ? absl::StrCat(*caller.uid)
                                        : std::string());
-    case Entrance::kLoopback:
+    case CallerSource::kLoopback:
       return std::string(kLoopback);
-    case Entrance::kTls:
+    case CallerSource::kTls:
       return std::string(kTls);
   }
   return "";
@@ -217,19 +216,20 @@ Credentials CredentialsOf(
     const grpc::AuthContext& context,
     const std::multimap<grpc::string_ref, grpc::string_ref>& metadata) {
   Credentials credentials;
-  // A connection that no door has marked is taken for a stranger's, over TLS.
+  // A connection that no endpoint has marked counts as one over TLS without a
+  // certificate.
   for (const grpc::string_ref& value :
-       context.FindPropertyValues(kEntranceProperty)) {
+       context.FindPropertyValues(kSourceProperty)) {
     const std::string text = ToString(value);
     absl::string_view rest = text;
-    if (rest == kLoopback) credentials.entrance = Entrance::kLoopback;
+    if (rest == kLoopback) credentials.source = CallerSource::kLoopback;
     if (absl::ConsumePrefix(&rest, kSocket)) {
-      credentials.entrance = Entrance::kSocket;
+      credentials.source = CallerSource::kSocket;
       uid_t uid = 0;
       if (absl::SimpleAtoi(rest, &uid)) credentials.uid = uid;
     }
   }
-  if (credentials.entrance == Entrance::kTls) {
+  if (credentials.source == CallerSource::kTls) {
     for (const grpc::string_ref& value :
          context.FindPropertyValues(kNameProperty)) {
       credentials.certificate_name = ToString(value);
@@ -240,7 +240,8 @@ Credentials CredentialsOf(
     }
   }
   const auto [first, last] = metadata.equal_range("authorization");
-  // Several are refused like none: it is not clear which one is meant.
+  // Several authorizations are refused like none: it is not clear which one is
+  // meant.
   for (auto entry = first; entry != last; ++entry) {
     credentials.authorization =
         entry == first ? ToString(entry->second) : std::string();
@@ -250,42 +251,42 @@ Credentials CredentialsOf(
 
 }  // namespace
 
-void Door::SetParty(Credentials party) {
+void Endpoint::SetCaller(Credentials caller) {
   absl::MutexLock lock(&mutex_);
-  party_ = std::move(party);
+  caller_ = std::move(caller);
 }
 
-void Door::Enter() {
+void Endpoint::Enter() {
   absl::MutexLock lock(&mutex_);
   ++unmarked_;
 }
 
-void Door::LeaveSilently() {
+void Endpoint::RemoveSilent() {
   absl::MutexLock lock(&mutex_);
   --unmarked_;
 }
 
-bool Door::IsFree() const {
+bool Endpoint::IsFree() const {
   absl::MutexLock lock(&mutex_);
   return unmarked_ == 0;
 }
 
-void Door::Mark(grpc::AuthContext& context) {
+void Endpoint::Mark(grpc::AuthContext& context) {
   absl::MutexLock lock(&mutex_);
-  if (!context.FindPropertyValues(kEntranceProperty).empty()) return;
+  if (!context.FindPropertyValues(kSourceProperty).empty()) return;
   --unmarked_;
-  if (!party_.certificate_name.empty()) {
-    context.AddProperty(kNameProperty, party_.certificate_name);
+  if (!caller_.certificate_name.empty()) {
+    context.AddProperty(kNameProperty, caller_.certificate_name);
   }
-  for (const std::string& uri : party_.certificate_uris) {
+  for (const std::string& uri : caller_.certificate_uris) {
     context.AddProperty(kUriProperty, uri);
   }
-  context.AddProperty(kEntranceProperty, EntranceText(party_));
+  context.AddProperty(kSourceProperty, SourceText(caller_));
 }
 
-grpc::Status Door::Process(const InputMetadata& metadata,
-                           grpc::AuthContext* context, OutputMetadata*,
-                           OutputMetadata*) {
+grpc::Status Endpoint::Process(const InputMetadata& metadata,
+                               grpc::AuthContext* context, OutputMetadata*,
+                               OutputMetadata*) {
   Mark(*context);
   const auto path = metadata.find(":path");
   if (path == metadata.end()) {
@@ -295,63 +296,64 @@ grpc::Status Door::Process(const InputMetadata& metadata,
                                           ToString(path->second)));
 }
 
-Doors::Doors(grpc::ServerBuilder& builder, AccessControl& access, size_t count)
-    : doors_(count) {
-  for (OneDoor& one : doors_) {
-    one.door = std::make_shared<Door>(access);
-    // They refuse all that is not a Unix socket.
+Endpoints::Endpoints(grpc::ServerBuilder& builder, AccessControl& access,
+                     size_t count)
+    : slots_(count) {
+  for (Slot& one : slots_) {
+    one.endpoint = std::make_shared<Endpoint>(access);
+    // Local credentials refuse all connections but Unix sockets.
     const auto credentials = grpc::experimental::LocalServerCredentials(UDS);
-    credentials->SetAuthMetadataProcessor(one.door);
+    credentials->SetAuthMetadataProcessor(one.endpoint);
     one.acceptor = builder.experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
         credentials);
   }
 }
 
-absl::Status Doors::Reserve(const Credentials& party) {
-  HEARTH_ASSIGN_OR_RETURN(OneDoor * door, Find(party));
-  door->is_reserved = true;
+absl::Status Endpoints::Reserve(const Credentials& caller) {
+  HEARTH_ASSIGN_OR_RETURN(Slot * slot, Find(caller));
+  slot->is_reserved = true;
   return absl::OkStatus();
 }
 
-absl::StatusOr<Doors::OneDoor*> Doors::Find(const Credentials& party) {
-  std::vector<std::string> key = {EntranceText(party), party.certificate_name};
-  key.insert(key.end(), party.certificate_uris.begin(),
-             party.certificate_uris.end());
-  OneDoor* free = nullptr;
-  for (OneDoor& one : doors_) {
+absl::StatusOr<Endpoints::Slot*> Endpoints::Find(const Credentials& caller) {
+  std::vector<std::string> key = {SourceText(caller), caller.certificate_name};
+  key.insert(key.end(), caller.certificate_uris.begin(),
+             caller.certificate_uris.end());
+  Slot* free = nullptr;
+  for (Slot& one : slots_) {
     if (one.key == key) return &one;
-    if (!one.is_reserved && one.door->IsFree() &&
+    if (!one.is_reserved && one.endpoint->IsFree() &&
         (free == nullptr || one.used < free->used)) {
       free = &one;
     }
   }
   if (free == nullptr) {
     return absl::UnavailableError(absl::StrCat(
-        doors_.size(), " different callers have connected and not called yet"));
+        slots_.size(), " different callers have connected and not called yet"));
   }
-  free->door->SetParty(party);
+  free->endpoint->SetCaller(caller);
   free->key = std::move(key);
   return free;
 }
 
-absl::StatusOr<Passage> Doors::Enter(const Credentials& party) {
-  HEARTH_ASSIGN_OR_RETURN(OneDoor * one, Find(party));
+absl::StatusOr<Bridge> Endpoints::Enter(const Credentials& caller) {
+  HEARTH_ASSIGN_OR_RETURN(Slot * one, Find(caller));
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0,
                  ends) != 0) {
     return ErrnoStatus(errno, "a connection", "socketpair");
   }
   one->used = ++connections_;
-  one->door->Enter();
+  one->endpoint->Enter();
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters
       parameters;
   parameters.fd = ends[0];
   one->acceptor->HandleNewConnection(&parameters);
-  return Passage{.socket = io::Descriptor(ends[1]),
-                 .leave = [door = one->door.get()](bool has_asked) {
-                   if (!has_asked) door->LeaveSilently();
-                 }};
+  return Bridge{.socket = io::Descriptor(ends[1]),
+                .leave = [endpoint = one->endpoint.get()](bool has_asked) {
+                  if (!has_asked) endpoint->RemoveSilent();
+                }};
 }
 
 Credentials CredentialsOf(const grpc::ServerContextBase& context) {
@@ -368,22 +370,21 @@ std::string TraceIdOf(const grpc::ServerContextBase& context) {
 namespace {
 
 Credentials OfUser(uid_t uid) {
-  return {.entrance = Entrance::kSocket, .uid = uid};
+  return {.source = CallerSource::kSocket, .uid = uid};
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Reception>> Reception::Open(
+absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Open(
     Options options, grpc::ServerBuilder& builder, AccessControl& access,
     const Clock& clock) {
-  std::unique_ptr<Reception> reception(
-      new Reception(std::move(options), clock));
-  HEARTH_RETURN_IF_ERROR(reception->Bind());
-  HEARTH_RETURN_IF_ERROR(reception->OpenDoors(builder, access));
-  return reception;
+  std::unique_ptr<Acceptor> acceptor(new Acceptor(std::move(options), clock));
+  HEARTH_RETURN_IF_ERROR(acceptor->Bind());
+  HEARTH_RETURN_IF_ERROR(acceptor->OpenEndpoints(builder, access));
+  return acceptor;
 }
 
-absl::Status Reception::Bind() {
+absl::Status Acceptor::Bind() {
   if (options_.tcp_address.empty()) return absl::OkStatus();
   if (options_.tls.has_value()) {
     HEARTH_ASSIGN_OR_RETURN(tls_, TlsServer::Make(*options_.tls, clock_));
@@ -395,33 +396,33 @@ absl::Status Reception::Bind() {
   return absl::OkStatus();
 }
 
-absl::Status Reception::OpenDoors(grpc::ServerBuilder& builder,
-                                  AccessControl& access) {
+absl::Status Acceptor::OpenEndpoints(grpc::ServerBuilder& builder,
+                                     AccessControl& access) {
   if (options_.socket != nullptr) {
-    // Mode 0600 lets nobody through but its user and root.
-    user_doors_ = std::make_unique<Doors>(
+    // Mode 0600 admits only the daemon's user and root.
+    user_endpoints_ = std::make_unique<Endpoints>(
         builder, access, options_.socket->has_group() ? kMaxUsers : 2);
-    HEARTH_RETURN_IF_ERROR(user_doors_->Reserve(OfUser(geteuid())));
-    HEARTH_RETURN_IF_ERROR(user_doors_->Reserve(OfUser(0)));
+    HEARTH_RETURN_IF_ERROR(user_endpoints_->Reserve(OfUser(geteuid())));
+    HEARTH_RETURN_IF_ERROR(user_endpoints_->Reserve(OfUser(0)));
   }
   if (!tcp_.has_value()) return absl::OkStatus();
   const bool has_certificates =
       options_.tls.has_value() && !options_.tls->client_ca.empty();
-  tcp_doors_ = std::make_unique<Doors>(builder, access,
-                                       has_certificates ? kMaxCertificates : 1);
+  tcp_endpoints_ = std::make_unique<Endpoints>(
+      builder, access, has_certificates ? kMaxCertificates : 1);
   return absl::OkStatus();
 }
 
-absl::Status Reception::Start() {
+absl::Status Acceptor::Start() {
   if (tcp_.has_value()) {
-    FrontLimits limits = options_.limits;
+    LimiterOptions limits = options_.limits;
     if (tls_ != nullptr) {
       limits.openings = kHandshakes;
-      limits.openings_of_party = kHandshakesOfParty;
+      limits.openings_per_address = kHandshakesPerAddress;
     }
     HEARTH_ASSIGN_OR_RETURN(
-        tcp_front_,
-        Front::Start(
+        tcp_limiter_,
+        ConnectionLimiter::Start(
             *std::move(tcp_), options_.tcp_address, limits,
             [this](int connection) { return ReceiveAddress(connection); },
             clock_));
@@ -429,31 +430,31 @@ absl::Status Reception::Start() {
   if (options_.socket == nullptr) return absl::OkStatus();
   HEARTH_ASSIGN_OR_RETURN(io::Descriptor listener, options_.socket->Listen());
   HEARTH_ASSIGN_OR_RETURN(
-      user_front_,
-      Front::Start(
+      user_limiter_,
+      ConnectionLimiter::Start(
           std::move(listener), "the Unix socket", options_.limits,
           [this](int connection) { return ReceiveUser(connection); }, clock_));
   return absl::OkStatus();
 }
 
-absl::StatusOr<Visitor> Reception::ReceiveUser(int connection) {
+absl::StatusOr<Visitor> Acceptor::ReceiveUser(int connection) {
   HEARTH_ASSIGN_OR_RETURN(const uid_t uid, options_.socket->UserOf(connection));
-  const std::string party = absl::StrCat("user ", uid);
+  const std::string address = absl::StrCat("user ", uid);
   return Visitor{
-      .party = party,
+      .address = address,
       .wire = NewPlainWire(connection),
-      .guard = user_guards_.NewGuard(party),
-      .enter = [this, uid] { return user_doors_->Enter(OfUser(uid)); }};
+      .guard = user_guards_.NewGuard(address),
+      .enter = [this, uid] { return user_endpoints_->Enter(OfUser(uid)); }};
 }
 
-absl::StatusOr<Visitor> Reception::ReceiveAddress(int connection) {
-  HEARTH_ASSIGN_OR_RETURN(const std::string party, ReceiveTcp(connection));
+absl::StatusOr<Visitor> Acceptor::ReceiveAddress(int connection) {
+  HEARTH_ASSIGN_OR_RETURN(const std::string address, ReceiveTcp(connection));
   Visitor visitor = {
-      .party = party,
+      .address = address,
       .wire = nullptr,
-      .guard = tcp_guards_.NewGuard(party),
+      .guard = tcp_guards_.NewGuard(address),
       .enter = [this] {
-        return tcp_doors_->Enter({.entrance = Entrance::kLoopback});
+        return tcp_endpoints_->Enter({.source = CallerSource::kLoopback});
       }};
   if (tls_ == nullptr) {
     visitor.wire = NewPlainWire(connection);
@@ -462,21 +463,21 @@ absl::StatusOr<Visitor> Reception::ReceiveAddress(int connection) {
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<TlsWire> wire,
                           tls_->NewWire(connection));
   visitor.enter = [this, tls = wire.get()] {
-    return tcp_doors_->Enter(tls->Party());
+    return tcp_endpoints_->Enter(tls->PeerCredentials());
   };
   visitor.wire = std::move(wire);
   return visitor;
 }
 
-void Reception::StopListening() {
-  for (const auto* front : {&user_front_, &tcp_front_}) {
-    if (*front != nullptr) (*front)->StopListening();
+void Acceptor::StopListening() {
+  for (const auto* limiter : {&user_limiter_, &tcp_limiter_}) {
+    if (*limiter != nullptr) (*limiter)->StopListening();
   }
 }
 
-void Reception::Stop(absl::Duration patience) {
-  for (const auto* front : {&user_front_, &tcp_front_}) {
-    if (*front != nullptr) (*front)->Stop(patience);
+void Acceptor::Stop(absl::Duration patience) {
+  for (const auto* limiter : {&user_limiter_, &tcp_limiter_}) {
+    if (*limiter != nullptr) (*limiter)->Stop(patience);
   }
 }
 

@@ -21,36 +21,38 @@
 #include "engine/base/clock.h"
 #include "engine/io/descriptor.h"
 #include "server/access/access_control.h"
-#include "server/access/caller.h"
 #include "server/access/tls.h"
 #include "server/front/connection_limiter.h"
 #include "server/front/guard.h"
 #include "server/front/http_guards.h"
 
+/// Everything about a connection that needs gRPC: statuses, the Unix socket,
+/// the endpoints that tell callers apart, and the acceptor of all addresses.
+
 namespace hearth::server {
 
-/// The gRPC status for `status`: the same canonical code and message, and the
-/// payloads (see field_violations.h) as details of a google.rpc.Status.
-/// Messages longer than kMaxMessageLength are cut, since they travel in headers
-/// of limited size.
+/// gRPC status for `status`: the same canonical code and message; payloads
+/// (FieldViolations) become details of a google.rpc.Status. Messages longer
+/// than kMaxMessageLength are cut, since they travel in headers of limited
+/// size.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
 inline constexpr size_t kMaxMessageLength = 1024;
 
-/// The user id that the kernel gives for users whom this process's user
-/// namespace does not know, `overflow`, if by `uid_map` (/proc/self/uid_map) no
-/// known user has it: it then stands for any number of people.
+/// `overflow`, the user id that the kernel gives for users unknown in this
+/// process's user namespace, if by `uid_map` (/proc/self/uid_map) no known user
+/// has it: then it stands for any number of people. Otherwise nullopt.
 std::optional<uid_t> IdOfUnknownUsers(const std::string& uid_map,
                                       uid_t overflow);
 
-/// A Unix socket. It is removed with this. Single-owner.
+/// Unix socket that is removed on destruction. Single-owner.
 class SocketListener {
  public:
   /// Makes the socket, which nobody can connect to yet, for the daemon's user
-  /// alone (mode 0600), or, with `group`, for that group, too (0660). A socket
-  /// that is there is replaced: call with the lock of the data directory only.
-  /// INVALID_ARGUMENT for a path longer than kMaxPath; FAILED_PRECONDITION if
-  /// something else is there.
+  /// alone (mode 0600), or for `group`, too (0660). Replaces an existing
+  /// socket: call only with the lock of the data directory. INVALID_ARGUMENT
+  /// for a path longer than kMaxPath; FAILED_PRECONDITION if another kind of
+  /// file is there.
   static absl::StatusOr<std::unique_ptr<SocketListener>> Bind(
       const std::string& path, std::optional<gid_t> group);
 
@@ -58,17 +60,17 @@ class SocketListener {
   SocketListener(const SocketListener&) = delete;
   SocketListener& operator=(const SocketListener&) = delete;
 
-  /// Lets connections in. The descriptor, which does not block, is the
-  /// caller's. REQUIRES: called once.
+  /// Lets connections in. The caller owns the descriptor, which does not block.
+  /// REQUIRES: called once.
   absl::StatusOr<io::Descriptor> Listen();
 
-  /// The user at the other side of a connection. PERMISSION_DENIED for users
-  /// whom the daemon's user namespace does not know: they cannot be told apart.
+  /// User at the other side of a connection. PERMISSION_DENIED for users
+  /// unknown in the daemon's user namespace: they cannot be told apart.
   absl::StatusOr<uid_t> UserOf(int connection) const;
 
   bool has_group() const { return has_group_; }
 
-  /// Bytes of a path that the kernel takes.
+  /// Greatest length of a path that the kernel takes, in bytes.
   static constexpr size_t kMaxPath = 107;
 
  private:
@@ -85,32 +87,32 @@ class SocketListener {
   const std::optional<uid_t> unknown_users_;
 };
 
-/// A door of gRPC's: asks `access` about each call that comes in by it, before
-/// its request is read. All who come in by one at a time are the same party;
-/// what it lets in carries what CredentialsOf needs. Thread-safe.
+/// Server endpoint of gRPC for one caller at a time: asks `access` about each
+/// call before its request is read. Calls that it lets in carry what
+/// CredentialsOf needs. Thread-safe.
 ///
-/// The first call of a connection marks the connection with the door's party,
-/// for good: its other calls are that party's, whosoever the door is by then.
-/// So the door can be another party's once each connection that came in by it
-/// is marked, or has ended and cannot have a call: IsFree. Nothing else is
-/// relied on, such as when gRPC notices that a connection has ended: calls may
-/// come until long after. A connection with a call that gRPC never told of
-/// keeps the door its party's.
-class Door final : public grpc::AuthMetadataProcessor {
+/// The first call of a connection marks the connection with the endpoint's
+/// caller, for good: later calls are that caller's, whosever the endpoint is by
+/// then. So the endpoint can serve another caller once each connection that
+/// came in by it is marked, or has ended without a call: IsFree. It relies on
+/// nothing else, such as gRPC noticing the end of a connection: calls may come
+/// until long after. A connection with a call that gRPC never reports keeps the
+/// endpoint its caller's.
+class Endpoint final : public grpc::AuthMetadataProcessor {
  public:
-  /// `access` must outlive the door.
-  explicit Door(AccessControl& access) : access_(access) {}
+  /// `access` must outlive the endpoint.
+  explicit Endpoint(AccessControl& access) : access_(access) {}
 
-  /// From now on whoever comes in has these credentials, but for the call's
-  /// own. REQUIRES: IsFree().
-  void SetParty(Credentials party) ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Callers of connections to come have these credentials, but for the
+  /// authorization of each call. REQUIRES: IsFree().
+  void SetCaller(Credentials caller) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// A connection comes in.
+  /// Adds a connection.
   void Enter() ABSL_LOCKS_EXCLUDED(mutex_);
-  /// One that had come in has ended; of what it sent nothing was a call.
-  void LeaveSilently() ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Removes a connection that has ended without sending a call.
+  void RemoveSilent() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Whether no call that is yet to come depends on the door's party.
+  /// Whether no call yet to come depends on the endpoint's caller.
   bool IsFree() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   bool IsBlocking() const override { return false; }
@@ -122,79 +124,81 @@ class Door final : public grpc::AuthMetadataProcessor {
   void Mark(grpc::AuthContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
 
   AccessControl& access_;
-  // Guards what connections know of their party, too.
+  // Also guards the marks of connections.
   mutable absl::Mutex mutex_;
-  Credentials party_ ABSL_GUARDED_BY(mutex_);
-  // Connections that came in, are not marked, and may have a call yet.
+  Credentials caller_ ABSL_GUARDED_BY(mutex_);
+  // Connections that came in, are not marked, and may still have a call.
   int unmarked_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-/// The doors of one address, since gRPC can tell connections apart by their
-/// doors alone. A party keeps its door until another one needs it, and it is
-/// free, and unused longer than other free ones. Single-owner, once gRPC's
-/// server runs.
-class Doors {
+/// Endpoints of one address: gRPC can tell connections apart by their endpoints
+/// alone. A caller keeps its endpoint until another caller needs it; among free
+/// endpoints, the one unused longest is taken. Single-owner, once gRPC's server
+/// runs.
+class Endpoints {
  public:
-  /// Gives `builder` so many doors. `access` must outlive gRPC's server.
-  Doors(grpc::ServerBuilder& builder, AccessControl& access, size_t count);
+  /// Adds `count` endpoints to `builder`. `access` must outlive gRPC's server.
+  Endpoints(grpc::ServerBuilder& builder, AccessControl& access, size_t count);
 
-  /// Keeps a door for this party, however many others come.
-  absl::Status Reserve(const Credentials& party);
+  /// Keeps an endpoint for this caller, however many others come.
+  absl::Status Reserve(const Credentials& caller);
 
-  /// Our end of a new connection to gRPC's server, by the door of this party.
-  /// UNAVAILABLE if all doors are those of others, and not free;
-  /// RESOURCE_EXHAUSTED if there are no descriptors.
-  absl::StatusOr<Passage> Enter(const Credentials& party);
+  /// New connection to gRPC's server, by the caller's endpoint. UNAVAILABLE if
+  /// all endpoints belong to other callers and none is free; RESOURCE_EXHAUSTED
+  /// if there are no descriptors.
+  absl::StatusOr<Bridge> Enter(const Credentials& caller);
 
  private:
-  struct OneDoor {
-    std::shared_ptr<Door> door;
+  struct Slot {
+    std::shared_ptr<Endpoint> endpoint;
     std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
-    // Key of its party; empty = it was never used.
+    // Identifies its caller; empty = it was never used.
     std::vector<std::string> key;
     bool is_reserved = false;
-    // The number of the connection that came in by it last.
+    // Number of the last connection that came in by it.
     uint64_t used = 0;
   };
 
-  // Its door, which may have been another party's.
-  absl::StatusOr<OneDoor*> Find(const Credentials& party);
+  // The caller's endpoint, taken from another caller if need be.
+  absl::StatusOr<Slot*> Find(const Credentials& caller);
 
-  std::vector<OneDoor> doors_;
+  std::vector<Slot> slots_;
   uint64_t connections_ = 0;
 };
 
-/// Credentials of the caller of a call that a Door has let in.
+/// Credentials of a call that an Endpoint has let in.
 Credentials CredentialsOf(const grpc::ServerContextBase& context);
 
-/// The trace that a call's "traceparent" entry names; empty = none.
+/// Trace that a call's "traceparent" entry names; empty = none.
 std::string TraceIdOf(const grpc::ServerContextBase& context);
 
-/// The addresses of the gRPC services, a front before each: gRPC itself neither
-/// listens nor speaks TLS, and sees none but connections that speak HTTP/2.
+/// Addresses of the gRPC services, each behind a ConnectionLimiter: gRPC itself
+/// neither listens nor speaks TLS, and sees only connections that speak HTTP/2.
 ///
-///   1. Open binds them and gives the doors to the builder of gRPC's server;
+///   1. Open binds the addresses and adds endpoints to the builder of gRPC's
+///      server;
 ///   2. Start, once that server runs, lets connections in;
 ///   3. StopListening, before that server is shut down, lets no more in;
-///   4. Stop, once it is, ends those that are left.
+///   4. Stop, once it is shut down, ends the connections that are left.
 ///
 /// Single-owner.
-class Reception {
+class Acceptor {
  public:
   struct Options {
     /// Null = none.
     std::unique_ptr<SocketListener> socket;
     /// As ParseListenAddress returns it; empty = none.
     std::string tcp_address;
-    /// That of the TCP address; without it that must be on loopback.
+    /// TLS files of the TCP address; nullopt = no TLS, and the address must be
+    /// on loopback.
     std::optional<TlsFiles> tls = std::nullopt;
-    /// The limits of each address.
-    FrontLimits limits = {};
+    /// Limits of each address.
+    LimiterOptions limits = {};
   };
 
   /// UNAVAILABLE if the TCP address cannot be listened on. `access` must
   /// outlive gRPC's server, `clock` the result.
-  static absl::StatusOr<std::unique_ptr<Reception>> Open(
+  static absl::StatusOr<std::unique_ptr<Acceptor>> Open(
       Options options, grpc::ServerBuilder& builder, AccessControl& access,
       const Clock& clock);
 
@@ -202,30 +206,32 @@ class Reception {
   void StopListening();
   void Stop(absl::Duration patience);
 
-  /// The port taken; 0 = there is no TCP address.
+  /// Port of the TCP address; 0 = there is none.
   int port() const { return port_; }
 
-  /// Users, and client certificates that differ in name or URIs, that can have
-  /// connected and not called yet; there is always a door for the daemon's own
-  /// user and root.
+  /// Users, and client certificates that differ in name or URIs, that can be
+  /// connected without a call at a time; there is always an endpoint for the
+  /// daemon's own user and root.
   static constexpr size_t kMaxUsers = 64;
   static constexpr size_t kMaxCertificates = 256;
-  /// Handshakes of TLS, in all and of one party. One was measured to take 3.1
-  /// ms of the front's thread with an RSA key of 4,096 bits.
-  static constexpr Budget kHandshakes = {.burst = 200, .per_second = 100};
-  static constexpr Budget kHandshakesOfParty = {.burst = 100, .per_second = 20};
+  /// TLS handshakes, in all and of one client address. One takes 3.1 ms of the
+  /// limiter's thread with an RSA key of 4,096 bits (measured).
+  static constexpr RateLimit kHandshakes = {.burst = 200, .per_second = 100};
+  static constexpr RateLimit kHandshakesPerAddress = {.burst = 100,
+                                                      .per_second = 20};
   /// Descriptors that a connection takes.
   static constexpr size_t kDescriptorsPerConnection = 3;
 
  private:
-  Reception(Options options, const Clock& clock)
+  Acceptor(Options options, const Clock& clock)
       : options_(std::move(options)),
         clock_(clock),
         user_guards_(clock),
         tcp_guards_(clock) {}
 
   absl::Status Bind();
-  absl::Status OpenDoors(grpc::ServerBuilder& builder, AccessControl& access);
+  absl::Status OpenEndpoints(grpc::ServerBuilder& builder,
+                             AccessControl& access);
   absl::StatusOr<Visitor> ReceiveUser(int connection);
   absl::StatusOr<Visitor> ReceiveAddress(int connection);
 
@@ -234,12 +240,12 @@ class Reception {
   int port_ = 0;
   std::optional<io::Descriptor> tcp_;
   std::unique_ptr<TlsServer> tls_;
-  std::unique_ptr<Doors> user_doors_;
-  std::unique_ptr<Doors> tcp_doors_;
+  std::unique_ptr<Endpoints> user_endpoints_;
+  std::unique_ptr<Endpoints> tcp_endpoints_;
   Http2Guards user_guards_;
   Http2Guards tcp_guards_;
-  std::unique_ptr<Front> user_front_;
-  std::unique_ptr<Front> tcp_front_;
+  std::unique_ptr<ConnectionLimiter> user_limiter_;
+  std::unique_ptr<ConnectionLimiter> tcp_limiter_;
 };
 
 }  // namespace hearth::server

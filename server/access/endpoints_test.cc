@@ -22,7 +22,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "server/access/access_fixture.h"
-#include "server/access/caller.h"
 #include "server/front/connection_limiter.h"
 #include "server/mapping/request_checks.h"
 
@@ -165,9 +164,9 @@ TEST_F(SocketListenerTest, AFolderThatIsMissingIsNamed) {
   EXPECT_EQ(listener.status().code(), absl::StatusCode::kNotFound);
 }
 
-constexpr size_t kDoors = 2;
+constexpr size_t kEndpoints = 2;
 
-// Tells each caller who it is.
+// Service that tells each caller who they are.
 class Mirror final : public grpc::CallbackGenericService {
   class Answer final : public grpc::ServerGenericBidiReactor {
    public:
@@ -183,15 +182,15 @@ class Mirror final : public grpc::CallbackGenericService {
   }
 };
 
-// A client that came in by a door.
+// Client that came in by an endpoint.
 class Client {
  public:
-  explicit Client(Passage passage)
-      : leave_(std::move(passage.leave)),
-        channel_(grpc::CreateInsecureChannelFromFd(
-            "here", dup(passage.socket.get()))) {}
+  explicit Client(Bridge bridge)
+      : leave_(std::move(bridge.leave)),
+        channel_(grpc::CreateInsecureChannelFromFd("here",
+                                                   dup(bridge.socket.get()))) {}
 
-  // Who the server says that it is.
+  // Caller that the server takes the client for.
   std::string Call() {
     has_asked_ = true;
     grpc::ClientContext context;
@@ -207,7 +206,7 @@ class Client {
     return status.error_message();
   }
 
-  // Ends, as the front does.
+  // Ends the connection as the limiter does.
   void Leave() {
     channel_ = nullptr;
     leave_(has_asked_);
@@ -219,38 +218,38 @@ class Client {
   bool has_asked_ = false;
 };
 
-class DoorsTest : public AccessTest {
+class EndpointsTest : public AccessTest {
  protected:
-  DoorsTest() : AccessTest("entrances_test") {
+  EndpointsTest() : AccessTest("endpoints_test") {
     grpc::ServerBuilder builder;
     builder.RegisterCallbackGenericService(&mirror_);
-    doors_ = std::make_unique<Doors>(builder, *access_, kDoors);
+    endpoints_ = std::make_unique<Endpoints>(builder, *access_, kEndpoints);
     server_ = builder.BuildAndStart();
   }
-  ~DoorsTest() override { server_->Shutdown(); }
+  ~EndpointsTest() override { server_->Shutdown(); }
 
   static Credentials Named(const std::string& name) {
-    return {.entrance = Entrance::kTls,
+    return {.source = CallerSource::kTls,
             .certificate_name = name,
             .certificate_uris = {"urn:hearth:role:viewer"}};
   }
 
   std::unique_ptr<Client> Enter(const std::string& name) {
-    absl::StatusOr<Passage> passage = doors_->Enter(Named(name));
-    EXPECT_TRUE(passage.ok()) << passage.status();
-    return std::make_unique<Client>(*std::move(passage));
+    absl::StatusOr<Bridge> bridge = endpoints_->Enter(Named(name));
+    EXPECT_TRUE(bridge.ok()) << bridge.status();
+    return std::make_unique<Client>(*std::move(bridge));
   }
 
   absl::StatusCode CodeOfEntering(const std::string& name) {
-    return doors_->Enter(Named(name)).status().code();
+    return endpoints_->Enter(Named(name)).status().code();
   }
 
   Mirror mirror_;
-  std::unique_ptr<Doors> doors_;
+  std::unique_ptr<Endpoints> endpoints_;
   std::unique_ptr<grpc::Server> server_;
 };
 
-TEST_F(DoorsTest, EachCallerIsWhoCameInHoweverManyHaveBefore) {
+TEST_F(EndpointsTest, EachCallerIsWhoCameInHoweverManyHaveBefore) {
   for (int i = 0; i < 20; ++i) {
     const std::string name = absl::StrCat("caller ", i);
     const auto client = Enter(name);
@@ -259,21 +258,21 @@ TEST_F(DoorsTest, EachCallerIsWhoCameInHoweverManyHaveBefore) {
   }
 }
 
-TEST_F(DoorsTest, ADoorIsNoOthersBeforeItsConnectionHasCalled) {
+TEST_F(EndpointsTest, AnEndpointIsNoOthersBeforeItsConnectionHasCalled) {
   const auto ann = Enter("ann");
   const auto bob = Enter("bob");
   EXPECT_EQ(CodeOfEntering("eve"), absl::StatusCode::kUnavailable);
   EXPECT_EQ(ann->Call(), "ann");
   const auto eve = Enter("eve");
   EXPECT_EQ(CodeOfEntering("ann"), absl::StatusCode::kUnavailable);
-  // The door that ann came in by is eve's now.
+  // ann's endpoint is eve's now.
   EXPECT_EQ(ann->Call(), "ann");
   EXPECT_EQ(eve->Call(), "eve");
   EXPECT_EQ(bob->Call(), "bob");
   EXPECT_EQ(ann->Call(), "ann");
 }
 
-TEST_F(DoorsTest, AConnectionThatEndsWithoutACallGivesItsDoorBack) {
+TEST_F(EndpointsTest, AConnectionThatEndsWithoutACallGivesItsEndpointBack) {
   const auto ann = Enter("ann");
   const auto bob = Enter("bob");
   ann->Leave();
@@ -282,8 +281,8 @@ TEST_F(DoorsTest, AConnectionThatEndsWithoutACallGivesItsDoorBack) {
 }
 
 // gRPC may tell of a call long after its connection has ended.
-TEST_F(DoorsTest, AConnectionThatEndsWithACallUnheardOfKeepsItsDoor) {
-  absl::StatusOr<Passage> ann = doors_->Enter(Named("ann"));
+TEST_F(EndpointsTest, AConnectionThatEndsWithACallUnheardOfKeepsItsEndpoint) {
+  absl::StatusOr<Bridge> ann = endpoints_->Enter(Named("ann"));
   ASSERT_TRUE(ann.ok());
   ann->leave(/*has_asked=*/true);
   const auto bob = Enter("bob");
@@ -291,8 +290,8 @@ TEST_F(DoorsTest, AConnectionThatEndsWithACallUnheardOfKeepsItsDoor) {
   EXPECT_EQ(Enter("ann")->Call(), "ann");
 }
 
-TEST_F(DoorsTest, TheDoorUnusedLongestGoesAndNoneThatIsReserved) {
-  ASSERT_TRUE(doors_->Reserve(Named("root")).ok());
+TEST_F(EndpointsTest, TheEndpointUnusedLongestGoesAndNoneThatIsReserved) {
+  ASSERT_TRUE(endpoints_->Reserve(Named("root")).ok());
   EXPECT_EQ(Enter("ann")->Call(), "ann");
   EXPECT_EQ(Enter("root")->Call(), "root");
   EXPECT_EQ(Enter("bob")->Call(), "bob");

@@ -7,7 +7,6 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
-#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -19,11 +18,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "engine/base/status.h"
+#include "server/log.h"
 
 namespace hearth::server {
 namespace {
 
-// Between two looks whether files have changed.
+// Seconds between two checks whether files have changed.
 constexpr double kRefreshSeconds = 1;
 
 template <typename T, void (*Free)(T*)>
@@ -122,7 +122,7 @@ using Session = std::unique_ptr<SSL, Freer<SSL, SSL_free>>;
 using Names =
     std::unique_ptr<GENERAL_NAMES, Freer<GENERAL_NAMES, GENERAL_NAMES_free>>;
 
-// The name of HTTP/2, as ALPN has it.
+// "h2" as an ALPN protocol list.
 constexpr unsigned char kHttp2[] = {2, 'h', '2'};
 
 int ChooseHttp2(SSL*, const unsigned char** chosen, unsigned char* chosen_bytes,
@@ -147,7 +147,7 @@ std::string CommonNameOf(const X509& certificate) {
   X509_NAME* subject = X509_get_subject_name(&certificate);
   const int index = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
   if (index < 0) return "";
-  // Whatever it is encoded in, so that no two names have the same bytes.
+  // UTF-8 whatever the encoding, so that no two names have the same bytes.
   unsigned char* utf8 = nullptr;
   const int bytes = ASN1_STRING_to_UTF8(
       &utf8, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, index)));
@@ -192,13 +192,13 @@ class OpenSslWire final : public TlsWire {
 
   bool WaitsToWrite() const override { return waits_to_write_; }
 
-  Credentials Party() const override {
-    Credentials party = {.entrance = Entrance::kTls};
+  Credentials PeerCredentials() const override {
+    Credentials peer = {.source = CallerSource::kTls};
     const Certificate certificate(SSL_get1_peer_certificate(session_.get()));
-    if (certificate == nullptr) return party;
-    party.certificate_name = CommonNameOf(*certificate);
-    party.certificate_uris = UrisOf(*certificate);
-    return party;
+    if (certificate == nullptr) return peer;
+    peer.certificate_name = CommonNameOf(*certificate);
+    peer.certificate_uris = UrisOf(*certificate);
+    return peer;
   }
 
  private:
@@ -243,9 +243,10 @@ absl::StatusOr<Context> NewContext(const TlsFiles& files) {
   if (context == nullptr) return NotUsable(files.certificate);
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   SSL_CTX_set_cipher_list(context.get(), "ECDHE+AESGCM:ECDHE+CHACHA20");
-  // One operation of the others takes up to 5 ms (ffdhe8192).
+  // One operation in other groups takes up to 5 ms (ffdhe8192).
   SSL_CTX_set1_groups_list(context.get(), "X25519:P-256:P-384");
-  // Each connection proves anew who it is.
+  // Each connection proves its identity itself: no resumption, no
+  // renegotiation.
   SSL_CTX_set_options(context.get(),
                       SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_set_num_tickets(context.get(), 0);
@@ -253,7 +254,7 @@ absl::StatusOr<Context> NewContext(const TlsFiles& files) {
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE |
                                       SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                       SSL_MODE_RELEASE_BUFFERS);
-  // A read takes one record, also where it brings no bytes, as new keys do.
+  // A read takes one record, even one without data such as new keys.
   SSL_CTX_clear_mode(context.get(), SSL_MODE_AUTO_RETRY);
   SSL_CTX_set_alpn_select_cb(context.get(), ChooseHttp2, nullptr);
   SSL_CTX_set_default_passwd_cb(context.get(), NoPassphrase);
@@ -271,8 +272,7 @@ absl::StatusOr<Context> NewContext(const TlsFiles& files) {
   return context;
 }
 
-// Values that change when a file does: inode, size, and the time of the last
-// change.
+// Values that change when a file does: inode, size, time of the last change.
 std::vector<int64_t> StampsOf(const TlsFiles& files) {
   std::vector<int64_t> stamps;
   for (const std::string* path :
@@ -305,8 +305,7 @@ class OpenSslServer final : public TlsServer {
     if (now - looked_at_ > kRefreshSeconds) {
       looked_at_ = now;
       if (const absl::Status status = ReadFiles(); !status.ok()) {
-        spdlog::warn("TLS goes on with the files of before: {}",
-                     std::string(status.message()));
+        LogWarning("TLS goes on with the files of before: ", status.message());
       }
     }
     Session session(SSL_new(context_.get()));
@@ -322,7 +321,7 @@ class OpenSslServer final : public TlsServer {
   const TlsFiles files_;
   const Clock& clock_;
   Context context_;
-  // Those of the files that `context_` was made of.
+  // Stamps of the files that `context_` was made of.
   std::vector<int64_t> stamps_;
   double looked_at_ = 0;
 };

@@ -8,38 +8,37 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "engine/base/clock.h"
-#include "server/access/caller.h"
+#include "server/access/access_control.h"
 #include "server/front/sockets.h"
 
 namespace hearth::server {
 
 /// PEM files of a TLS address.
 struct TlsFiles {
-  /// The certificate, and those that vouch for it.
+  /// The certificate, followed by the chain of its issuers.
   std::string certificate = {};
   std::string key = {};
-  /// Authorities of client certificates, which every client must have then;
-  /// empty = none is asked for.
+  /// Authorities of client certificates. If set, every client must have a
+  /// certificate; empty = none is asked for.
   std::string client_ca = {};
 };
 
-/// OK if TLS can be served with the files: they are there and are what they
-/// should be, the key is the certificate's and nobody but its owner may read
-/// it, and the certificate has not expired at `now`. Errors name the file, and
-/// never show what is in it.
+/// OK if TLS can be served with the files: they exist and have the right
+/// contents, the key belongs to the certificate and only its owner may read it,
+/// and the certificate has not expired at `now`. Errors name the file, and
+/// never show its contents.
 absl::Status CheckTlsFiles(const TlsFiles& files, absl::Time now);
 
-/// A connection with TLS, of which this is the server. The handshake is made
-/// by the first calls.
+/// Server side of a TLS connection. The first calls do the handshake.
 class TlsWire : public Wire {
  public:
-  /// The name (CN) and the URIs of the client's certificate, which has been
-  /// verified; empty = none was asked for. REQUIRES: a byte was read.
-  virtual Credentials Party() const = 0;
+  /// Name (CN) and URIs of the client's verified certificate; empty = none was
+  /// asked for. REQUIRES: a byte was read.
+  virtual Credentials PeerCredentials() const = 0;
 };
 
-/// Makes connections with TLS. Files that change are read again, within a
-/// second; new connections then have the new ones. Single-owner.
+/// Makes TLS connections. Files that change are read again within a second, for
+/// new connections. Single-owner.
 class TlsServer {
  public:
   /// Errors as CheckTlsFiles. `clock` must outlive the result.
@@ -47,7 +46,8 @@ class TlsServer {
                                                          const Clock& clock);
   virtual ~TlsServer() = default;
 
-  /// For a socket that outlives the result. RESOURCE_EXHAUSTED without memory.
+  /// Wire of a socket that outlives the result. RESOURCE_EXHAUSTED without
+  /// memory.
   virtual absl::StatusOr<std::unique_ptr<TlsWire>> NewWire(int socket) = 0;
 };
 

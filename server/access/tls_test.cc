@@ -61,7 +61,7 @@ void AddExtension(X509* certificate, int nid, const std::string& value) {
   X509_EXTENSION_free(extension);
 }
 
-// A certificate of `name` that `issuer` vouches for, for a day.
+// Certificate of `name`, signed by `issuer` (null = itself), valid for a day.
 std::unique_ptr<Identity> NewIdentity(const std::string& name,
                                       const Identity* issuer,
                                       const std::string& names = "") {
@@ -85,7 +85,7 @@ std::unique_ptr<Identity> NewIdentity(const std::string& name,
   return made;
 }
 
-// Both ends of a connection in this thread, the client's with OpenSSL.
+// Both ends of a connection in this thread; the client's uses OpenSSL.
 class Connection {
  public:
   Connection(TlsServer& server, const Identity* client,
@@ -114,7 +114,7 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Has the client say a byte; what the server made of it.
+  // Lets the client send a byte, and returns the server's result of reading it.
   Wire::Outcome Open() {
     Wire::Result read = {.outcome = Wire::Outcome::kBlocked};
     // A handshake takes few steps.
@@ -128,7 +128,7 @@ class Connection {
   SSL* client() { return session_; }
   TlsWire& wire() { return *wire_; }
   Wire::Result Read() { return wire_->Read(absl::MakeSpan(piece_)); }
-  // The name of the certificate that the server has shown.
+  // Name of the certificate that the server has shown.
   std::string ServerName() {
     char name[64] = {};
     X509* const shown = SSL_get1_peer_certificate(session_);
@@ -162,7 +162,7 @@ class TlsTest : public ::testing::Test {
     return folder_ + "/" + name;
   }
 
-  // Puts files with the server's identity in the place of those there are.
+  // Replaces the server's files with `identity`.
   void Write(const Identity& identity) {
     FILE* file = std::fopen(PathOf("new").c_str(), "w");
     PEM_write_X509(file, identity.certificate);
@@ -196,11 +196,11 @@ class TlsTest : public ::testing::Test {
 TEST_F(TlsTest, WithoutAnAuthorityNobodyIsAskedForACertificate) {
   const auto connection = Connect();
   EXPECT_EQ(connection->Open(), Wire::Outcome::kMoved);
-  EXPECT_EQ(connection->wire().Party().certificate_name, "");
-  EXPECT_THAT(connection->wire().Party().certificate_uris, IsEmpty());
+  EXPECT_EQ(connection->wire().PeerCredentials().certificate_name, "");
+  EXPECT_THAT(connection->wire().PeerCredentials().certificate_uris, IsEmpty());
 }
 
-// Others make a handshake take many times as long.
+// A handshake in other groups takes many times as long.
 TEST_F(TlsTest, KeysAreExchangedInGroupsThatCostLittle) {
   for (const char* group : {"X25519", "P-256", "P-384"}) {
     EXPECT_EQ(Connect(nullptr, group)->Open(), Wire::Outcome::kMoved) << group;
@@ -210,7 +210,8 @@ TEST_F(TlsTest, KeysAreExchangedInGroupsThatCostLittle) {
   }
 }
 
-// A client can send new keys without end: others must get their turns.
+// A client can send new keys without end: other connections must get their
+// turns.
 TEST_F(TlsTest, AReadTakesOneRecordThatBringsNoBytes) {
   const auto connection = Connect();
   ASSERT_EQ(connection->Open(), Wire::Outcome::kMoved);

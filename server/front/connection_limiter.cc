@@ -1,19 +1,18 @@
-// A connection, step by step:
-//   1. it is accepted, and another one goes if there are too many;
-//   2. its opening begins with its first byte, once there is budget for it;
-//      then its bytes go through its guard, and are kept, until that has
-//      opened;
-//   3. it enters: from then on bytes go both ways, each through the guard. A
+// Life of a connection:
+//   1. it is accepted, and another one is closed if there are too many;
+//   2. its opening begins with its first byte, once the rate limits allow it.
+//      Until its guard has opened, its bytes go through the guard and are kept;
+//   3. it enters: from now on bytes go both ways, each through the guard. A
 //      side whose bytes the other one does not take is not read from;
-//   4. it ends: one side has closed it, the guard or a time says so, or another
-//      one takes its place. Bytes of the server are passed on before.
-// Its descriptors are closed at once; its memory stays until the events of the
-// same round, which may be about it, have been looked at.
+//   4. it ends: one side closes it, the guard or a time limit says so, or
+//      another connection takes its place. Bytes of the server are passed on
+//      before.
+// Its descriptors are closed at once; its memory stays until all events of the
+// same epoll_wait, which may point to it, are handled.
 #include "server/front/connection_limiter.h"
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -33,27 +32,29 @@
 
 #include "absl/status/status.h"
 #include "engine/base/status.h"
+#include "server/log.h"
 
 namespace hearth::server {
 namespace {
 
 constexpr int kEventsAtATime = 256;
-// Connections accepted before others get their turn.
+// Connections accepted before other events are handled.
 constexpr int kAcceptsAtATime = 64;
-// Bytes of a connection that are moved before others get their turn.
+// Bytes of one connection that are moved before other connections get their
+// turn.
 constexpr size_t kTurnBytes = 256 << 10;
 constexpr size_t kPieceBytes = 64 << 10;
-// Bytes of a client that are kept until it has opened.
+// Bytes of a client that are kept until its connection has opened.
 constexpr size_t kMostBeforeOpening = 64 << 10;
 constexpr double kSweepSeconds = 0.1;
-// How long a connection may take to open before it gives its place to others.
+// Age from which on a connection that has not opened may be replaced.
 constexpr double kLeastSeconds = 0.1;
-// Between two lines of the log about connections that were closed.
+// Seconds between two log lines about closed connections.
 constexpr double kLogSeconds = 10;
 
 struct Connection;
 
-// Subject of an event.
+// Connection and side that an event is about.
 struct Handle {
   Connection* connection = nullptr;
   bool is_inner = false;
@@ -61,37 +62,37 @@ struct Handle {
 
 using Connections = std::list<std::unique_ptr<Connection>>;
 
-struct Party {
-  explicit Party(const Budget& openings_of_party)
-      : openings(openings_of_party) {}
+struct ClientAddress {
+  explicit ClientAddress(const RateLimit& openings_per_address)
+      : openings(openings_per_address) {}
 
   bool IsIdle(double now) const {
     return connections == 0 && openings.IsFull(now);
   }
 
   size_t connections = 0;
-  Purse openings;
-  // When it has begun an opening last.
+  RateLimiter openings;
+  // When this address began its last opening.
   double began_at = 0;
 };
 
 enum class Opening {
-  // Nothing has come.
+  // No byte has come.
   kSilent,
-  // A byte has come, but there is no budget.
+  // A byte has come, but the rate limits do not allow an opening.
   kWaits,
   kHasBegun,
 };
 
 struct Connection {
-  Connection(io::Descriptor descriptor, Visitor came, Party& whose)
-      : outer(std::move(descriptor)), visitor(std::move(came)), party(whose) {}
+  Connection(io::Descriptor descriptor, Visitor came, ClientAddress& of)
+      : outer(std::move(descriptor)), visitor(std::move(came)), address(of) {}
 
   std::optional<io::Descriptor> outer;
   Visitor visitor;
-  Party& party;
+  ClientAddress& address;
   Opening opening = Opening::kSilent;
-  // The server's side; none before it has entered.
+  // The server's side; nullopt before the connection has entered.
   std::optional<io::Descriptor> inner;
   std::function<void(bool has_asked)> leave;
   std::unique_ptr<Wire> inner_wire;
@@ -101,25 +102,27 @@ struct Connection {
   bool outer_ended = false;
   bool inner_ended = false;
   bool inner_is_shut = false;
-  // The server's side can be read to its end, but not waited for.
+  // The server has closed its side: the rest can be read, but epoll must not
+  // report the descriptor any more.
   bool inner_hung_up = false;
   bool is_dead = false;
   double accepted_at = 0;
-  // Since when the client takes no bytes; 0 = it does.
+  // Time since which the client takes no bytes; 0 = it takes them.
   double blocked_since = 0;
   uint32_t outer_events = 0;
   uint32_t inner_events = 0;
   Handle outer_handle;
   Handle inner_handle;
-  // Where it is listed.
+  // List that the connection is in, and its place there.
   Connections* list = nullptr;
   Connections::iterator place;
 };
 
-class FrontImpl final : public Front {
+class EpollConnectionLimiter final : public ConnectionLimiter {
  public:
-  FrontImpl(io::Descriptor listener, std::string name,
-            const FrontLimits& limits, Receive receive, const Clock& clock)
+  EpollConnectionLimiter(io::Descriptor listener, std::string name,
+                         const LimiterOptions& limits, Receive receive,
+                         const Clock& clock)
       : name_(std::move(name)),
         limits_(limits),
         receive_(std::move(receive)),
@@ -128,7 +131,7 @@ class FrontImpl final : public Front {
         piece_(kPieceBytes),
         openings_(limits.openings) {}
 
-  ~FrontImpl() override { Stop(absl::ZeroDuration()); }
+  ~EpollConnectionLimiter() override { Stop(absl::ZeroDuration()); }
 
   absl::Status Open() {
     epoll_.emplace(epoll_create1(EPOLL_CLOEXEC));
@@ -162,7 +165,7 @@ class FrontImpl final : public Front {
     static_cast<void>(!write(wake_->get(), &one, sizeof(one)));
   }
 
-  // Adds a descriptor; events about it are of `handle`.
+  // Adds a descriptor to epoll; its events carry `handle`.
   void Watch(int descriptor, uint32_t events, Handle* handle) {
     epoll_event event{};
     event.events = events;
@@ -234,10 +237,10 @@ class FrontImpl final : public Front {
     }
   }
 
-  // Begins the opening of a connection that has sent something, if there is
-  // budget for it. Else it is not looked at before BeginOpenings.
+  // Begins the opening of a connection that has sent a byte, if the rate limits
+  // allow it. Otherwise the connection rests until BeginOpenings.
   bool HasBegun(Connection& c) {
-    // Those that wait come first.
+    // Connections that wait come first.
     if (c.opening == Opening::kSilent && !is_short_of_openings_) Begin(c);
     if (c.opening == Opening::kHasBegun) return true;
     c.opening = Opening::kWaits;
@@ -246,15 +249,16 @@ class FrontImpl final : public Front {
   }
 
   bool Begin(Connection& c) {
-    if (!c.party.openings.HasSome(now_) || !openings_.Spend(now_)) return false;
-    c.party.openings.Spend(now_);
-    c.party.began_at = now_;
+    if (!c.address.openings.HasToken(now_) || !openings_.TryTake(now_))
+      return false;
+    c.address.openings.TryTake(now_);
+    c.address.began_at = now_;
     c.opening = Opening::kHasBegun;
     return true;
   }
 
-  // Begins those that wait, as far as there is budget now: in turn by party,
-  // and of one party the oldest first.
+  // Begins openings that wait, as far as the rate limits allow: in turn by
+  // client address, and of one address the oldest first.
   void BeginOpenings() {
     std::vector<Connection*> waiting;
     for (const auto& connection : opening_) {
@@ -265,10 +269,10 @@ class FrontImpl final : public Front {
     is_short_of_openings_ = false;
     std::stable_sort(waiting.begin(), waiting.end(),
                      [](const Connection* a, const Connection* b) {
-                       return a->party.began_at < b->party.began_at;
+                       return a->address.began_at < b->address.began_at;
                      });
     for (Connection* connection : waiting) {
-      if (!openings_.HasSome(now_)) {
+      if (!openings_.HasToken(now_)) {
         is_short_of_openings_ = true;
         return;
       }
@@ -281,7 +285,7 @@ class FrontImpl final : public Front {
       if (opening_.size() + open_.size() >= limits_.connections &&
           !opening_.empty() &&
           now_ - opening_.front()->accepted_at < kLeastSeconds) {
-        // Those that come now wait with the kernel, in their order.
+        // New connections wait in the kernel's queue, in their order.
         Listen(false);
         return;
       }
@@ -296,12 +300,13 @@ class FrontImpl final : public Front {
         OnShortage(errno);
         return;
       }
-      // Else it has gone before it was taken.
+      // Other errors: the connection was gone before it was accepted.
     }
   }
 
-  // Somebody else's descriptors are not ours to close: then who connects is
-  // told at once, by the spare one, and others wait a moment.
+  // Descriptors that other parts of the process hold cannot be closed here. The
+  // spare descriptor is given up to accept and close one connection; further
+  // ones wait a moment.
   void OnShortage(int error) {
     if (Evict(nullptr, nullptr)) return;
     Log("somebody", absl::ResourceExhaustedError(std::strerror(error)));
@@ -313,7 +318,7 @@ class FrontImpl final : public Front {
     Listen(false);
   }
 
-  // Takes connections, or none until the next sweep.
+  // Turns accepting on, or off until the next sweep.
   void Listen(bool listens) {
     if (listens == listens_) return;
     listens_ = listens;
@@ -331,21 +336,21 @@ class FrontImpl final : public Front {
       Log("somebody", visitor.status());
       return;
     }
-    Party& party =
-        parties_.Find(visitor->party, limits_.openings_of_party, now_);
+    ClientAddress& address =
+        addresses_.Find(visitor->address, limits_.openings_per_address, now_);
     const bool has_place =
-        (party.connections < limits_.connections_per_party ||
-         Evict(&visitor->party, nullptr)) &&
+        (address.connections < limits_.connections_per_address ||
+         Evict(&visitor->address, nullptr)) &&
         (opening_.size() + open_.size() < limits_.connections ||
          Evict(nullptr, nullptr));
     if (!has_place) {
-      Log(visitor->party,
+      Log(visitor->address,
           absl::ResourceExhaustedError("too many connections are in use"));
       return;
     }
-    ++party.connections;
-    auto connection = std::make_unique<Connection>(std::move(descriptor),
-                                                   *std::move(visitor), party);
+    ++address.connections;
+    auto connection = std::make_unique<Connection>(
+        std::move(descriptor), *std::move(visitor), address);
     Connection& added = *connection;
     added.accepted_at = now_;
     added.outer_handle = {&added, false};
@@ -356,12 +361,12 @@ class FrontImpl final : public Front {
     Watch(socket, EPOLLIN, &added.outer_handle);
   }
 
-  // Closes the connection, of `party` if there is one, that is missed least,
-  // but not `but`.
-  bool Evict(const std::string* party, const Connection* but) {
+  // Closes the connection that is missed least, of `address` if given, but
+  // never `but`. False: none can be closed.
+  bool Evict(const std::string* address, const Connection* but) {
     const auto matches = [&](const Connection& connection) {
       return &connection != but &&
-             (party == nullptr || connection.visitor.party == *party);
+             (address == nullptr || connection.visitor.address == *address);
     };
     Connection* answered = nullptr;
     Connection* stalled = nullptr;
@@ -391,9 +396,9 @@ class FrontImpl final : public Front {
     return true;
   }
 
-  // An error is logged.
+  // Closes the connection, and logs `reason` if it is an error.
   void Close(Connection& connection, const absl::Status& reason) {
-    if (!reason.ok()) Log(connection.visitor.party, reason);
+    if (!reason.ok()) Log(connection.visitor.address, reason);
     connection.is_dead = true;
     connection.visitor.wire.reset();
     connection.outer.reset();
@@ -401,25 +406,24 @@ class FrontImpl final : public Front {
     if (connection.leave) {
       connection.leave(connection.visitor.guard->HasAsked());
     }
-    --connection.party.connections;
+    --connection.address.connections;
     std::erase(hot_, &connection);
     dead_.splice(dead_.end(), *connection.list, connection.place);
   }
 
-  void Log(const std::string& party, const absl::Status& reason) {
+  void Log(const std::string& address, const absl::Status& reason) {
     if (last_log_ != 0 && now_ - last_log_ < kLogSeconds) {
       ++unlogged_;
       return;
     }
-    spdlog::warn(
-        "{}: a connection of {} is closed: {}; {} more since the last "
-        "such line",
-        name_, party, std::string(reason.message()), unlogged_);
+    LogWarning(name_, ": a connection of ", address,
+               " is closed: ", reason.message(), "; ", unlogged_,
+               " more since the last such line");
     last_log_ = now_;
     unlogged_ = 0;
   }
 
-  // Moves what can be moved now.
+  // Moves all bytes that can be moved now.
   void Pump(Connection& connection) {
     size_t moved_in_turn = 0;
     while (true) {
@@ -442,7 +446,7 @@ class FrontImpl final : public Front {
   bool MoveIn(Connection& c, size_t& moved) {
     if (c.inner.has_value() && !c.to_inner.empty() &&
         !PassOn(*c.inner_wire, c.to_inner, moved)) {
-      // It takes no more, but may have an answer.
+      // The server takes no more, but may still answer.
       c.to_inner.clear();
       c.outer_ended = true;
     }
@@ -506,9 +510,9 @@ class FrontImpl final : public Front {
   }
 
   static absl::Status MakeInner(Connection& c) {
-    HEARTH_ASSIGN_OR_RETURN(Passage passage, c.visitor.enter());
-    c.inner.emplace(std::move(passage.socket));
-    c.leave = std::move(passage.leave);
+    HEARTH_ASSIGN_OR_RETURN(Bridge bridge, c.visitor.enter());
+    c.inner.emplace(std::move(bridge.socket));
+    c.leave = std::move(bridge.leave);
     return absl::OkStatus();
   }
 
@@ -551,7 +555,7 @@ class FrontImpl final : public Front {
     return true;
   }
 
-  // Writes a beginning of `kept`. False: nothing more can be written.
+  // Writes the first bytes of `kept`. False: no more bytes can be written.
   static bool PassOn(Wire& wire, std::string& kept, size_t& moved) {
     const Wire::Result written = wire.Write(kept);
     moved += written.bytes;
@@ -571,7 +575,7 @@ class FrontImpl final : public Front {
     const bool reads_inner =
         !c.inner_ended && c.to_outer.size() < limits_.kept_bytes;
     if (c.inner_hung_up && !reads_inner) {
-      // The kernel would tell again and again.
+      // epoll would report the hang-up again and again.
       epoll_ctl(epoll_->get(), EPOLL_CTL_DEL, c.inner->get(), nullptr);
       return;
     }
@@ -589,7 +593,7 @@ class FrontImpl final : public Front {
     epoll_ctl(epoll_->get(), EPOLL_CTL_MOD, descriptor, &event);
   }
 
-  // Does what times ask for, a few times a second.
+  // Applies time limits, every kSweepSeconds.
   void Sweep() {
     if (stops_listening_) {
       if (listener_.has_value()) {
@@ -625,14 +629,14 @@ class FrontImpl final : public Front {
   }
 
   const std::string name_;
-  const FrontLimits limits_;
+  const LimiterOptions limits_;
   const Receive receive_;
   const Clock& clock_;
   std::atomic<double> stop_at_ = 0;
   std::atomic<bool> stops_listening_ = false;
   std::optional<io::Descriptor> epoll_;
   std::optional<io::Descriptor> wake_;
-  // From here on all is the thread's.
+  // All members from here on belong to the thread.
   std::optional<io::Descriptor> listener_;
   std::optional<io::Descriptor> spare_;
   bool listens_ = false;
@@ -643,32 +647,31 @@ class FrontImpl final : public Front {
   double last_log_ = 0;
   size_t unlogged_ = 0;
   std::vector<char> piece_;
-  // Those that have not opened, the oldest first.
+  // Connections that have not opened, the oldest first.
   Connections opening_;
-  // Those that have, the one that moved a byte least recently first.
+  // Connections that have opened, the one that moved a byte least recently
+  // first.
   Connections open_;
   Connections dead_;
-  // Those with more to move, but for their turn.
+  // Connections whose turn ended before all their bytes were moved.
   std::vector<Connection*> hot_;
-  Parties<Party> parties_;
-  // The budget of all parties together.
-  Purse openings_;
-  // Some wait for them.
+  ClientAddresses<ClientAddress> addresses_;
+  // Openings of all client addresses together.
+  RateLimiter openings_;
+  // Whether openings wait for openings_.
   bool is_short_of_openings_ = false;
   std::thread thread_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Front>> Front::Start(io::Descriptor listener,
-                                                    std::string name,
-                                                    const FrontLimits& limits,
-                                                    Receive receive,
-                                                    const Clock& clock) {
-  auto front = std::make_unique<FrontImpl>(std::move(listener), std::move(name),
-                                           limits, std::move(receive), clock);
-  if (absl::Status status = front->Open(); !status.ok()) return status;
-  return front;
+absl::StatusOr<std::unique_ptr<ConnectionLimiter>> ConnectionLimiter::Start(
+    io::Descriptor listener, std::string name, const LimiterOptions& limits,
+    Receive receive, const Clock& clock) {
+  auto limiter = std::make_unique<EpollConnectionLimiter>(
+      std::move(listener), std::move(name), limits, std::move(receive), clock);
+  if (absl::Status status = limiter->Open(); !status.ok()) return status;
+  return limiter;
 }
 
 }  // namespace hearth::server

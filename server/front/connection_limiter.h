@@ -15,82 +15,84 @@
 
 namespace hearth::server {
 
-/// Bounds of the connections of one address.
-struct FrontLimits {
-  /// Connections at a time, in all and of one party.
+/// Bounds of the connections of one listening socket.
+struct LimiterOptions {
+  /// Connections at a time: in all, and of one client address.
   size_t connections = 1024;
-  size_t connections_per_party = 512;
-  /// Openings that may begin, in all and of one party: each costs the front's
-  /// thread what its wire computes to begin with, as a TLS handshake.
-  Budget openings = kUnlimited;
-  Budget openings_of_party = kUnlimited;
-  /// How long a connection may take to open (Guard::HasOpened).
+  size_t connections_per_address = 512;
+  /// Openings that may begin: in all, and of one client address. Beginning one
+  /// costs the limiter's thread the first computations of its wire, such as a
+  /// TLS handshake.
+  RateLimit openings = kUnlimited;
+  RateLimit openings_per_address = kUnlimited;
+  /// Time that a connection may take to open (Guard::HasOpened).
   absl::Duration opening = absl::Seconds(5);
-  /// How long a client may take none of the bytes that are there for it.
+  /// Time that a client may leave the bytes that wait for it unread.
   absl::Duration stall = absl::Seconds(30);
-  /// Bytes of the server that are kept for a client that takes them slowly;
-  /// then the server waits.
+  /// Bytes of the server that are kept for a client that reads slowly; beyond
+  /// it the server waits.
   size_t kept_bytes = 64 << 10;
 };
 
-/// The way of a connection to the server.
-struct Passage {
+/// Connection from the limiter to the server.
+struct Bridge {
   /// A non-blocking stream socket.
   io::Descriptor socket;
-  /// Called when nothing more will be passed on, and the socket is closed;
+  /// Called once the socket is closed and nothing more is passed on;
   /// `has_asked` as Guard::HasAsked. Null = nobody needs to know.
   std::function<void(bool has_asked)> leave = nullptr;
 };
 
-/// A connection that has come in.
+/// Accepted connection.
 struct Visitor {
-  /// Whose it is, as far as that can be told at once: an address, or a user.
-  std::string party;
+  /// Client that connections are counted for, as far as it is known before a
+  /// byte is read: "user 1000", or an IP address as ReceiveTcp returns it.
+  std::string address;
   std::unique_ptr<Wire> wire;
   std::unique_ptr<Guard> guard;
-  /// Makes the connection to the server, once the guard has opened.
-  std::function<absl::StatusOr<Passage>()> enter;
+  /// Connects to the server; called once the guard has opened.
+  std::function<absl::StatusOr<Bridge>()> enter;
 };
 
-/// Stands before a server: takes the connections of a listening socket, and
-/// passes on what they bring once they have shown that they speak the server's
-/// protocol. So that no flood of connections or bytes keeps others out:
+/// Stands before a server: accepts connections, and passes on their bytes once
+/// they have shown that they speak the server's protocol. So that no flood of
+/// connections or bytes keeps other clients out:
 ///
-///   - connections are limited, in all and for each party. A new one takes the
-///     place of the oldest that has not opened, or else of the one that is idle
-///     longest, those that were never answered first, of the same party where
-///     that has too many; without such it is closed at once. Where all have
-///     just come, it waits a moment first;
-///   - openings begin no faster than their budgets allow. Those beyond wait
-///     unread: the party that began one the longest time ago is next;
-///   - those that do not open in time, or do not take their answers, are
+///   - connections are limited, in all and for each client address. A new one
+///     replaces the oldest connection that has not opened; without such, the
+///     one idle longest, connections that were never answered first; among
+///     connections of the same address where that address has too many. It is
+///     closed at once where none can be replaced. Where all others are younger
+///     than 0.1 s, it waits in the kernel's queue first;
+///   - openings begin no faster than their rate limits allow. Connections
+///     beyond wait unread, and the address that began one the longest time ago
+///     is next;
+///   - connections that do not open in time, or do not read their answers, are
 ///     closed;
 ///   - a guard may end a connection at any byte;
-///   - a lack of descriptors costs connections that have not opened, or are
-///     idle, and is over as soon as there are descriptors again.
+///   - a lack of descriptors costs connections that have not opened or are
+///     idle, and ends as soon as there are descriptors again.
 ///
-/// It has one thread, which never blocks but for the next byte.
-class Front {
+/// It has one thread, which blocks only in waiting for the next byte.
+class ConnectionLimiter {
  public:
-  /// Called for each connection on the front's thread; the descriptor stays the
-  /// front's. An error closes the connection.
+  /// Called for each connection on the limiter's thread; the descriptor stays
+  /// the limiter's. An error closes the connection.
   using Receive = std::function<absl::StatusOr<Visitor>(int connection)>;
 
-  /// Takes connections of `listener`, which listens and does not block, from
-  /// now on. `name` is that of the address, for the log. `clock` must outlive
-  /// the front.
-  static absl::StatusOr<std::unique_ptr<Front>> Start(io::Descriptor listener,
-                                                      std::string name,
-                                                      const FrontLimits& limits,
-                                                      Receive receive,
-                                                      const Clock& clock);
+  /// Accepts connections of `listener`, a non-blocking listening socket, from
+  /// now on. `name` is its address, for the log. `clock` must outlive the
+  /// result.
+  static absl::StatusOr<std::unique_ptr<ConnectionLimiter>> Start(
+      io::Descriptor listener, std::string name, const LimiterOptions& limits,
+      Receive receive, const Clock& clock);
 
-  virtual ~Front() = default;
+  virtual ~ConnectionLimiter() = default;
 
-  /// Takes no more connections; those there are go on.
+  /// Accepts no more connections; open ones go on.
   virtual void StopListening() = 0;
-  /// Passes on what the server has said until it has closed all connections,
-  /// at most for `patience`, and ends. May be called again.
+  /// Passes on the server's bytes until the server has closed all connections,
+  /// for `patience` at most, then ends. May be called again.
   virtual void Stop(absl::Duration patience) = 0;
 };
 

@@ -63,7 +63,7 @@ class LineGuard final : public Guard {
   bool has_asked_ = false;
 };
 
-// A client's connection.
+// Connection of a client.
 class Client {
  public:
   // `host`: the last number of its address, 127.0.0.`host`.
@@ -92,7 +92,7 @@ class Client {
     send(socket_, text.data(), text.size(), MSG_NOSIGNAL);
   }
 
-  // So many bytes, or fewer where the connection ends before.
+  // Reads `count` bytes, or fewer where the connection ends before.
   std::string Read(size_t count) {
     std::string text(count, '\0');
     size_t got = 0;
@@ -105,7 +105,7 @@ class Client {
     return text;
   }
 
-  // Blocks until it has been closed by the front.
+  // Blocks until the limiter has closed the connection.
   bool IsClosed() {
     char byte = 0;
     const ssize_t bytes = recv(socket_, &byte, 1, 0);
@@ -118,7 +118,7 @@ class Client {
   const int socket_;
 };
 
-// Stands still until the test says so.
+// Clock that stands still until the test moves it.
 class HandClock final : public Clock {
  public:
   absl::Time Now() const override { return absl::UnixEpoch(); }
@@ -126,31 +126,31 @@ class HandClock final : public Clock {
   std::atomic<double> seconds = 1;
 };
 
-// A front before a server whose ends of connections the test holds.
-class FrontTest : public ::testing::Test {
+// Limiter before a server whose ends of connections the test holds.
+class ConnectionLimiterTest : public ::testing::Test {
  protected:
-  void Start(const FrontLimits& limits, const Clock& clock = Clock::Real()) {
+  void Start(const LimiterOptions& limits, const Clock& clock = Clock::Real()) {
     absl::StatusOr<io::Descriptor> listener = ListenOnTcp("127.0.0.1:0");
     ASSERT_TRUE(listener.ok()) << listener.status();
     port_ = PortOf(listener->get());
-    auto front = Front::Start(
+    auto limiter = ConnectionLimiter::Start(
         *std::move(listener), "here", limits,
         [this](int connection) -> absl::StatusOr<Visitor> {
-          absl::StatusOr<std::string> party = ReceiveTcp(connection);
-          if (!party.ok()) return party.status();
-          return Visitor{.party = *party,
+          absl::StatusOr<std::string> address = ReceiveTcp(connection);
+          if (!address.ok()) return address.status();
+          return Visitor{.address = *address,
                          .wire = NewPlainWire(connection),
                          .guard = std::make_unique<LineGuard>(),
-                         .enter = [this, party]() -> absl::StatusOr<Passage> {
-                           return Enter(*party);
+                         .enter = [this, address]() -> absl::StatusOr<Bridge> {
+                           return Enter(*address);
                          }};
         },
         clock);
-    ASSERT_TRUE(front.ok()) << front.status();
-    front_ = *std::move(front);
+    ASSERT_TRUE(limiter.ok()) << limiter.status();
+    limiter_ = *std::move(limiter);
   }
 
-  // The server's end of the connection that entered as number `index`.
+  // Server's end of the connection that entered as number `index`.
   int ServerEnd(size_t index) {
     absl::MutexLock lock(&mutex_);
     while (entered_.size() <= index) changed_.Wait(&mutex_);
@@ -164,17 +164,17 @@ class FrontTest : public ::testing::Test {
     return left_[index];
   }
 
-  // The numbers of the connections of a party that entered.
-  std::vector<size_t> EnteredOf(const std::string& party) {
+  // Numbers of the connections of `address` that entered.
+  std::vector<size_t> EnteredOf(const std::string& address) {
     absl::MutexLock lock(&mutex_);
     std::vector<size_t> numbers;
-    for (size_t i = 0; i < parties_.size(); ++i) {
-      if (parties_[i] == party) numbers.push_back(i);
+    for (size_t i = 0; i < addresses_.size(); ++i) {
+      if (addresses_[i] == address) numbers.push_back(i);
     }
     return numbers;
   }
 
-  // Has a client enter, and its server answer.
+  // Connects a client and lets the server answer it.
   std::unique_ptr<Client> Entered(size_t index,
                                   const std::string& line = "!\n") {
     auto client = std::make_unique<Client>(port_);
@@ -185,40 +185,40 @@ class FrontTest : public ::testing::Test {
     return client;
   }
 
-  ~FrontTest() override {
+  ~ConnectionLimiterTest() override {
     for (const int end : entered_) close(end);
-    front_.reset();
+    limiter_.reset();
   }
 
-  absl::StatusOr<Passage> Enter(const std::string& party) {
+  absl::StatusOr<Bridge> Enter(const std::string& address) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) {
       return absl::ResourceExhaustedError("no descriptors");
     }
     absl::MutexLock lock(&mutex_);
     entered_.push_back(ends[0]);
-    parties_.push_back(party);
+    addresses_.push_back(address);
     changed_.SignalAll();
-    return Passage{.socket = io::Descriptor(ends[1]),
-                   .leave = [this](bool has_asked) {
-                     absl::MutexLock leaving(&mutex_);
-                     left_.push_back(has_asked);
-                     changed_.SignalAll();
-                   }};
+    return Bridge{.socket = io::Descriptor(ends[1]),
+                  .leave = [this](bool has_asked) {
+                    absl::MutexLock leaving(&mutex_);
+                    left_.push_back(has_asked);
+                    changed_.SignalAll();
+                  }};
   }
 
   HandClock clock_;
   absl::Mutex mutex_;
   absl::CondVar changed_;
   std::vector<int> entered_;
-  std::vector<std::string> parties_;
+  std::vector<std::string> addresses_;
   // Whether each connection that left had asked.
   std::vector<bool> left_;
   int port_ = 0;
-  std::unique_ptr<Front> front_;
+  std::unique_ptr<ConnectionLimiter> limiter_;
 };
 
-TEST_F(FrontTest, BytesGoBothWaysAndNoneIsLost) {
+TEST_F(ConnectionLimiterTest, BytesGoBothWaysAndNoneIsLost) {
   Start({.kept_bytes = 1000});
   Client client(port_);
   const std::string sent(3'000'000, 'a');
@@ -241,7 +241,7 @@ TEST_F(FrontTest, BytesGoBothWaysAndNoneIsLost) {
   server.join();
 }
 
-TEST_F(FrontTest, AnAnswerComesAfterTheClientHasSaidAll) {
+TEST_F(ConnectionLimiterTest, AnAnswerComesAfterTheClientHasSaidAll) {
   Start({});
   Client client(port_);
   client.Send("!");
@@ -254,7 +254,7 @@ TEST_F(FrontTest, AnAnswerComesAfterTheClientHasSaidAll) {
   EXPECT_EQ(client.Read(4), "late");
 }
 
-TEST_F(FrontTest, WhatDoesNotOpenIsClosedInTimeAndNeverEnters) {
+TEST_F(ConnectionLimiterTest, WhatDoesNotOpenIsClosedInTimeAndNeverEnters) {
   Start({.opening = absl::Milliseconds(50)});
   Client silent(port_);
   Client talker(port_);
@@ -264,8 +264,10 @@ TEST_F(FrontTest, WhatDoesNotOpenIsClosedInTimeAndNeverEnters) {
   EXPECT_TRUE(entered_.empty());
 }
 
-TEST_F(FrontTest, OpeningsBeyondTheBudgetOfTheirPartyWaitUnreadAndAreClosed) {
-  Start({.openings_of_party = {.burst = 2}, .opening = absl::Milliseconds(50)});
+TEST_F(ConnectionLimiterTest,
+       OpeningsBeyondTheBudgetOfTheirPartyWaitUnreadAndAreClosed) {
+  Start({.openings_per_address = {.burst = 2},
+         .opening = absl::Milliseconds(50)});
   const auto first = Entered(0);
   const auto second = Entered(1);
   Client third(port_);
@@ -277,7 +279,7 @@ TEST_F(FrontTest, OpeningsBeyondTheBudgetOfTheirPartyWaitUnreadAndAreClosed) {
   EXPECT_THAT(EnteredOf("127.0.0.2"), ElementsAre(2));
 }
 
-TEST_F(FrontTest, OpeningsOfAllHaveABudgetThatPartiesTakeInTurn) {
+TEST_F(ConnectionLimiterTest, OpeningsOfAllHaveABudgetThatPartiesTakeInTurn) {
   Start({.openings = {.burst = 1, .per_second = 1}}, clock_);
   const auto open = Entered(0);
   std::vector<std::unique_ptr<Client>> many;
@@ -298,7 +300,7 @@ TEST_F(FrontTest, OpeningsOfAllHaveABudgetThatPartiesTakeInTurn) {
   EXPECT_EQ(open->Read(5), "still");
 }
 
-TEST_F(FrontTest, ItTellsWhetherAConnectionHadAskedOnceItHasLeft) {
+TEST_F(ConnectionLimiterTest, ItTellsWhetherAConnectionHadAskedOnceItHasLeft) {
   Start({});
   Entered(0)->Send("x");
   EXPECT_FALSE(HadAsked(0));
@@ -306,15 +308,15 @@ TEST_F(FrontTest, ItTellsWhetherAConnectionHadAskedOnceItHasLeft) {
   EXPECT_TRUE(HadAsked(1));
 }
 
-TEST_F(FrontTest, AGuardEndsAConnection) {
+TEST_F(ConnectionLimiterTest, AGuardEndsAConnection) {
   Start({});
   const auto client = Entered(0);
   client->Send("x");
   EXPECT_TRUE(client->IsClosed());
 }
 
-TEST_F(FrontTest, TheOldestThatHasNotOpenedGivesItsPlace) {
-  Start({.connections = 3, .connections_per_party = 3});
+TEST_F(ConnectionLimiterTest, TheOldestThatHasNotOpenedGivesItsPlace) {
+  Start({.connections = 3, .connections_per_address = 3});
   const auto open = Entered(0);
   Client first(port_);
   Client second(port_);
@@ -326,8 +328,9 @@ TEST_F(FrontTest, TheOldestThatHasNotOpenedGivesItsPlace) {
   EXPECT_EQ(open->Read(5), "still");
 }
 
-TEST_F(FrontTest, TheOneThatIsIdleLongestGivesItsPlaceAndNoneThatIsBusy) {
-  Start({.connections = 3, .connections_per_party = 3});
+TEST_F(ConnectionLimiterTest,
+       TheOneThatIsIdleLongestGivesItsPlaceAndNoneThatIsBusy) {
+  Start({.connections = 3, .connections_per_address = 3});
   const auto busy = Entered(0, "!busy");
   const auto idle = Entered(1);
   const auto later = Entered(2);
@@ -339,29 +342,29 @@ TEST_F(FrontTest, TheOneThatIsIdleLongestGivesItsPlaceAndNoneThatIsBusy) {
   EXPECT_EQ(busy->Read(1), "a");
 }
 
-TEST_F(FrontTest, WhereAllAreBusyANewOneIsClosed) {
-  Start({.connections = 2, .connections_per_party = 1});
+TEST_F(ConnectionLimiterTest, WhereAllAreBusyANewOneIsClosed) {
+  Start({.connections = 2, .connections_per_address = 1});
   const auto busy = Entered(0, "!busy");
   Client refused(port_);
   refused.Send("!\n");
   EXPECT_TRUE(refused.IsClosed());
 }
 
-TEST_F(FrontTest, AClientThatTakesNoAnswersIsClosed) {
+TEST_F(ConnectionLimiterTest, AClientThatTakesNoAnswersIsClosed) {
   Start({.stall = absl::Milliseconds(50), .kept_bytes = 1000});
   const auto client = Entered(0);
   const int end = ServerEnd(0);
   const std::string answer(1 << 20, 'a');
-  // Ends with an error once the front has closed its end.
+  // Fails once the limiter has closed its end.
   while (send(end, answer.data(), answer.size(), MSG_NOSIGNAL) > 0) continue;
 }
 
-// All descriptors but a few are taken by connections; the front answers on.
-TEST_F(FrontTest, ALackOfDescriptorsPasses) {
-  Start({.connections = 10'000, .connections_per_party = 10'000});
+// Connections take all descriptors but a few; the limiter goes on answering.
+TEST_F(ConnectionLimiterTest, ALackOfDescriptorsPasses) {
+  Start({.connections = 10'000, .connections_per_address = 10'000});
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  // Clients are in this process, too: each takes two.
+  // Clients are in this process, too: each connection takes two descriptors.
   rlimit little = before;
   little.rlim_cur = 100;
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &little), 0);
@@ -371,7 +374,7 @@ TEST_F(FrontTest, ALackOfDescriptorsPasses) {
   for (int next; (next = dup(0)) >= 0;) taken.push_back(next);
   close(spare[0]);
   {
-    // The front has none to take it with.
+    // The limiter has no descriptor to accept it with.
     Client refused(port_);
     EXPECT_TRUE(refused.IsClosed());
   }
@@ -381,13 +384,13 @@ TEST_F(FrontTest, ALackOfDescriptorsPasses) {
   for (size_t i = 1; i < spare.size(); ++i) close(spare[i]);
 }
 
-TEST_F(FrontTest, ItPassesOnTheLastBytesBeforeItStops) {
+TEST_F(ConnectionLimiterTest, ItPassesOnTheLastBytesBeforeItStops) {
   Start({});
   const auto client = Entered(0);
-  front_->StopListening();
+  limiter_->StopListening();
   EXPECT_EQ(send(ServerEnd(0), "bye", 3, MSG_NOSIGNAL), 3);
   shutdown(ServerEnd(0), SHUT_RDWR);
-  front_->Stop(absl::Seconds(60));
+  limiter_->Stop(absl::Seconds(60));
   EXPECT_EQ(client->Read(4), "bye");
 }
 

@@ -35,12 +35,12 @@ class HttpGuard final : public Guard {
   }
 
   bool HasOpened() const override { return matched_ == kEnd.size(); }
-  // It has asked, and gets its answer.
+  // The client has asked, and waits for its answer.
   bool IsIdle() const override { return false; }
 
  private:
   size_t bytes_ = 0;
-  // Bytes of kEnd that came last.
+  // Number of bytes of kEnd that came last.
   size_t matched_ = 0;
 };
 
@@ -69,7 +69,7 @@ struct Frame {
   uint8_t type = 0;
   uint8_t flags = 0;
   uint32_t stream = 0;
-  // The first four bytes of its payload; 0 = it has fewer.
+  // First four bytes of the payload; 0 = it has fewer.
   uint32_t first_word = 0;
 };
 
@@ -121,8 +121,8 @@ class FrameReader {
   size_t payload_left_ = 0;
 };
 
-// Whether a client has reason to send a frame that brings nothing after this
-// one of the server: to answer it, or to measure the way that it came.
+// Whether the server's `frame` gives a client reason to send a frame that
+// carries nothing: an answer, or a ping to measure bandwidth.
 bool CallsForAFrame(const Frame& frame) {
   switch (frame.type) {
     case kData:
@@ -139,32 +139,34 @@ absl::Status TooMany(absl::string_view what) {
   return absl::ResourceExhaustedError(absl::StrCat("too many ", what));
 }
 
-struct Party {
-  explicit Party(const Http2Limits& limits) : resets(limits.resets_of_party) {}
+struct ClientAddress {
+  explicit ClientAddress(const Http2Limits& limits)
+      : resets(limits.resets_per_address) {}
 
   bool IsIdle(double now) const {
     return connections == 0 && resets.IsFull(now);
   }
 
-  Purse resets;
+  RateLimiter resets;
   size_t connections = 0;
   size_t streams = 0;
 };
 
 class Http2Guard final : public Guard {
  public:
-  Http2Guard(const Clock& clock, const Http2Limits& limits, Party& party)
+  Http2Guard(const Clock& clock, const Http2Limits& limits,
+             ClientAddress& address)
       : clock_(clock),
         limits_(limits),
-        party_(party),
+        address_(address),
         resets_(limits.resets),
         control_frames_(limits.control_frames) {
-    ++party_.connections;
+    ++address_.connections;
   }
 
   ~Http2Guard() override {
-    party_.streams -= streams_.size();
-    --party_.connections;
+    address_.streams -= streams_.size();
+    --address_.connections;
   }
 
   absl::Status OnClientBytes(absl::string_view bytes) override {
@@ -214,27 +216,28 @@ class Http2Guard final : public Guard {
   }
 
   absl::Status OnHeaders(uint32_t stream) {
-    // Others are trailers, or an error that the server will find.
+    // HEADERS of an earlier stream are trailers, or an error that the server
+    // will find.
     if (stream <= last_stream_) return SpendControlFrame();
     last_stream_ = stream;
     streams_.insert(stream);
-    ++party_.streams;
+    ++address_.streams;
     if (streams_.size() <= limits_.streams &&
-        party_.streams <= limits_.streams_of_party) {
+        address_.streams <= limits_.streams_per_address) {
       return absl::OkStatus();
     }
     return TooMany("streams at a time");
   }
 
-  // False: it was not open.
+  // False: the stream was not open.
   bool EndStream(uint32_t stream) {
     if (streams_.erase(stream) == 0) return false;
-    --party_.streams;
+    --address_.streams;
     return true;
   }
 
   absl::Status OnServer(const Frame& frame) {
-    if (CallsForAFrame(frame)) control_frames_.Earn(clock_.SteadySeconds());
+    if (CallsForAFrame(frame)) control_frames_.GiveBack(clock_.SteadySeconds());
     const bool ends = (frame.type == kData || frame.type == kHeaders) &&
                       (frame.flags & kEndStream) != 0;
     if (ends && EndStream(frame.stream)) has_been_answered_ = true;
@@ -247,29 +250,30 @@ class Http2Guard final : public Guard {
 
   absl::Status SpendReset() {
     const double now = clock_.SteadySeconds();
-    if (party_.resets.Spend(now) || resets_.Spend(now)) {
+    if (address_.resets.TryTake(now) || resets_.TryTake(now)) {
       return absl::OkStatus();
     }
     return TooMany("streams that were reset");
   }
 
   absl::Status SpendControlFrame() {
-    if (control_frames_.Spend(clock_.SteadySeconds())) return absl::OkStatus();
+    if (control_frames_.TryTake(clock_.SteadySeconds()))
+      return absl::OkStatus();
     return TooMany("frames that bring nothing");
   }
 
   const Clock& clock_;
   const Http2Limits& limits_;
-  Party& party_;
-  Purse resets_;
-  Purse control_frames_;
+  ClientAddress& address_;
+  RateLimiter resets_;
+  RateLimiter control_frames_;
   size_t preface_bytes_ = 0;
   bool has_settings_ = false;
   bool has_been_answered_ = false;
   FrameReader client_;
   FrameReader server_;
   uint32_t last_stream_ = 0;
-  // Those that are open.
+  // Streams that are open.
   std::unordered_set<uint32_t> streams_;
 };
 
@@ -278,7 +282,7 @@ class Http2Guard final : public Guard {
 struct Http2Guards::Shared {
   const Clock& clock;
   const Http2Limits limits;
-  Parties<Party> parties = {};
+  ClientAddresses<ClientAddress> addresses = {};
 };
 
 Http2Guards::Http2Guards(const Clock& clock, const Http2Limits& limits)
@@ -286,11 +290,11 @@ Http2Guards::Http2Guards(const Clock& clock, const Http2Limits& limits)
 
 Http2Guards::~Http2Guards() = default;
 
-std::unique_ptr<Guard> Http2Guards::NewGuard(const std::string& party) {
+std::unique_ptr<Guard> Http2Guards::NewGuard(const std::string& address) {
   return std::make_unique<Http2Guard>(
       shared_->clock, shared_->limits,
-      shared_->parties.Find(party, shared_->limits,
-                            shared_->clock.SteadySeconds()));
+      shared_->addresses.Find(address, shared_->limits,
+                              shared_->clock.SteadySeconds()));
 }
 
 }  // namespace hearth::server

@@ -69,8 +69,8 @@ class Http2GuardTest : public ::testing::Test {
   SetClock clock_;
   Http2Guards guards_{clock_,
                       {.streams = 4,
-                       .streams_of_party = 6,
-                       .resets_of_party = {.burst = 2, .per_second = 1},
+                       .streams_per_address = 6,
+                       .resets_per_address = {.burst = 2, .per_second = 1},
                        .resets = {.burst = 1, .per_second = 1},
                        .control_frames = {.burst = 5, .per_second = 1}}};
   std::unique_ptr<Guard> guard_ = guards_.NewGuard("somebody");
@@ -128,7 +128,7 @@ TEST_F(Http2GuardTest, ANewConnectionDoesNotBringBackItsPartysBudget) {
   while (BeginAndReset().ok()) continue;
   guard_ = guards_.NewGuard("somebody");
   Open();
-  // One is left to each connection.
+  // One reset is left to each connection.
   EXPECT_TRUE(BeginAndReset().ok());
   EXPECT_FALSE(BeginAndReset().ok());
   guard_ = guards_.NewGuard("somebody else");
@@ -189,7 +189,8 @@ TEST_F(Http2GuardTest, AFrameIsFreeForEachThatTheServerCallsForOneWith) {
   Open();
   const std::string ping = Frame(kPing, 0, "12345678");
   for (int i = 0; i < 100; ++i) {
-    // As grpc-go measures the way: while data comes, and after each answer.
+    // grpc-go measures bandwidth like this: a ping while data comes, and after
+    // each answer.
     EXPECT_TRUE(FromServer(Frame(kData, 1, "d")).ok());
     EXPECT_TRUE(FromClient(ping).ok()) << i;
     EXPECT_TRUE(FromServer(ping).ok());

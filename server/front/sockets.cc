@@ -61,7 +61,7 @@ absl::Status CannotListen(const std::string& address, int error) {
 }
 
 void Set(int socket, int level, int option, int value) {
-  // It works without, only slower.
+  // The socket works without the option, only more slowly.
   static_cast<void>(setsockopt(socket, level, option, &value, sizeof(value)));
 }
 
@@ -83,9 +83,9 @@ absl::StatusOr<io::Descriptor> ListenOnTcp(const std::string& address) {
   const int socket =
       ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   io::Descriptor listener(socket);
-  // Connections of a daemon before may not have gone yet.
+  // Connections of an earlier daemon may still linger.
   Set(socket, SOL_SOCKET, SO_REUSEADDR, 1);
-  // [::] is IPv4, too.
+  // [::] listens on IPv4 addresses, too.
   if (found->ai_family == AF_INET6) Set(socket, IPPROTO_IPV6, IPV6_V6ONLY, 0);
   const bool listens = socket >= 0 &&
                        bind(socket, found->ai_addr, found->ai_addrlen) == 0 &&

@@ -10,20 +10,24 @@
 #include "absl/types/span.h"
 #include "engine/io/descriptor.h"
 
+/// TCP sockets, and wires: the plain text bytes of a socket, with or without
+/// encryption.
+
 namespace hearth::server {
 
-/// The bytes of one stream socket, as those on both sides mean them. Never
-/// blocks. Does not own the socket. Single-owner.
+/// Plain text bytes of one stream socket, which it does not own: what the other
+/// side has written, after decryption where there is any. Never blocks.
+/// Single-owner.
 class Wire {
  public:
   /// Result of a call.
   enum class Outcome {
     kMoved,
-    /// Nothing can be moved now; see WaitsToWrite.
+    /// No bytes can be moved now; see WaitsToWrite.
     kBlocked,
-    /// The other side has said all that it will.
+    /// The other side has sent its last byte.
     kEnded,
-    /// The connection is of no use any more.
+    /// The connection cannot be used any more.
     kBroken,
   };
   struct Result {
@@ -35,26 +39,26 @@ class Wire {
 
   /// Reads up to `out.size()` bytes.
   virtual Result Read(absl::Span<char> out) = 0;
-  /// Writes a beginning of `data`.
+  /// Writes the first bytes of `data`, as many as the socket takes.
   virtual Result Write(absl::string_view data) = 0;
-  /// Whether a call was blocked because the socket takes no bytes.
+  /// Whether a call was blocked because the socket takes no bytes; then it is
+  /// to be repeated when the socket can be written.
   virtual bool WaitsToWrite() const { return false; }
 };
 
-/// The bytes as they are.
+/// Wire without encryption.
 std::unique_ptr<Wire> NewPlainWire(int socket);
 
-/// A non-blocking socket that listens on `address`, as ParseListenAddress
-/// returns it; its port is taken by it alone. UNAVAILABLE if it cannot.
+/// Non-blocking socket that listens on `address`, as ParseListenAddress returns
+/// it; no other socket can take its port. UNAVAILABLE if it cannot listen.
 absl::StatusOr<io::Descriptor> ListenOnTcp(const std::string& address);
 
-/// The port that a listening socket has.
+/// Port of a listening socket.
 int PortOf(int listener);
 
-/// The address at the other side of a connection, without the port: the number
-/// of an IPv4 interface, or the first 64 bits of that of an IPv6 one, all of
-/// which one host commonly has. Sends what it is given without delay from now
-/// on.
+/// Client address of a connection, without the port: an IPv4 address, or the
+/// first 64 bits of an IPv6 address, since one host commonly has all addresses
+/// with them. The socket sends without delay from now on (TCP_NODELAY).
 absl::StatusOr<std::string> ReceiveTcp(int connection);
 
 }  // namespace hearth::server

@@ -20,6 +20,7 @@
 #include "engine/plan/plan_store.h"
 #include "engine/strategy/memory_budget.h"
 #include "server/jobs/scheduler_fixture.h"
+#include "server/storage/job_rows.h"
 #include "server/storage/job_store.h"
 #include "server/storage/sqlite.h"
 

@@ -35,7 +35,8 @@ void CheckEnum(const char* field, Enum value, bool is_valid,
                                      ", which this hearthd does not know"));
 }
 
-// False, with a violation, for a number that the engine cannot hold.
+// Returns false, and adds a violation, for a number that the engine cannot
+// hold.
 bool CheckCount(const char* field, uint64_t count,
                 FieldViolations& violations) {
   if (count <= kMaxCount) return true;

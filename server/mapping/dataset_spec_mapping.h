@@ -13,15 +13,15 @@
 #include "server/mapping/request_checks.h"
 
 /// Conversion of the specs of jobs on datasets (import, verify, generate,
-/// export) to the engine's options; for spec_mapping.h, which is the way in.
+/// export) to the engine's options, for spec_mapping.h; callers use that.
 
 namespace hearth::server {
 
-/// Least memory that an import's buffers can do with.
+/// Least memory for an import's buffers.
 inline constexpr uint64_t kMinImportMemoryBytes = 1 << 20;
 
-/// Fill in the defaults that spec.proto names and check every field, adding
-/// what is wrong to `violations`.
+/// Fills in the defaults that spec.proto names and checks every field, adding
+/// faults to `violations`.
 void CheckImport(v1::ImportSpec& spec, FieldViolations& violations);
 void CheckVerify(const v1::VerifySpec& spec, FieldViolations& violations);
 void CheckGenerate(v1::GenerateSpec& spec, FieldViolations& violations);
@@ -32,20 +32,19 @@ void CheckExportDataset(const v1::ExportDatasetSpec& spec,
 void CheckPath(const char* field, const std::string& path,
                FieldViolations& violations);
 
-/// The name that the engine knows a format by; empty where it is to be
-/// recognized, or chosen.
+/// Engine's name of a format; empty where it is recognized or chosen.
 std::string ToFormat(v1::Format format);
 
-/// The engine's kind of labels; nothing where it is to be told from the array.
+/// Engine's kind of labels; nullopt where it follows from the array.
 std::optional<store::LabelKind> ToLabelKind(v1::LabelKind kind);
 
-/// The engine's options for a validated spec. `destination` is the dataset's
+/// Engine's options for a validated spec. `destination` is the dataset's
 /// folder.
 ingest::ImportOptions ToImportOptions(const v1::ImportSpec& spec,
                                       const std::string& destination);
 ingest::FormatOptions ToFormatOptions(const v1::ImportSpec& spec);
 
-/// See ToImportOptions.
+/// Engine's options for a validated spec.
 ingest::GenerateOptions ToGenerateOptions(const v1::GenerateSpec& spec);
 ingest::ImportOptions ToImportOptions(const v1::GenerateSpec& spec,
                                       const std::string& destination);

@@ -110,7 +110,7 @@ void AddCuts(const Report& report, Message& message) {
   message.set_memory_limit_bytes(report.memory_limit_bytes);
 }
 
-// EpochReport and PassReport have these fields by the same names.
+// Fields that EpochReport and PassReport have in common.
 template <typename Message>
 void SetPass(const strategy::PassReport& pass, Message& message) {
   message.set_seconds(pass.seconds);

@@ -15,31 +15,31 @@
 
 namespace hearth::server {
 
-/// A plan as a message of the contract, without the names of datasets.
+/// Message of a plan, without the names of datasets.
 v1::Plan ToProto(const plan::PlanInfo& info);
 
-/// The engine's reports as messages of the contract, field by field.
+/// Messages of the engine's reports, field by field.
 
 v1::EpochReport ToProto(const job::EpochReport& report);
 v1::TrainReport ToProto(const job::TrainReport& report);
 v1::PrepareReport ToProto(const job::PrepareReport& report);
 
-/// The report of a run that has only tested.
+/// Report of a run that has only tested.
 v1::EvaluateReport ToEvaluateReport(const job::TrainReport& report);
 
 v1::ExplainReport ToProto(const job::ExplainReport& report);
 v1::Progress ToProto(const job::Progress& progress);
 v1::LogLine::Severity ToProto(job::Severity severity);
 
-/// The report of an import that took `seconds`.
+/// Report of an import that took `seconds`.
 v1::ImportReport ToImportReport(const store::Manifest& manifest,
                                 uint64_t bytes_written, double seconds);
 
-/// The dataset that a manifest describes.
+/// Dataset that a manifest describes.
 v1::Dataset ToDataset(const store::Manifest& manifest);
 
-/// Adds statistics and warnings to the types of a dataset, by name. A figure
-/// that could not be counted is 0, and a warning says so.
+/// Adds statistics and warnings to the types of a dataset, by name. A number
+/// that could not be counted is 0, with a warning.
 void AddStatistics(const ingest::DatasetStatistics& statistics,
                    v1::Dataset& dataset);
 

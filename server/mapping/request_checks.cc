@@ -39,7 +39,7 @@ bool IsValidName(absl::string_view name) {
   return !name.empty() && name.size() <= kMaxNameLength &&
          absl::ascii_isalnum(static_cast<unsigned char>(name[0])) &&
          std::all_of(name.begin(), name.end(), IsNameCharacter) &&
-         // Unfinished folders end so; see io::kTemporarySuffix.
+         // Names of unfinished folders; see io::kTemporarySuffix.
          !absl::EndsWith(name, ".tmp");
 }
 
@@ -102,7 +102,7 @@ using options::Option;
 using options::OptionTable;
 using options::Path;
 
-// The table of a type of message, made once.
+// Option table of a message type, made once.
 const OptionTable& TableOf(const google::protobuf::Descriptor& type) {
   static absl::Mutex mutex(absl::kConstInit);
   static auto& tables =
@@ -133,7 +133,7 @@ class Checker {
   }
 
  private:
-  // Whether `path` leads through no repeated message without elements.
+  // Whether all repeated messages on `path` have elements.
   bool IsThere(const Path& path) const {
     for (size_t i = 0; i < path.size(); ++i) {
       const FieldDescriptor& field = *path[i];
@@ -164,7 +164,7 @@ class Checker {
   void FillAndCheck(const Option& option) {
     const std::string default_value = options::DefaultOf(option, chosen_);
     if (!default_value.empty() && !IsSetBySome(option)) {
-      // A default is within its bounds: a test sees to it.
+      // Defaults are within their bounds; a test checks that.
       options::SetFromText(option, default_value, spec_).IgnoreError();
     }
     const std::string path = Named(options::ToString(option.path));
@@ -190,8 +190,8 @@ class Checker {
            parent->GetReflection()->HasOneof(*parent, oneof);
   }
 
-  // Defaults may stand where they do not apply: they change nothing. Where the
-  // choice is missing, that alone is at fault.
+  // Defaults may be set where they do not apply: they change nothing. Where the
+  // choice is missing, only the choice is at fault.
   void CheckUnset(const Option& option) {
     if (!chosen_.contains(
             option.alternatives.front()->real_containing_oneof()) ||
@@ -263,7 +263,7 @@ class RequestChecker {
     }
   }
 
-  // The path of a field of the message at `path`.
+  // Path of a field of the message at `path`.
   static std::string PathOf(const std::string& path,
                             const FieldDescriptor& field) {
     if (path.empty() || path == kSpec) return field.name();
@@ -313,7 +313,7 @@ class RequestChecker {
     }
   }
 
-  // The field of requests that holds a job's spec.
+  // Field of requests that holds a job's spec.
   static constexpr char kSpec[] = "spec";
 
   FieldViolations violations_;
@@ -325,15 +325,15 @@ absl::Status CheckRequest(const Message& request) {
   return RequestChecker().Check(request);
 }
 
-// Both specs are copied without the options that change no result. Fields that
-// differ in the copies are at fault.
+// Compares copies of both specs without the options that change no result.
+// Fields that differ in the copies are at fault.
 
 namespace {
 
 using google::protobuf::util::MessageDifferencer;
 
-// Clears a field, and the message that it leaves empty, unless that is the
-// alternative of a choice.
+// Clears a field, and the message that becomes empty by it, unless the message
+// is the alternative of a choice.
 void Clear(const Path& path, Message& root) {
   const Path above = options::ParentOf(path);
   if (options::Find(above, root) == nullptr) return;
@@ -354,7 +354,7 @@ v1::JobSpec WithoutBudgets(v1::JobSpec spec) {
   return spec;
 }
 
-// Notes each field that is different.
+// Adds a violation for each field that differs.
 class Differences final : public MessageDifferencer::Reporter {
  public:
   explicit Differences(FieldViolations& violations) : violations_(violations) {}

@@ -73,9 +73,8 @@ absl::StatusOr<std::vector<job::EdgeTypeFanouts>> ParseFanoutsOf(
 
 namespace {
 
-// Where threads are not given, samplers, and those that bring rows together,
-// are one for four processors, those of the model one for two, and none are
-// more than 16.
+// Default numbers of threads: samplers and extractors one per four processors,
+// the model's threads one per two, each at most 16.
 constexpr uint32_t kProcessorsPerThread = 4;
 constexpr uint32_t kProcessorsPerTrainThread = 2;
 constexpr uint32_t kMostThreads = 16;
@@ -97,9 +96,9 @@ train::OptimizerOptions ToOptimizerOptions(const v1::TrainSpec& train) {
                             .weight_decay = train.adam().weight_decay()};
 }
 
-// Checks one job spec, filling in defaults as it goes. What the fields'
-// descriptions say is for FillAndCheckOptions; here is what concerns several
-// fields, or the machine.
+// Checks one job spec, filling in defaults. FillAndCheckOptions checks the
+// fields' descriptions; this class checks rules for several fields, or about
+// the machine.
 class SpecChecker {
  public:
   explicit SpecChecker(const SpecLimits& limits) : limits_(limits) {}
@@ -144,7 +143,7 @@ class SpecChecker {
                         "generate, export_dataset, prepare, explain, "
                         "evaluate");
     }
-    // A request for something not there yet is told apart from a wrong one.
+    // Requests for missing features are distinguished from wrong ones.
     if (!unimplemented_.empty()) {
       return unimplemented_.ToStatus(absl::StatusCode::kUnimplemented);
     }
@@ -179,8 +178,8 @@ class SpecChecker {
     }
   }
 
-  // Fills in what options default to, and checks them. Threads of the pipeline
-  // that are not given are as many as the machine has room for beside training.
+  // Fills in and checks the pipeline's options. Threads of the pipeline that
+  // are not given get the processors that training leaves.
   template <typename Spec>
   void FillAndCheckAll(const std::string& path, Spec& spec) {
     const v1::PipelineSpec given = spec.pipeline();
@@ -191,7 +190,7 @@ class SpecChecker {
     if (given.samplers() == 0) {
       pipeline.set_samplers(std::max(pipeline.samplers(), wide));
     }
-    // 0: the strategy has none.
+    // 0: the strategy has no extractors.
     if (given.extractors() == 0 && pipeline.extractors() > 0) {
       pipeline.set_extractors(std::max(pipeline.extractors(), wide));
     }
@@ -504,7 +503,7 @@ job::BatchOptions ToBatchOptions(const v1::DataSpec& data,
                            .value_or(std::vector<job::EdgeTypeFanouts>());
   options.target = data.target();
   options.batch_size = data.batch_size();
-  // Specs that were stored before there was this field have none.
+  // Specs older than this field have 0.
   options.trainers = std::max<int64_t>(data.trainers(), 1);
   options.epochs = data.epochs();
   options.distinct_epochs = data.distinct_epochs();
@@ -535,7 +534,7 @@ job::BatchOptions ToBatchOptions(const v1::DataSpec& data,
 
 strategy::PipelineOptions ToPipelineOptions(const v1::PipelineSpec& pipeline) {
   return {.samplers = static_cast<int>(pipeline.samplers()),
-          // Those of strategies without are not set.
+          // Fields of other strategies are not set.
           .extractors = std::max(1, static_cast<int>(pipeline.extractors()))};
 }
 
@@ -596,8 +595,8 @@ std::string SharingKeyOf(const v1::TrainJobSpec& spec) {
       !ToBatchOptions(spec.data(), spec.pipeline(), "").CanShare()) {
     return "";
   }
-  // All that decides which batches are read, and how; of epochs, how many
-  // differ, and how many of those each job has.
+  // Everything that decides which batches are read, and how; of epochs, how
+  // many are distinct, and how many of them each job has.
   v1::TrainJobSpec common;
   *common.mutable_data() = spec.data();
   *common.mutable_pipeline() = spec.pipeline();
@@ -605,7 +604,7 @@ std::string SharingKeyOf(const v1::TrainJobSpec& spec) {
   data.set_epochs(std::min(data.epochs(), data.distinct_epochs()));
   data.clear_first_epoch_key();
   if (spec.trains(0).has_none()) common.add_trains()->mutable_none();
-  // One GPU samples for all.
+  // One GPU samples for all jobs.
   if (!spec.pipeline().sample_on().empty()) {
     common.add_trains()->set_device(train::DeviceName(
         train::GpuNamed(spec.trains(0).device()).value_or(std::nullopt)));

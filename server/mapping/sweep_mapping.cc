@@ -57,7 +57,7 @@ sweep::Domain ToDomain(const v1::SweepParameter& parameter) {
       {parameter.choice().values().begin(), parameter.choice().values().end()}};
 }
 
-// Whether a parameter decides about batches.
+// Whether a parameter changes batches.
 bool IsAboutData(const std::string& name) {
   const NamedOption named = options::FindNamed(TrainTable(), name);
   const auto is_about_data = [](const options::Path& path) {
@@ -77,14 +77,14 @@ sweep::Space ToSpace(const v1::SweepSpec& spec) {
   return space;
 }
 
-// The grid that the trials of a validated spec are; nullopt where they draw.
+// Grid of the trials of a validated spec; nullopt if trials are drawn.
 std::optional<sweep::Space> GridOf(const v1::SweepSpec& spec) {
   if (spec.has_grid()) return ToSpace(spec);
   if (spec.every_point()) return sweep::EveryPoint(ToSpace(spec));
   return std::nullopt;
 }
 
-// Whether the trials that a spec asks for could be all points of its space.
+// Whether the trials of a spec could be all points of its space.
 bool HasTrialsForEveryPoint(const v1::SweepSpec& spec) {
   if (spec.has_grid() || spec.has_manual()) return false;
   const std::optional<sweep::Space> every = sweep::EveryPoint(ToSpace(spec));
@@ -132,7 +132,7 @@ uint32_t EpochsOf(const v1::SweepSpec& spec) {
   return filled.data().epochs();
 }
 
-// The names of a train job's options.
+// Names of a train job's options.
 std::vector<std::string> SweptNames() {
   std::vector<std::string> names;
   for (const Choice& choice : TrainTable().choices()) {
@@ -144,7 +144,7 @@ std::vector<std::string> SweptNames() {
   return names;
 }
 
-// Whether a sweep can give the options values; empty if so, else why not.
+// Reason why a sweep cannot vary the option; empty if it can.
 std::string WhyNotSwept(absl::string_view name, const NamedOption& named) {
   if (named.empty()) {
     return absl::StrCat("is not an option of a train job",
@@ -165,7 +165,7 @@ std::string WhyNotSwept(absl::string_view name, const NamedOption& named) {
   return "";
 }
 
-// Whether the option takes the value, whatever is chosen; the error if not.
+// OK if the option accepts the value under any choice of alternatives.
 absl::Status CheckValue(const NamedOption& named, const std::string& value) {
   if (named.choice != nullptr) {
     if (named.choice->Find(value) != nullptr) return absl::OkStatus();
@@ -182,8 +182,8 @@ absl::Status CheckValue(const NamedOption& named, const std::string& value) {
   return status;
 }
 
-// Leaves out the values that mean what an earlier one does. REQUIRES:
-// CheckValue takes all of them.
+// Drops values that mean the same as an earlier one. REQUIRES: CheckValue is OK
+// for all of them.
 void DropRepeated(const NamedOption& named, v1::ValueList& values) {
   std::set<std::string> meanings;
   const auto is_repeated = [&](const std::string& value) {
@@ -200,7 +200,8 @@ void DropRepeated(const NamedOption& named, v1::ValueList& values) {
   all.erase(std::remove_if(all.begin(), all.end(), is_repeated), all.end());
 }
 
-// Why values of the domain's kind are none of the option; empty if they may be.
+// Reason why the option cannot have values of the domain's kind; empty if it
+// can.
 std::string KindFault(const NamedOption& named, const sweep::Domain& domain) {
   if (std::holds_alternative<sweep::Choice>(domain)) return "";
   if (named.choice != nullptr) return "takes names: give a choice of them";
@@ -219,8 +220,8 @@ std::string KindFault(const NamedOption& named, const sweep::Domain& domain) {
   }
 }
 
-// The values that stand for all of a domain: all of a choice, the ends of a
-// range, between which bounds have no gaps.
+// Values that represent a domain: all of a choice; the ends of a range, since
+// bounds have no gaps.
 std::vector<std::string> EndsOf(const sweep::Domain& domain) {
   if (const auto* choice = std::get_if<sweep::Choice>(&domain)) {
     return choice->values;
@@ -243,7 +244,7 @@ void ChooseDefaults(v1::TrainJobSpec& train) {
   }
 }
 
-// Checks one spec, step by step, each only if those before found nothing.
+// Checks one spec in steps, each only if the earlier steps found no fault.
 class SweepChecker {
  public:
   SweepChecker(const SpecLimits& limits, v1::SweepSpec& spec)
@@ -280,8 +281,8 @@ class SweepChecker {
 
  private:
   void FillAndCheckSearch() {
-    // The job stays as it was submitted: what is filled in may not hold for
-    // what a trial chooses.
+    // The job stays as submitted: its defaults may not hold for a trial's
+    // choices.
     const v1::TrainJobSpec train = spec_.train();
     FillAndCheckOptions("", spec_, violations_);
     *spec_.mutable_train() = train;
@@ -333,7 +334,8 @@ class SweepChecker {
     CheckApplies(path, name, named);
   }
 
-  // An option of one alternative needs that alternative: chosen, or searched.
+  // An option of one alternative needs that alternative to be chosen or
+  // searched.
   void CheckApplies(const std::string& path, const std::string& name,
                     const NamedOption& named) {
     if (named.choice != nullptr) return;
@@ -349,7 +351,7 @@ class SweepChecker {
                      options::WhyNotApplied(named.Alternatives(), chosen)));
   }
 
-  // Whether the choice that decides of the option is a parameter.
+  // Whether the choice that the option belongs to is a parameter.
   bool IsSearched(const Option& option) const {
     const auto* oneof = option.alternatives.front()->real_containing_oneof();
     return std::any_of(spec_.space().begin(), spec_.space().end(),
@@ -461,7 +463,7 @@ absl::StatusOr<v1::JobSpec> TrialJobSpec(const SpecLimits& limits,
   }
   v1::TrainSpec& model = *train.mutable_trains(0);
   model.set_model_seed(model.model_seed() + static_cast<uint64_t>(replica));
-  // Trials of a sweep share their passes, those that begin later, too.
+  // Trials of a sweep share their passes, also with trials that begin later.
   train.set_join(true);
   if (spec.tests_best()) train.set_skip_test(true);
   HEARTH_RETURN_IF_ERROR(FillAndValidate(limits, job));
@@ -470,8 +472,8 @@ absl::StatusOr<v1::JobSpec> TrialJobSpec(const SpecLimits& limits,
 
 std::string ResultKey(const SpecLimits& limits, const v1::SweepSpec& spec,
                       const sweep::Point& point) {
-  // Equal trials have equal seeds in all replicas, and no option that changes
-  // no result can be searched.
+  // Equal trials have equal seeds in all replicas, and options that change no
+  // result cannot be searched.
   const absl::StatusOr<v1::JobSpec> job = TrialJobSpec(limits, spec, point, 0);
   return job.ok() ? job->SerializeAsString() : "";
 }

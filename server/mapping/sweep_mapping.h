@@ -11,67 +11,66 @@
 #include "hearth/v1/sweeps.pb.h"
 #include "server/mapping/spec_mapping.h"
 
-/// Where the contract's sweeps meet the engine's: spaces of named options,
-/// algorithms, results and states. The contract counts trials from 1, the
-/// engine from 0.
+/// Conversion of the contract's sweeps to the engine's: spaces of named
+/// options, algorithms, results and states. The contract counts trials from 1,
+/// the engine from 0.
 
 namespace hearth::server {
 
 /// Most trials of a sweep.
 inline constexpr int64_t kMaxTrials = 10'000;
 
-/// Fills in the defaults of the search, not those of the job, leaves out values
-/// that are named again, and checks every field, and the spec of every trial
-/// that there will be. INVALID_ARGUMENT naming each field at fault, such as
-/// "space[1].name" or "trials".
+/// Fills in the defaults of the search, but not of the job, drops repeated
+/// values, and checks every field and the spec of every trial to come.
+/// INVALID_ARGUMENT, naming each field at fault, such as "space[1].name" or
+/// "trials".
 absl::Status FillAndValidate(const SpecLimits& limits, v1::SweepSpec& spec);
 
-/// The search of a validated spec.
+/// Search of a validated spec.
 sweep::SearchOptions ToSearchOptions(const v1::SweepSpec& spec);
 
-/// The data that each of the trials trains on which a validated spec begins
-/// with, numbered; empty where all train on the same, or the spec's trials
-/// begin by number.
+/// For each trial that a validated spec begins with, the number of the data
+/// that it trains on; empty where all trials have the same data, or begin in
+/// the order of their numbers.
 std::vector<int64_t> DataOfTrials(const v1::SweepSpec& spec);
 
-/// The point of trial `trial`, of those that a validated spec begins with.
+/// Point of trial `trial` among the trials that a validated spec begins with.
 sweep::Point PointOf(const v1::SweepSpec& spec, int64_t trial);
 
-/// A validated spec's job for a trial at `point`: with the job's defaults.
-/// INVALID_ARGUMENT if the values make no such job. Options that do not apply
-/// to the alternatives that the point chooses are left out.
+/// Job of a trial at `point`, with the job's defaults. INVALID_ARGUMENT if the
+/// values make no valid job. Options that do not apply to the alternatives that
+/// the point chooses are left out. REQUIRES: a validated spec.
 absl::StatusOr<v1::JobSpec> TrialJobSpec(const SpecLimits& limits,
                                          const v1::SweepSpec& spec,
                                          const sweep::Point& point,
                                          int64_t replica);
 
 /// Bytes that decide the result of a trial at `point`: trials of a sweep with
-/// equal keys have equal jobs, replica by replica. Empty where TrialJobSpec has
-/// an error.
+/// equal keys have equal jobs, replica by replica. Empty where TrialJobSpec
+/// fails.
 std::string ResultKey(const SpecLimits& limits, const v1::SweepSpec& spec,
                       const sweep::Point& point);
 
-/// The job that tests what the job `trained` of a trial has trained. Errors as
-/// TrialJobSpec.
+/// Job that tests the model that the trial's job `trained` has trained. Errors
+/// as TrialJobSpec.
 absl::StatusOr<v1::JobSpec> TestJobSpec(const SpecLimits& limits,
                                         const v1::SweepSpec& spec,
                                         const sweep::Point& point,
                                         int64_t replica,
                                         const std::string& trained);
 
-/// A point that somebody asks for. INVALID_ARGUMENT naming the parameter at
-/// fault.
+/// Point that a user asks for. INVALID_ARGUMENT, naming the parameter at fault.
 absl::StatusOr<sweep::Point> ToPoint(const SpecLimits& limits,
                                      const v1::SweepSpec& spec,
                                      const v1::AddTrialRequest& request);
 
-/// The name of what an epoch is judged by: "accuracy", "loss".
+/// Name of the metric that epochs are compared by: "accuracy", "loss".
 std::string MetricOf(const v1::SweepSpec& spec, const v1::EpochReport& epoch);
 
 /// Score of a result for the search; greater is better.
 double ScoreOf(const v1::EpochResult& result, const std::string& metric);
 
-/// The metric's value of a score.
+/// Value of the metric for a score.
 double ValueOf(double score, const std::string& metric);
 
 v1::TrialState ToProto(sweep::TrialState state);

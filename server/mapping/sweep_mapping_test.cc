@@ -61,7 +61,7 @@ TEST(FillAndValidateSweep, FillsTheSearchAndLeavesTheJob) {
   EXPECT_EQ(spec.seeds(), 1u);
   EXPECT_EQ(spec.parallel(), 8u);
   EXPECT_EQ(spec.train().SerializeAsString(), train);
-  // Filling in changes nothing more.
+  // Filling in again changes nothing.
   const v1::SweepSpec filled = spec;
   ASSERT_TRUE(FillAndValidate(kLimits, spec).ok());
   EXPECT_EQ(spec.SerializeAsString(), filled.SerializeAsString());
@@ -114,7 +114,7 @@ TEST(ResultKey, IsEqualWhereJobsAre) {
   };
   const std::string sage = key({{"model", "sage"}, {"heads", "1"}});
   EXPECT_NE(sage, "");
-  // It has no heads.
+  // GraphSAGE has no heads.
   EXPECT_EQ(key({{"model", "sage"}, {"heads", "2"}}), sage);
   EXPECT_EQ(key({{"model", "sage"}, {"model-seed", "0"}}), sage);
   EXPECT_NE(key({{"model", "sage"}, {"model-seed", "1"}}), sage);
@@ -184,7 +184,7 @@ TEST(TrialJobSpec, SetsChoicesFirstAndSeedsByReplica) {
   EXPECT_EQ(train.adam().learning_rate(), 0.5);
   EXPECT_EQ(train.model_seed(), 9u);
   EXPECT_EQ(gat->train().data().batch_size(), 1024u);
-  // heads does not apply here.
+  // The option heads does not apply to this model.
   const auto sage = TrialJobSpec(kLimits, spec, PointOf(spec, 1), 0);
   ASSERT_TRUE(sage.ok()) << sage.status();
   EXPECT_TRUE(sage->train().trains(0).has_sage());
@@ -199,11 +199,11 @@ TEST(TrialJobSpec, LeavesTheTestToTheBestTrial) {
   EXPECT_TRUE(skips_test(spec));
   spec.set_test_all(true);
   EXPECT_FALSE(skips_test(spec));
-  // Its end is not known.
+  // The end of this sweep is not known.
   spec.set_test_all(false);
   spec.mutable_manual();
   EXPECT_FALSE(skips_test(spec));
-  // Nobody asks for a test.
+  // No test was asked for.
   spec = Spec({LogRange("lr", 1e-4, 1e-1)});
   spec.mutable_train()->set_skip_test(true);
   EXPECT_TRUE(skips_test(spec));

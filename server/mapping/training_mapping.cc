@@ -20,7 +20,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using train::ModelOptions;
 
-// The alternative of TrainSpec.model that is set; null without one.
+// Alternative of TrainSpec.model that is set; null without one.
 const FieldDescriptor* ModelField(const v1::TrainSpec& train) {
   return train.GetReflection()->GetOneofFieldDescriptor(
       train, v1::TrainSpec::descriptor()->FindOneofByName("model"));
@@ -105,7 +105,7 @@ strategy::DiskgnnOptions ToDiskgnnOptions(const v1::DataSpec& data,
   return options;
 }
 
-// The way to choose hot rows that has this name; otherwise kFile.
+// Way to choose hot rows with this name; kFile for other texts.
 strategy::HotNodes HotNodesOf(absl::string_view hot) {
   for (const strategy::HotNodes named :
        {strategy::HotNodes::kReversePageRank, strategy::HotNodes::kOutDegree,

@@ -9,19 +9,19 @@
 #include "hearth/v1/spec.pb.h"
 #include "server/mapping/request_checks.h"
 
-/// The model of a TrainSpec and its options in the engine: a message and a
-/// struct of the same name (kName) with fields of the same names. This mapping
-/// knows no model.
+/// Conversion of models and strategies. A model of a TrainSpec is a message,
+/// and in the engine a struct of the same name (kName) with fields of the same
+/// names; the code names no model.
 
 namespace hearth::server {
 
-/// The options of the model that `train` has; GraphSAGE's defaults without one.
+/// Options of the model that `train` has; GraphSAGE's defaults without one.
 /// REQUIRES: each alternative of TrainSpec.model has options in the engine; a
-/// test sees to it.
+/// test checks that.
 train::ModelOptions ToModelOptions(const v1::TrainSpec& train);
 
-/// Adds the faults that concern several options of the model: attention whose
-/// width is no multiple of its heads. `path` leads to `train`.
+/// Adds faults that concern several options of the model: attention whose width
+/// is no multiple of its heads. `path` leads to `train`.
 void CheckModel(const std::string& path, const v1::TrainSpec& train,
                 FieldViolations& violations);
 
@@ -31,7 +31,7 @@ bool MakesPlans(const v1::DataSpec& data);
 /// Whether the text is a way to choose hot rows (GidsStrategy.hot).
 bool IsHotNodes(absl::string_view hot);
 
-/// The engine's options for a spec that was checked.
+/// Engine's options for a checked spec.
 strategy::StrategyOptions ToStrategyOptions(const v1::DataSpec& data,
                                             const v1::PipelineSpec& pipeline);
 

@@ -30,22 +30,22 @@
 namespace hearth::server {
 namespace {
 
-// Threads for all but streams.
+// Threads for everything but streams.
 constexpr int kPageThreads = 8;
-// How long a thread waits for the front to take a piece of the answer.
+// Time that a thread waits for the limiter to take a part of the answer.
 constexpr timeval kPatience = {.tv_sec = 1, .tv_usec = 500'000};
-// Connections at a time, where there are descriptors for eight times as many.
-// The front keeps the whole answer for one that reads slowly, so that it holds
-// no thread.
+// Connections at a time, if there are kPartOfDescriptors times as many
+// descriptors. The limiter keeps the whole answer for a slow reader, so that it
+// holds no thread.
 constexpr size_t kMostConnections = 256;
 constexpr size_t kPartOfDescriptors = 8;
 constexpr size_t kKeptBytes = 1 << 20;
 constexpr absl::Duration kStall = absl::Seconds(5);
-// A stream of which nothing changes shows that it is alive.
+// Time after which an unchanged stream sends a comment to show that it is
+// alive.
 constexpr absl::Duration kBetweenSignsOfLife = absl::Seconds(15);
 
-// The page is this server's alone: it loads nothing from elsewhere, and nothing
-// of it is kept.
+// The page loads nothing from other servers, and nobody caches it.
 constexpr char kHeaders[] =
     "Cache-Control: no-store\r\n"
     "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src "
@@ -57,12 +57,12 @@ constexpr char kHeaders[] =
 
 struct Request {
   std::string method;
-  // Without what follows a question mark.
+  // Without query string.
   std::string path;
   std::vector<std::string> hosts = {};
 };
 
-// The request whose head is `text`; nullopt if it is none.
+// Request with the head `text`; nullopt if it is malformed.
 std::optional<Request> Parse(absl::string_view text) {
   const std::vector<absl::string_view> lines = absl::StrSplit(text, "\r\n");
   const std::vector<std::string> words = absl::StrSplit(lines[0], ' ');
@@ -80,7 +80,8 @@ std::optional<Request> Parse(absl::string_view text) {
   return request;
 }
 
-// A connection, by the front, that has sent its request. Closes with this.
+// Connection, from the limiter, that has sent its request. Closed on
+// destruction.
 class Exchange {
  public:
   explicit Exchange(io::Descriptor descriptor)
@@ -118,7 +119,7 @@ class Exchange {
     return recv(descriptor_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
   }
 
-  // Answers with a status other than 200, as "404 Not Found".
+  // Answers with a status other than 200, such as "404 Not Found".
   void Refuse(absl::string_view status, absl::string_view body = "") {
     Write(absl::StrCat("HTTP/1.1 ", status,
                        "\r\nContent-Type: text/plain\r\nContent-Length: ",
@@ -129,9 +130,9 @@ class Exchange {
   io::Descriptor descriptor_;
 };
 
-// Whether a request's Host is this machine as seen from itself. Any other name
-// may be a website's own, which it has given this machine's address so that its
-// scripts may read what is answered.
+// Whether a request's Host is a loopback name. Any other name may be a
+// website's own, which the website has pointed at this machine so that its
+// scripts may read the answers.
 bool IsOfThisMachine(const std::string& header) {
   const std::string host = absl::AsciiStrToLower(header);
   for (const absl::string_view name : {"localhost", "127.0.0.1", "[::1]"}) {
@@ -170,7 +171,7 @@ class StreamHandler {
     End();
   }
 
-  // Ends all streams; those to come end at once.
+  // Ends all streams; later ones end at once.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
@@ -231,7 +232,7 @@ class HttpServerImpl final : public HttpServer {
       : resources_(std::move(resources)), stream_(std::move(stream)) {}
 
   ~HttpServerImpl() override {
-    if (front_ != nullptr) front_->StopListening();
+    if (limiter_ != nullptr) limiter_->StopListening();
     stream_.Stop();
     {
       absl::MutexLock lock(&mutex_);
@@ -239,7 +240,7 @@ class HttpServerImpl final : public HttpServer {
       changed_.SignalAll();
     }
     threads_.clear();
-    if (front_ != nullptr) front_->Stop(absl::Seconds(1));
+    if (limiter_ != nullptr) limiter_->Stop(absl::Seconds(1));
   }
 
   absl::Status Listen(const std::string& address) {
@@ -258,14 +259,15 @@ class HttpServerImpl final : public HttpServer {
       threads_.emplace_back([this] { Work(); });
     }
     HEARTH_ASSIGN_OR_RETURN(
-        front_, Front::Start(
-                    *std::move(listener), absl::StrCat("metrics on ", address),
-                    {.connections = connections,
-                     .connections_per_party = connections,
-                     .stall = kStall,
-                     .kept_bytes = kKeptBytes},
-                    [this](int connection) { return Receive(connection); },
-                    Clock::Real()));
+        limiter_,
+        ConnectionLimiter::Start(
+            *std::move(listener), absl::StrCat("metrics on ", address),
+            {.connections = connections,
+             .connections_per_address = connections,
+             .stall = kStall,
+             .kept_bytes = kKeptBytes},
+            [this](int connection) { return Receive(connection); },
+            Clock::Real()));
     return absl::OkStatus();
   }
 
@@ -273,17 +275,17 @@ class HttpServerImpl final : public HttpServer {
 
  private:
   absl::StatusOr<Visitor> Receive(int connection) {
-    HEARTH_ASSIGN_OR_RETURN(std::string party, ReceiveTcp(connection));
-    return Visitor{.party = std::move(party),
+    HEARTH_ASSIGN_OR_RETURN(std::string address, ReceiveTcp(connection));
+    return Visitor{.address = std::move(address),
                    .wire = NewPlainWire(connection),
                    .guard = NewHttpGuard(),
-                   .enter = [this]() -> absl::StatusOr<Passage> {
+                   .enter = [this]() -> absl::StatusOr<Bridge> {
                      HEARTH_ASSIGN_OR_RETURN(io::Descriptor end, Enter());
-                     return Passage{.socket = std::move(end)};
+                     return Bridge{.socket = std::move(end)};
                    }};
   }
 
-  // Hands one end of a new connection to the threads.
+  // Makes a connection, and hands one end to the threads.
   absl::StatusOr<io::Descriptor> Enter() {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -338,11 +340,11 @@ class HttpServerImpl final : public HttpServer {
   StreamHandler stream_;
   int port_ = 0;
   absl::Mutex mutex_;
-  // Signalled when somebody asks, and when the server stops.
+  // Signalled when a request arrives, and when the server stops.
   absl::CondVar changed_;
   std::deque<io::Descriptor> asked_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::unique_ptr<Front> front_;
+  std::unique_ptr<ConnectionLimiter> limiter_;
   std::vector<std::jthread> threads_;
 };
 

@@ -100,8 +100,8 @@ TEST_F(HttpServerTest, NothingElseIsThere) {
   }
 }
 
-// A website can give a name of its own the address of this machine, and its
-// scripts then read what is answered under that name.
+// A website can point a name of its own at this machine; its scripts could then
+// read the answers under that name.
 TEST_F(HttpServerTest, ItAnswersUnderNamesOfThisMachineAlone) {
   for (const char* host : {"localhost", "LocalHost:1", "127.0.0.1",
                            "127.0.0.1:65000", "[::1]", "[::1]:9600"}) {
@@ -141,7 +141,7 @@ TEST_F(HttpServerTest, StreamsAndIdleConnectionsDoNotKeepOthersOut) {
   for (int i = 0; i < 4; ++i) open.push_back(Connect(port_));
   EXPECT_THAT(Get(port_, "/events"), HasSubstr(" 503 "));
   EXPECT_THAT(Get(port_, "/"), HasSubstr("Hearth"));
-  // A place is free once a stream's client is gone.
+  // A place is free once its client is gone.
   close(open[0]);
   std::string answer;
   do {

@@ -20,8 +20,16 @@
 #include "absl/time/time.h"
 #include "engine/base/process.h"
 #include "engine/base/version.h"
+#include "engine/io/file_system.h"
+#include "engine/job/memory/memory_ledger.h"
+#include "engine/metrics/registry.h"
+#include "engine/plan/plan_store.h"
 #include "engine/train/model_options.h"
+#include "hearth/v1/jobs.pb.h"
 #include "server/page/assets.h"
+#include "server/storage/data_dir.h"
+#include "server/storage/job_state.h"
+#include "server/storage/job_store.h"
 
 namespace hearth::server {
 
@@ -31,10 +39,10 @@ using metrics::Gauge;
 
 class DaemonMetricsImpl final : public DaemonMetrics {
  public:
-  DaemonMetricsImpl(const DaemonMetricsParts& parts,
+  DaemonMetricsImpl(const DaemonMetricsDependencies& deps,
                     const std::string& torch_version)
-      : parts_(parts) {
-    metrics::Registry& registry = parts.registry;
+      : deps_(deps) {
+    metrics::Registry& registry = deps.registry;
     build_info_ = registry.NewGauge(
         "hearth_build_info", "Always 1; the labels tell what runs.",
         {{"version", kVersion}, {"torch", torch_version}});
@@ -46,10 +54,10 @@ class DaemonMetricsImpl final : public DaemonMetrics {
         "Bytes free on the file system of the data directory.", {});
     limit_ = registry.NewGauge("hearth_memory_limit_bytes",
                                "What jobs may take together.", {});
-    limit_->Set(static_cast<double>(parts.memory.limit_bytes()));
+    limit_->Set(static_cast<double>(deps.memory.limit_bytes()));
     plan_bytes_ =
         registry.NewGauge("hearth_plan_bytes", "What plans take on disk.", {});
-    for (const std::string& folder : parts.data_disks.folders()) {
+    for (const std::string& folder : deps.data_disks.folders()) {
       data_disks_.push_back(
           {.free = registry.NewGauge(
                "hearth_data_disk_free_bytes",
@@ -69,7 +77,7 @@ class DaemonMetricsImpl final : public DaemonMetrics {
 
  private:
   std::unique_ptr<Gauge> NewMemoryGauge(const std::string& kind) {
-    return parts_.registry.NewGauge(
+    return deps_.registry.NewGauge(
         "hearth_process_memory_bytes",
         "Resident memory that the daemon owns; pages of files are not.",
         {{"kind", kind}});
@@ -80,16 +88,16 @@ class DaemonMetricsImpl final : public DaemonMetrics {
     const ProcessMemory memory = ReadProcessMemory();
     anonymous_->Set(static_cast<double>(memory.anonymous_bytes));
     shared_->Set(static_cast<double>(memory.shared_bytes));
-    if (const auto free = parts_.files.FreeBytes(parts_.data_dir.path());
+    if (const auto free = deps_.files.FreeBytes(deps_.data_dir.path());
         free.ok()) {
       free_->Set(static_cast<double>(*free));
     }
-    if (const auto bytes = parts_.plans.TotalBytes(); bytes.ok()) {
+    if (const auto bytes = deps_.plans.TotalBytes(); bytes.ok()) {
       plan_bytes_->Set(static_cast<double>(*bytes));
     }
     for (size_t i = 0; i < data_disks_.size(); ++i) {
-      plan::PlanStore& store = *parts_.data_disks.stores()[i];
-      if (const auto free = parts_.files.FreeBytes(store.options().folder);
+      plan::PlanStore& store = *deps_.data_disks.stores()[i];
+      if (const auto free = deps_.files.FreeBytes(store.options().folder);
           free.ok()) {
         data_disks_[i].free->Set(static_cast<double>(*free));
       }
@@ -97,41 +105,41 @@ class DaemonMetricsImpl final : public DaemonMetrics {
         data_disks_[i].plans->Set(static_cast<double>(*bytes));
       }
     }
-    queue_seconds_->Set(parts_.scheduler.LongestQueueSeconds());
-    for (const auto& [owner, bytes] : parts_.memory.BytesByOwner()) {
+    queue_seconds_->Set(deps_.longest_queue_seconds());
+    for (const auto& [owner, bytes] : deps_.memory.BytesByOwner()) {
       std::unique_ptr<Gauge>& gauge = reserved_[owner];
       if (gauge == nullptr) {
-        gauge = parts_.registry.NewGauge("hearth_memory_reserved_bytes",
-                                         "Bytes reserved for running jobs and "
-                                         "for data that stays warm after "
-                                         "them.",
-                                         {{"owner", owner}});
+        gauge = deps_.registry.NewGauge("hearth_memory_reserved_bytes",
+                                        "Bytes reserved for running jobs and "
+                                        "for data that stays warm after "
+                                        "them.",
+                                        {{"owner", owner}});
       }
       gauge->Set(static_cast<double>(bytes));
     }
-    for (const auto& [number, use] : parts_.memory.gpus()) {
+    for (const auto& [number, use] : deps_.memory.gpus()) {
       auto& [limit, reserved] = gpus_[number];
       if (limit == nullptr) {
         const metrics::Labels labels = {{"device", train::DeviceName(number)}};
-        limit = parts_.registry.NewGauge(
+        limit = deps_.registry.NewGauge(
             "hearth_gpu_memory_limit_bytes",
             "Bytes of a GPU's memory that all jobs together may take.", labels);
         reserved =
-            parts_.registry.NewGauge("hearth_gpu_memory_reserved_bytes",
-                                     "Bytes of a GPU's memory reserved for "
-                                     "running jobs and for data that "
-                                     "stays warm after them.",
-                                     labels);
+            deps_.registry.NewGauge("hearth_gpu_memory_reserved_bytes",
+                                    "Bytes of a GPU's memory reserved for "
+                                    "running jobs and for data that "
+                                    "stays warm after them.",
+                                    labels);
       }
       limit->Set(static_cast<double>(use.limit_bytes));
       reserved->Set(static_cast<double>(use.taken_bytes));
     }
-    const auto counts = parts_.store.CountByState();
+    const auto counts = deps_.store.CountByState();
     if (!counts.ok()) return;
     for (const auto& [state, count] : *counts) {
       std::unique_ptr<Gauge>& gauge = jobs_[state];
       if (gauge == nullptr) {
-        gauge = parts_.registry.NewGauge(
+        gauge = deps_.registry.NewGauge(
             "hearth_jobs", "Jobs in each state.",
             {{"state", absl::AsciiStrToLower(v1::JobState_Name(state))}});
       }
@@ -139,7 +147,7 @@ class DaemonMetricsImpl final : public DaemonMetrics {
     }
   }
 
-  const DaemonMetricsParts parts_;
+  const DaemonMetricsDependencies deps_;
   std::unique_ptr<Gauge> build_info_;
   std::unique_ptr<Gauge> anonymous_;
   std::unique_ptr<Gauge> shared_;
@@ -150,37 +158,38 @@ class DaemonMetricsImpl final : public DaemonMetrics {
     std::unique_ptr<Gauge> free;
     std::unique_ptr<Gauge> plans;
   };
-  // In the order of the disks.
+  // Series of each --data-disk, in order.
   std::vector<DataDisk> data_disks_;
   std::unique_ptr<Gauge> queue_seconds_;
   std::map<std::string, std::unique_ptr<Gauge>> reserved_;
-  // By number: the limit, and what is reserved.
+  // Limit and reserved bytes of each GPU, by number.
   std::map<int, std::pair<std::unique_ptr<Gauge>, std::unique_ptr<Gauge>>>
       gpus_;
   std::map<v1::JobState, std::unique_ptr<Gauge>> jobs_;
-  // Last: goes first, so that nothing is updated that is gone.
+  // Declared last, so that it ends before the series that it updates.
   std::unique_ptr<metrics::CollectHook> hook_;
 };
 
 }  // namespace
 
 std::unique_ptr<DaemonMetrics> NewDaemonMetrics(
-    const DaemonMetricsParts& parts, const std::string& torch_version) {
-  return std::make_unique<DaemonMetricsImpl>(parts, torch_version);
+    const DaemonMetricsDependencies& deps, const std::string& torch_version) {
+  return std::make_unique<DaemonMetricsImpl>(deps, torch_version);
 }
 
 namespace {
 
 using nlohmann::json;
 
-// Progress is stored twice a second, so that one of the last events tells it.
+// Progress is stored twice a second, so that one of the last events is
+// progress.
 constexpr uint64_t kLastEvents = 8;
 
 double Seconds(const google::protobuf::Timestamp& time) {
   return static_cast<double>(time.seconds()) + 1e-9 * time.nanos();
 }
 
-// The name of the field that is set in a oneof; empty = none is.
+// Name of the field that is set in the oneof; empty = none is.
 std::string ChoiceOf(const google::protobuf::Message& message,
                      const char* oneof) {
   const auto* field = message.GetReflection()->GetOneofFieldDescriptor(
@@ -223,7 +232,7 @@ void AddReport(const v1::TrainReport& report, json& job) {
   const int count = report.epochs_size();
   const int shown = std::min(count, DaemonState::kEpochs);
   for (int i = 0; i < shown; ++i) {
-    // The last one is always shown.
+    // The last epoch is always shown.
     const v1::EpochReport& epoch =
         report.epochs(static_cast<int>(int64_t{i + 1} * count / shown) - 1);
     job["metric"] = epoch.metric();
@@ -248,11 +257,7 @@ void AddReport(const v1::EvaluateReport& report, json& job) {
   }
 }
 
-bool IsActive(v1::JobState state) {
-  return state == v1::PREPARING || state == v1::RUNNING;
-}
-
-// The newest progress of an active job, if it has made any.
+// Adds the newest progress of an active job, if there is any.
 void AddProgress(JobStore& store, const v1::Job& active, json& job) {
   const uint64_t last = active.last_sequence();
   const auto batch =
@@ -283,7 +288,7 @@ json Describe(JobStore& store, const v1::Job& listed) {
   }
   if (IsActive(listed.state())) AddProgress(store, listed, job);
   if (!listed.spec().has_train() && !listed.spec().has_evaluate()) return job;
-  // Epochs of a job that has not succeeded are with its events.
+  // Epochs of a job that has not succeeded are stored as events.
   const auto whole = store.Get(listed.id());
   if (!whole.ok()) return job;
   if (listed.spec().has_train()) AddReport(whole->report().train(), job);
@@ -293,7 +298,7 @@ json Describe(JobStore& store, const v1::Job& listed) {
   return job;
 }
 
-// Whether a line of /metrics is of the daemon or of a job among `active`.
+// Whether a line of /metrics is about the daemon or a job in `active`.
 bool IsShown(absl::string_view line, const std::set<std::string>& active) {
   if (line.empty() || line[0] == '#' || absl::StrContains(line, "_bucket{")) {
     return false;
@@ -325,7 +330,7 @@ class DaemonStateImpl final : public DaemonState {
   }
 
  private:
-  // A job as it was when it had so many events.
+  // Description of a job as of its event `last_sequence`.
   struct Described {
     uint64_t last_sequence = 0;
     json job;
@@ -345,11 +350,11 @@ class DaemonStateImpl final : public DaemonState {
     for (const absl::string_view line : absl::StrSplit(text, '\n')) {
       if (IsShown(line, active)) state["series"].push_back(std::string(line));
     }
-    // Bytes that are not UTF-8 are replaced, not thrown.
+    // Invalid UTF-8 is replaced instead of throwing.
     return state.dump(-1, ' ', false, json::error_handler_t::replace);
   }
 
-  // The ids of those that are active.
+  // Adds the newest jobs to `state`; returns the ids of the active ones.
   std::set<std::string> AddJobs(json& state)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     JobQuery query;
@@ -379,10 +384,10 @@ class DaemonStateImpl final : public DaemonState {
   const Clock& clock_;
   const absl::Time start_time_;
   absl::Mutex mutex_;
-  // Those shown last.
+  // Jobs shown last.
   std::map<std::string, Described> described_ ABSL_GUARDED_BY(mutex_);
   std::string json_ ABSL_GUARDED_BY(mutex_);
-  // When it was made, on the steady clock.
+  // Time at which `json_` was made, on the steady clock.
   double made_at_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -13,7 +13,12 @@
 #include "engine/base/version.h"
 #include "engine/io/file_system.h"
 #include "engine/io/testing/scratch_directory.h"
-#include "server/jobs/scheduler.h"
+#include "engine/job/memory/memory_ledger.h"
+#include "engine/metrics/registry.h"
+#include "engine/plan/plan_store.h"
+#include "engine/strategy/memory_budget.h"
+#include "server/storage/data_dir.h"
+#include "server/storage/job_store.h"
 
 namespace hearth::server {
 
@@ -21,14 +26,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-class NoRunner final : public JobRunner {
- public:
-  absl::StatusOr<v1::JobReport> Run(const v1::Job&, JobEvents&,
-                                    std::stop_token) override {
-    return absl::UnimplementedError("runs nothing");
-  }
-};
 
 class DaemonMetricsTest : public testing::Test {
  protected:
@@ -40,14 +37,12 @@ class DaemonMetricsTest : public testing::Test {
     data_disks_ = *DataDisks::Open(files_, Clock::Real(), {disk});
     store_ = *JobStore::Open(files_, data_dir_->DatabasePath(), Clock::Real(),
                              [](const std::string&) {});
-    scheduler_ = std::make_unique<Scheduler>(*store_, runner_, memory_, plans_,
-                                             Clock::Real(), SchedulerOptions());
   }
 
-  DaemonMetricsParts Parts() {
+  DaemonMetricsDependencies Dependencies() {
     return {.registry = *registry_,
             .store = *store_,
-            .scheduler = *scheduler_,
+            .longest_queue_seconds = [this] { return queue_seconds_; },
             .files = files_,
             .data_dir = *data_dir_,
             .memory = memory_,
@@ -63,20 +58,17 @@ class DaemonMetricsTest : public testing::Test {
   std::unique_ptr<DataDir> data_dir_;
   std::unique_ptr<DataDisks> data_disks_;
   std::unique_ptr<JobStore> store_;
-  NoRunner runner_;
-  std::unique_ptr<Scheduler> scheduler_;
+  double queue_seconds_ = 0;
 };
 
 TEST_F(DaemonMetricsTest, FiguresAreThoseOfTheCollection) {
-  const auto daemon = NewDaemonMetrics(Parts(), "2.11.0");
+  const auto daemon = NewDaemonMetrics(Dependencies(), "2.11.0");
   EXPECT_THAT(registry_->Text(), HasSubstr("hearth_jobs{state=\"queued\"} 0"));
   v1::JobSpec spec;
   spec.mutable_import()->set_name("a");
   ASSERT_TRUE(store_->Submit("", spec).ok());
   EXPECT_THAT(registry_->Text(), HasSubstr("hearth_queue_longest_seconds 0"));
-  scheduler_->Enqueue(*store_->Get("import-1"));
-  while (scheduler_->LongestQueueSeconds() == 0) {
-  }
+  queue_seconds_ = 1.5;
   const std::string text = registry_->Text();
   EXPECT_THAT(text, Not(HasSubstr("hearth_queue_longest_seconds 0\n")));
   EXPECT_THAT(text, HasSubstr("hearth_plan_bytes 0"));
@@ -94,7 +86,7 @@ TEST_F(DaemonMetricsTest, FiguresAreThoseOfTheCollection) {
 }
 
 TEST_F(DaemonMetricsTest, MemoryIsToldByOwner) {
-  const auto daemon = NewDaemonMetrics(Parts(), "2.11.0");
+  const auto daemon = NewDaemonMetrics(Dependencies(), "2.11.0");
   job::MemoryLedger::Reservation reservation;
   strategy::MemoryEstimate estimate;
   estimate.Add("cache", 4096);
@@ -107,7 +99,7 @@ TEST_F(DaemonMetricsTest, MemoryIsToldByOwner) {
 }
 
 TEST_F(DaemonMetricsTest, SeriesGoWithTheOwner) {
-  NewDaemonMetrics(Parts(), "");
+  NewDaemonMetrics(Dependencies(), "");
   EXPECT_EQ(registry_->Text(), "");
 }
 
@@ -115,7 +107,7 @@ TEST_F(DaemonMetricsTest, PromtoolAcceptsThem) {
   if (std::system("command -v promtool >/dev/null") != 0) {
     GTEST_SKIP() << "promtool is not installed";
   }
-  const auto daemon = NewDaemonMetrics(Parts(), "2.11.0");
+  const auto daemon = NewDaemonMetrics(Dependencies(), "2.11.0");
   const std::string file = path_ + "/metrics.txt";
   std::ofstream(file) << registry_->Text();
   EXPECT_EQ(std::system(absl::StrCat("promtool check metrics <", file).c_str()),
@@ -135,7 +127,7 @@ class ManualClock final : public Clock {
 
 class DaemonStateTest : public testing::Test {
  protected:
-  // The state once what was known is out of date.
+  // State after the cached one has expired.
   json State() {
     clock_.seconds += 1;
     return json::parse(state_->Json());

@@ -23,7 +23,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A job on a dataset that is there, so that nothing else is at fault.
+// Job on an existing dataset, so that nothing else is at fault.
 constexpr char kTrain[] =
     "spec { train { data { dataset: 'graph' memory {} batch_size: 64 "
     "epochs: 1 DATA } trains { sage { MODEL } TRAIN } JOB } }";
@@ -31,7 +31,7 @@ constexpr char kTrain[] =
 struct BadRequest {
   // A SubmitJobRequest as text; ROOT stands for the test's folder.
   std::string text;
-  // Text that the message must contain.
+  // Part of the expected message.
   std::string said;
   grpc::StatusCode code = grpc::StatusCode::INVALID_ARGUMENT;
 };
@@ -216,7 +216,7 @@ TEST_F(BadRequestsTest, ListsOfUnknownStatesAreRefused) {
   }
 }
 
-// One call with `value` in `field`.
+// Makes a call with `value` in `field`.
 template <typename Stub, typename Request, typename Response>
 grpc::Status CallWith(Stub& stub,
                       grpc::Status (Stub::*method)(grpc::ClientContext*,
@@ -277,7 +277,7 @@ TEST_F(BadRequestsTest, TailsBeyondTheLimitAreRefused) {
 
 TEST_F(BadRequestsTest, ErrorsDoNotTellWhatAFileHolds) {
   const std::string secret = "correct-horse";
-  // Alone, in two fields, as what its name promises.
+  // Texts alone, in two fields, or with the prefix that their name promises.
   for (const char* text : {"correct-horse\n", "user correct-horse\n",
                            "correct-horse,correct-horse\n", "1 correct-horse\n",
                            "correct-horse:x:0:0:root:/root:/bin/sh\n"}) {

@@ -1,7 +1,5 @@
 #include "server/services/call_guard.h"
 
-#include <spdlog/spdlog.h>
-
 #include <functional>
 #include <string>
 
@@ -12,14 +10,16 @@
 #include "hearth/v1/access.pb.h"
 #include "server/access/access_control.h"
 #include "server/access/endpoints.h"
+#include "server/log.h"
 #include "server/mapping/request_checks.h"
+#include "server/storage/token_store.h"
 
 namespace hearth::server {
 namespace {
 
 constexpr size_t kMaxTargetBytes = 256;
 
-// The text of a field; empty if the message has no such field.
+// Text of the field `name`; empty if the message has no such field.
 std::string TextOf(const google::protobuf::Message& message,
                    const std::string& name) {
   const auto* field = message.GetDescriptor()->FindFieldByName(name);
@@ -30,8 +30,8 @@ std::string TextOf(const google::protobuf::Message& message,
   return message.GetReflection()->GetString(message, field);
 }
 
-// Target of a call, for the audit log: the name in the request, or the name of
-// what was made for it.
+// Target of a call, for the audit log: the name or id in the request, else the
+// id of the thing that was made.
 std::string TargetOf(const google::protobuf::Message& request,
                      const google::protobuf::Message& response) {
   for (const char* name : {"id", "job_id", "name", "destination"}) {
@@ -77,7 +77,7 @@ grpc::Status CallGuard::Run(
   }
   const absl::Status saved = access_.tokens().SaveUses();
   if (!saved.ok()) {
-    spdlog::warn("last uses of tokens: {}", std::string(saved.message()));
+    LogWarning("last uses of tokens: ", saved.message());
   }
   return ToGrpcStatus(status);
 }

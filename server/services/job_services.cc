@@ -17,31 +17,40 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "engine/base/status.h"
+#include "engine/io/file_system.h"
 #include "hearth/v1/jobs.grpc.pb.h"
 #include "hearth/v1/sweeps.grpc.pb.h"
+#include "server/access/access_control.h"
 #include "server/access/endpoints.h"
+#include "server/jobs/admission.h"
 #include "server/jobs/event_hub.h"
 #include "server/jobs/model_files.h"
 #include "server/mapping/request_checks.h"
 #include "server/services/call_guard.h"
 #include "server/services/transfers.h"
+#include "server/storage/data_dir.h"
+#include "server/storage/job_store.h"
+#include "server/storage/sweep_store.h"
+#include "server/sweeps/sweep_manager.h"
 
 namespace hearth::server {
 
-/// A stream of stored events to a client: of a job, or of a sweep. `Batch` has
-/// a vector of `events`, whose sequence numbers ascend, and says whether
-/// nothing comes after them (`is_last`). Thread-safe as gRPC and the hub need.
-///
-///   1. the hub pumps it after its start, after each event of what is watched,
-///      and when the last write is done or the client is gone;
-///   2. a pump that finds a write in progress leaves; otherwise it writes the
-///      next event, reading more from the store when it has none left;
-///   3. with nothing left to write it finishes the call if the last event was
-///      read or the daemon stops, and waits for the next pump otherwise.
-///
-/// All of that happens on the hub's thread; gRPC's threads only set flags and
-/// wake the hub. gRPC calls OnDone after Finish, which is the last thing a pump
-/// does; the watch lives until both gRPC and the hub have let it go.
+namespace {
+
+// Stream of stored events of a job or a sweep to a client. `Batch` has a vector
+// of `events` with ascending sequence numbers, and says whether they are the
+// last ones (`is_last`). Thread-safe as gRPC and the hub need.
+//
+//   1. the hub pumps it after its start, after each event of the job or sweep,
+//      and when the last write is done or the client is gone;
+//   2. a pump during a write returns; otherwise it writes the next event,
+//      reading more events from the store when it has none left;
+//   3. with nothing left to write, it finishes the call if the last event was
+//      read or the daemon stops, and waits for the next pump otherwise.
+//
+// All of that happens on the hub's thread; gRPC's threads only set flags and
+// wake the hub. gRPC calls OnDone after Finish, which is the last action of a
+// pump; the watch lives until both gRPC and the hub have released it.
 template <typename Batch>
 class EventWatch final
     : public grpc::ServerWriteReactor<
@@ -50,11 +59,11 @@ class EventWatch final
       public std::enable_shared_from_this<EventWatch<Batch>> {
  public:
   using Event = typename decltype(Batch::events)::value_type;
-  /// Reads up to `limit` events from sequence number `from` on.
+  // Reads up to `limit` events from sequence number `from` on.
   using Reader = std::function<absl::StatusOr<Batch>(uint64_t from, int limit)>;
 
-  /// `check`: asked before each event; the watch ends with its error. It does
-  /// no I/O.
+  // `check` is called before each event and does no I/O; the watch ends with
+  // its error.
   EventWatch(EventHub& hub, std::string id, uint64_t from,
              std::function<absl::Status()> check, Reader reader)
       : hub_(hub),
@@ -63,10 +72,10 @@ class EventWatch final
         reader_(std::move(reader)),
         next_(std::max<uint64_t>(from, 1)) {}
 
-  /// Begins the watch; gRPC owns a share from here on.
+  // Begins the watch; gRPC owns a share from now on.
   void Start() {
     self_ = this->shared_from_this();
-    // Tells the client at once that somebody is there.
+    // Tells the client at once that the daemon has taken the call.
     this->StartSendInitialMetadata();
     hub_.Add(id_, self_);
   }
@@ -119,7 +128,7 @@ class EventWatch final
     this->StartWrite(&written_);
   }
 
-  // Ends the call; false, for Pump to return.
+  // Ends the call; returns false, for Pump to return.
   bool Close(const absl::Status& status) {
     this->Finish(ToGrpcStatus(status));
     return false;
@@ -131,7 +140,7 @@ class EventWatch final
   const Reader reader_;
   // Sequence number to read from.
   uint64_t next_;
-  // Read but not written.
+  // Events read but not written.
   std::deque<Event> events_;
   Event written_;
   std::atomic<bool> is_writing_ = false;
@@ -139,7 +148,7 @@ class EventWatch final
   std::shared_ptr<EventWatch> self_;
 };
 
-/// Starts a watch, which owns itself.
+// Starts a watch, which owns itself.
 template <typename Batch>
 EventWatch<Batch>* StartWatch(EventHub& hub, const std::string& id,
                               uint64_t from,
@@ -151,8 +160,6 @@ EventWatch<Batch>* StartWatch(EventHub& hub, const std::string& id,
   return watch.get();
 }
 
-namespace {
-
 constexpr uint32_t kDefaultTail = 100;
 constexpr uint32_t kMaxTail = 1000;
 
@@ -160,12 +167,12 @@ class JobsService final
     : public v1::Jobs::WithCallbackMethod_WatchJob<
           v1::Jobs::WithCallbackMethod_DownloadModel<v1::Jobs::Service>> {
  public:
-  explicit JobsService(const JobsParts& parts)
-      : parts_(parts),
-        access_(parts.access),
-        guard_(parts.access),
-        admission_(parts.admission),
-        store_(parts.store) {}
+  explicit JobsService(const JobsDependencies& deps)
+      : deps_(deps),
+        access_(deps.access),
+        guard_(deps.access),
+        admission_(deps.admission),
+        store_(deps.store) {}
 
   grpc::Status SubmitJob(grpc::ServerContext* context,
                          const v1::SubmitJobRequest* request,
@@ -235,7 +242,7 @@ class JobsService final
       const v1::WatchJobRequest* request) override {
     context->AddInitialMetadata("hearth-watch", "open");
     return StartWatch<EventBatch>(
-        parts_.hub, request->id(), request->from_sequence(),
+        deps_.hub, request->id(), request->from_sequence(),
         guard_.CheckOf(*context, *request),
         [this, id = request->id()](uint64_t from, int limit) {
           return store_.ReadEvents(id, from, limit);
@@ -247,13 +254,13 @@ class JobsService final
       const v1::DownloadModelRequest* request) override {
     context->AddInitialMetadata("hearth-watch", "open");
     return StartModelStream(
-        parts_.transfers, guard_, *context, *request,
+        deps_.transfers, guard_, *context, *request,
         [this, id = request->job_id()]()
             -> absl::StatusOr<std::unique_ptr<ModelReader>> {
           HEARTH_ASSIGN_OR_RETURN(const v1::Job job, store_.Get(id));
           HEARTH_ASSIGN_OR_RETURN(const std::string folder,
-                                  ModelFolder(parts_.data_dir, job));
-          return ModelReader::Open(parts_.files, folder);
+                                  ModelFolder(deps_.data_dir, job));
+          return ModelReader::Open(deps_.files, folder);
         });
   }
 
@@ -300,7 +307,7 @@ class JobsService final
     return absl::OkStatus();
   }
 
-  const JobsParts parts_;
+  const JobsDependencies deps_;
   AccessControl& access_;
   const CallGuard guard_;
   Admission& admission_;
@@ -309,8 +316,8 @@ class JobsService final
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> NewJobsService(const JobsParts& parts) {
-  return std::make_unique<JobsService>(parts);
+std::unique_ptr<grpc::Service> NewJobsService(const JobsDependencies& deps) {
+  return std::make_unique<JobsService>(deps);
 }
 
 namespace {

@@ -1,39 +1,46 @@
 #ifndef HEARTH_SERVER_SERVICES_JOB_SERVICES_H_
 #define HEARTH_SERVER_SERVICES_JOB_SERVICES_H_
 
-#include <grpcpp/impl/codegen/service_type.h>
-
 #include <memory>
 
-#include "engine/io/file_system.h"
-#include "server/access/access_control.h"
-#include "server/jobs/admission.h"
-#include "server/jobs/event_hub.h"
-#include "server/services/transfers.h"
-#include "server/storage/data_dir.h"
-#include "server/storage/job_store.h"
-#include "server/storage/sweep_store.h"
-#include "server/sweeps/sweep_manager.h"
+/// hearth.v1.Jobs and hearth.v1.Sweeps. Light: gRPC and its stubs are in the
+/// .cc.
+
+namespace grpc {
+class Service;
+}
+namespace hearth::io {
+class FileSystem;
+}
 
 namespace hearth::server {
 
-/// The parts that the service uses; all must outlive the gRPC server.
-struct JobsParts {
+class AccessControl;
+class Admission;
+class DataDir;
+class EventHub;
+class JobStore;
+class SweepManager;
+class SweepStore;
+class Transfers;
+
+/// Objects that hearth.v1.Jobs uses; all must outlive the gRPC server.
+struct JobsDependencies {
   AccessControl& access;
   Admission& admission;
   JobStore& store;
   io::FileSystem& files;
   const DataDir& data_dir;
-  /// Whose thread writes the watches, which cost none.
+  /// Hub whose thread writes all watches.
   EventHub& hub;
-  /// The same for downloads, and with their reads.
+  /// Hub and threads of downloads.
   Transfers& transfers;
 };
 
 /// hearth.v1.Jobs.
-std::unique_ptr<grpc::Service> NewJobsService(const JobsParts& parts);
+std::unique_ptr<grpc::Service> NewJobsService(const JobsDependencies& deps);
 
-/// hearth.v1.Sweeps over the parts below, which must outlive the gRPC server.
+/// hearth.v1.Sweeps. All arguments must outlive the gRPC server.
 std::unique_ptr<grpc::Service> NewSweepsService(AccessControl& access,
                                                 SweepManager& sweeps,
                                                 SweepStore& store,

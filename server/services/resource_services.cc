@@ -1,5 +1,6 @@
 #include "server/services/resource_services.h"
 
+#include <grpcpp/grpcpp.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -11,19 +12,32 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "engine/base/clock.h"
 #include "engine/base/process.h"
 #include "engine/base/status.h"
 #include "engine/base/version.h"
+#include "engine/io/file_system.h"
+#include "engine/io/read_queue.h"
+#include "engine/job/memory/memory_ledger.h"
+#include "engine/plan/plan_store.h"
 #include "hearth/v1/admin.grpc.pb.h"
 #include "hearth/v1/datasets.grpc.pb.h"
 #include "hearth/v1/plans.grpc.pb.h"
+#include "server/access/access_control.h"
+#include "server/jobs/admission.h"
 #include "server/mapping/dataset_spec_mapping.h"
 #include "server/mapping/report_mapping.h"
 #include "server/mapping/request_checks.h"
 #include "server/services/call_guard.h"
 #include "server/services/transfers.h"
-#include "server/storage/backup.h"
+#include "server/storage/data_dir.h"
+#include "server/storage/dataset_catalog.h"
+#include "server/storage/job_recovery.h"
+#include "server/storage/job_state.h"
+#include "server/storage/job_store.h"
 #include "server/storage/staged_upload.h"
+#include "server/storage/token_store.h"
+#include "server/storage/upload_staging.h"
 
 namespace hearth::server {
 
@@ -33,13 +47,13 @@ class DatasetsService final
     : public v1::Datasets::WithCallbackMethod_SendUpload<
           v1::Datasets::Service> {
  public:
-  explicit DatasetsService(const DatasetsParts& parts)
-      : guard_(parts.access),
-        admission_(parts.admission),
-        datasets_(parts.datasets),
-        plans_(parts.plans),
-        uploads_(parts.uploads),
-        transfers_(parts.transfers) {}
+  explicit DatasetsService(const DatasetsDependencies& deps)
+      : guard_(deps.access),
+        admission_(deps.admission),
+        datasets_(deps.datasets),
+        plans_(deps.plans),
+        uploads_(deps.uploads),
+        transfers_(deps.transfers) {}
 
   grpc::Status ListDatasets(grpc::ServerContext* context,
                             const v1::ListDatasetsRequest* request,
@@ -137,13 +151,14 @@ class DatasetsService final
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> NewDatasetsService(const DatasetsParts& parts) {
-  return std::make_unique<DatasetsService>(parts);
+std::unique_ptr<grpc::Service> NewDatasetsService(
+    const DatasetsDependencies& deps) {
+  return std::make_unique<DatasetsService>(deps);
 }
 
 namespace {
 
-// By fingerprint.
+// Names of datasets by fingerprint.
 using DatasetNames = std::map<std::string, std::vector<std::string>>;
 
 v1::Plan ToPlan(const plan::PlanInfo& info, const DatasetNames& datasets) {
@@ -237,8 +252,8 @@ namespace {
 
 class AdminService final : public v1::Admin::Service {
  public:
-  AdminService(DaemonFacts facts, AdminParts parts)
-      : guard_(parts.access), facts_(std::move(facts)), parts_(parts) {}
+  AdminService(DaemonFacts facts, AdminDependencies deps)
+      : guard_(deps.access), facts_(std::move(facts)), deps_(deps) {}
 
   grpc::Status GetStatus(grpc::ServerContext* context,
                          const v1::GetStatusRequest* request,
@@ -254,7 +269,7 @@ class AdminService final : public v1::Admin::Service {
                            v1::Status* response) override {
     return guard_.Run(*context, *request, response,
                       [&](const Caller& caller) -> absl::Status {
-                        parts_.admission.SetDraining(request->draining());
+                        deps_.admission.SetDraining(request->draining());
                         return Describe(caller, *response);
                       });
   }
@@ -300,18 +315,18 @@ class AdminService final : public v1::Admin::Service {
   }
 
  private:
-  TokenStore& tokens() { return parts_.access.tokens(); }
+  TokenStore& tokens() { return deps_.access.tokens(); }
 
   absl::Status BackUpTo(const std::string& destination,
                         v1::BackupReport& report) {
     FieldViolations violations;
     CheckPath("destination", destination, violations);
     HEARTH_RETURN_IF_ERROR(violations.ToStatus());
-    // Two at a time could have the same destination.
+    // Two concurrent backups could have the same destination.
     absl::MutexLock lock(&backup_mutex_);
-    HEARTH_ASSIGN_OR_RETURN(const BackupResult result,
-                            BackUp(parts_.backup_files, parts_.data_dir,
-                                   parts_.store, destination));
+    HEARTH_ASSIGN_OR_RETURN(
+        const BackupResult result,
+        BackUp(deps_.backup_files, deps_.data_dir, deps_.store, destination));
     report.set_path(destination);
     report.set_jobs(static_cast<uint64_t>(result.jobs));
     report.set_models(static_cast<uint64_t>(result.models));
@@ -326,54 +341,52 @@ class AdminService final : public v1::Admin::Service {
     status.set_pid(getpid());
     status.mutable_start_time()->set_seconds(
         absl::ToUnixSeconds(facts_.start_time));
-    const int64_t now = absl::ToUnixNanos(parts_.clock.Now());
-    status.mutable_time()->set_seconds(now / 1'000'000'000);
-    status.mutable_time()->set_nanos(static_cast<int32_t>(now % 1'000'000'000));
-    status.set_data_dir(parts_.data_dir.path());
+    *status.mutable_time() = TimestampOf(absl::ToUnixNanos(deps_.clock.Now()));
+    status.set_data_dir(deps_.data_dir.path());
     status.set_metrics_address(facts_.metrics_address);
-    status.set_draining(parts_.admission.draining());
+    status.set_draining(deps_.admission.draining());
     status.set_max_running_jobs(static_cast<uint32_t>(facts_.max_running_jobs));
     status.set_max_short_jobs(static_cast<uint32_t>(facts_.max_short_jobs));
     status.set_memory_bytes(ReadProcessMemory().total_bytes());
     status.add_devices("cpu");
     for (const std::string& gpu : facts_.gpus) status.add_devices(gpu);
     using Counts = std::map<v1::JobState, int64_t>;
-    HEARTH_ASSIGN_OR_RETURN(const Counts counts, parts_.store.CountByState());
+    HEARTH_ASSIGN_OR_RETURN(const Counts counts, deps_.store.CountByState());
     status.set_jobs_queued(static_cast<uint32_t>(counts.at(v1::QUEUED)));
     status.set_jobs_waiting(static_cast<uint32_t>(counts.at(v1::WAITING)));
     status.set_jobs_running(static_cast<uint32_t>(counts.at(v1::PREPARING) +
                                                   counts.at(v1::RUNNING)));
-    HEARTH_ASSIGN_OR_RETURN(const int datasets, parts_.datasets.Count());
+    HEARTH_ASSIGN_OR_RETURN(const int datasets, deps_.datasets.Count());
     status.set_datasets(static_cast<uint32_t>(datasets));
     HEARTH_ASSIGN_OR_RETURN(const uint64_t free,
-                            parts_.files.FreeBytes(parts_.data_dir.path()));
+                            deps_.files.FreeBytes(deps_.data_dir.path()));
     status.set_disk_free_bytes(free);
-    status.set_read_queues(std::string(parts_.read_queues.kind()));
-    const io::ReadStatistics reads = parts_.read_queues.statistics();
+    status.set_read_queues(std::string(deps_.read_queues.kind()));
+    const io::ReadStatistics reads = deps_.read_queues.statistics();
     status.set_reads_in_flight(static_cast<uint64_t>(reads.in_flight));
     status.set_reads(static_cast<uint64_t>(reads.reads));
     status.set_bytes_read(static_cast<uint64_t>(reads.bytes));
-    for (const auto& [owner, bytes] : parts_.memory.BytesByOwner()) {
+    for (const auto& [owner, bytes] : deps_.memory.BytesByOwner()) {
       v1::MemoryShare& share = *status.add_memory_shares();
       share.set_owner(owner);
       share.set_bytes(bytes);
     }
-    status.set_memory_limit_bytes(parts_.memory.limit_bytes());
-    status.set_memory_reserved_bytes(parts_.memory.reserved_bytes());
-    status.set_memory_warm_bytes(parts_.memory.warm_bytes());
+    status.set_memory_limit_bytes(deps_.memory.limit_bytes());
+    status.set_memory_reserved_bytes(deps_.memory.reserved_bytes());
+    status.set_memory_warm_bytes(deps_.memory.warm_bytes());
     HEARTH_ASSIGN_OR_RETURN(const uint64_t plan_bytes,
-                            parts_.plans.TotalBytes());
+                            deps_.plans.TotalBytes());
     status.set_plan_bytes(plan_bytes);
-    status.set_plan_limit_bytes(parts_.plans.options().space_bytes);
-    for (size_t i = 0; i < parts_.data_disks.folders().size(); ++i) {
+    status.set_plan_limit_bytes(deps_.plans.options().space_bytes);
+    for (size_t i = 0; i < deps_.data_disks.folders().size(); ++i) {
       v1::DataDisk& disk = *status.add_data_disks();
-      disk.set_folder(parts_.data_disks.folders()[i]);
-      // A disk that does not answer is no reason to tell nothing.
+      disk.set_folder(deps_.data_disks.folders()[i]);
+      // Status is reported also when a disk does not answer.
       disk.set_plan_bytes(
-          parts_.data_disks.stores()[i]->TotalBytes().value_or(0));
-      disk.set_free_bytes(parts_.files.FreeBytes(disk.folder()).value_or(0));
+          deps_.data_disks.stores()[i]->TotalBytes().value_or(0));
+      disk.set_free_bytes(deps_.files.FreeBytes(disk.folder()).value_or(0));
     }
-    for (const std::string& warning : parts_.store.warnings()) {
+    for (const std::string& warning : deps_.store.warnings()) {
       status.add_warnings(warning);
     }
     return absl::OkStatus();
@@ -381,15 +394,15 @@ class AdminService final : public v1::Admin::Service {
 
   const CallGuard guard_;
   const DaemonFacts facts_;
-  const AdminParts parts_;
+  const AdminDependencies deps_;
   absl::Mutex backup_mutex_;
 };
 
 }  // namespace
 
 std::unique_ptr<grpc::Service> NewAdminService(DaemonFacts facts,
-                                               AdminParts parts) {
-  return std::make_unique<AdminService>(std::move(facts), parts);
+                                               AdminDependencies deps) {
+  return std::make_unique<AdminService>(std::move(facts), deps);
 }
 
 }  // namespace hearth::server

@@ -1,43 +1,60 @@
 #ifndef HEARTH_SERVER_SERVICES_RESOURCE_SERVICES_H_
 #define HEARTH_SERVER_SERVICES_RESOURCE_SERVICES_H_
 
-#include <grpcpp/impl/codegen/service_type.h>
-
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
-#include "engine/base/clock.h"
-#include "engine/io/file_system.h"
-#include "engine/io/read_queue.h"
-#include "engine/job/memory/memory_ledger.h"
-#include "engine/plan/plan_store.h"
-#include "server/access/access_control.h"
-#include "server/jobs/admission.h"
-#include "server/services/transfers.h"
-#include "server/storage/data_dir.h"
-#include "server/storage/dataset_catalog.h"
-#include "server/storage/job_store.h"
-#include "server/storage/upload_staging.h"
+
+/// hearth.v1.Datasets, Plans and Admin. Light: gRPC and its stubs are in the
+/// .cc.
+
+namespace grpc {
+class Service;
+}
+namespace hearth {
+class Clock;
+}
+namespace hearth::io {
+class FileSystem;
+class ReadQueues;
+}  // namespace hearth::io
+namespace hearth::job {
+class MemoryLedger;
+}
+namespace hearth::plan {
+class PlanStore;
+class PlanStores;
+}  // namespace hearth::plan
 
 namespace hearth::server {
 
-/// The parts that the service uses; all must outlive the gRPC server.
-struct DatasetsParts {
+class AccessControl;
+class Admission;
+class DataDir;
+class DataDisks;
+class DatasetCatalog;
+class JobStore;
+class Transfers;
+class UploadStaging;
+
+/// Objects that hearth.v1.Datasets uses; all must outlive the gRPC server.
+struct DatasetsDependencies {
   AccessControl& access;
   Admission& admission;
   const DatasetCatalog& datasets;
   plan::PlanStore& plans;
   UploadStaging& uploads;
-  /// Whose thread writes what uploads bring.
+  /// Hub and threads of uploads.
   Transfers& transfers;
 };
 
 /// hearth.v1.Datasets.
-std::unique_ptr<grpc::Service> NewDatasetsService(const DatasetsParts& parts);
+std::unique_ptr<grpc::Service> NewDatasetsService(
+    const DatasetsDependencies& deps);
 
-/// hearth.v1.Plans over the parts below, which must outlive the gRPC server.
+/// hearth.v1.Plans. All arguments must outlive the gRPC server.
 std::unique_ptr<grpc::Service> NewPlansService(AccessControl& access,
                                                Admission& admission,
                                                const plan::PlanStores& plans,
@@ -45,20 +62,20 @@ std::unique_ptr<grpc::Service> NewPlansService(AccessControl& access,
 
 /// Facts that do not change while the daemon runs.
 struct DaemonFacts {
-  /// Address of the metrics; empty = none.
+  /// Address of the metrics port; empty = none.
   std::string metrics_address;
   int max_running_jobs = 1;
   int max_short_jobs = 2;
   absl::Time start_time;
-  /// GPUs, such as "cuda:0 (NVIDIA H100)".
+  /// Names of GPUs, such as "cuda:0 (NVIDIA H100)".
   std::vector<std::string> gpus = {};
 };
 
-/// The parts that the service looks at; all must outlive the gRPC server.
-struct AdminParts {
+/// Objects that hearth.v1.Admin uses; all must outlive the gRPC server.
+struct AdminDependencies {
   io::FileSystem& files;
   const Clock& clock;
-  /// Those of backups (see io::OpenRooted).
+  /// File system that backups are written through (see io::OpenRooted).
   io::FileSystem& backup_files;
   AccessControl& access;
   const io::ReadQueues& read_queues;
@@ -73,7 +90,7 @@ struct AdminParts {
 
 /// hearth.v1.Admin.
 std::unique_ptr<grpc::Service> NewAdminService(DaemonFacts facts,
-                                               AdminParts parts);
+                                               AdminDependencies deps);
 
 }  // namespace hearth::server
 

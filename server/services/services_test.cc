@@ -13,7 +13,7 @@
 #include "server/testing/test_daemon.h"
 #include "tests/fixtures/graphs.h"
 
-// The services' answers, over the real socket of a daemon.
+// Answers of the services, over the real socket of a daemon.
 
 namespace hearth::server {
 
@@ -181,7 +181,7 @@ TEST_F(ServicesTest, AWatchEndsOnceItsCallerIsNobody) {
   const auto reader = jobs_->WatchJob(&context, request);
   v1::JobEvent event;
   ASSERT_TRUE(reader->Read(&event));
-  // From now on callers over loopback need a token.
+  // Callers over loopback need a token from now on.
   grpc::ClientContext create_context;
   v1::CreateTokenRequest create;
   create.set_name("ann");
@@ -295,8 +295,7 @@ TEST_F(ServicesTest, JobsAreListedInPages) {
 
 }  // namespace
 
-// Jobs that failed or were cancelled and are resumed, over the real socket of a
-// daemon.
+// Resuming failed and cancelled jobs, over the real socket of a daemon.
 
 namespace {
 
@@ -322,7 +321,7 @@ class ResumeTest : public DaemonTest {
     return spec;
   }
 
-  // A job that was cancelled in its first epoch.
+  // Job that was cancelled in its first epoch.
   std::string CancelledJob() {
     gate_.Close();
     const std::string id = Submit(Spec());
@@ -410,7 +409,7 @@ TEST_F(ResumeTest, AJobOfAnotherKindIsRunAgain) {
   v1::JobSpec spec = ImportSpec("graph");
   const std::string source = root_ + "/source";
   std::filesystem::rename(source, source + "2");
-  // The folder is there when the job is submitted, and empty.
+  // The folder exists when the job is submitted, and is empty.
   std::filesystem::create_directory(source);
   const std::string id = Submit(spec);
   EXPECT_EQ(AwaitEnd(id).state(), v1::FAILED);

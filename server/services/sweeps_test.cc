@@ -1,4 +1,4 @@
-// hearth.v1.Sweeps against a whole daemon.
+// hearth.v1.Sweeps with a whole daemon.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +13,7 @@
 #include "engine/base/clock.h"
 #include "engine/io/file_system.h"
 #include "hearth/v1/sweeps.grpc.pb.h"
+#include "server/storage/job_rows.h"
 #include "server/storage/job_store.h"
 #include "server/storage/sqlite.h"
 #include "server/storage/testing/faulty_vfs.h"
@@ -26,7 +27,7 @@ using ::testing::HasSubstr;
 
 class SweepsTest : public DaemonTest {
  protected:
-  // A sweep of six trials over seeds, whose results are those of the batches.
+  // Sweep of six trials over seeds; results depend on the batches.
   static v1::SweepSpec Spec() {
     v1::SweepSpec spec;
     *spec.mutable_train() = TrainSpec("planted").train();
@@ -105,7 +106,7 @@ class SweepsTest : public DaemonTest {
     EXPECT_TRUE(status.ok()) << status.error_message();
   }
 
-  // Restarts the daemon with a store that has lost a job.
+  // Restarts the daemon with a store that has lost `job`.
   void RestartWithout(const std::string& job) {
     daemon_.reset();
     {
@@ -123,14 +124,14 @@ class SweepsTest : public DaemonTest {
     Start();
   }
 
-  // Without what differs from one sweep to another with the same decisions.
+  // Decisions of a sweep, without times and ids.
   static std::vector<std::string> DecisionsOf(const v1::Sweep& sweep) {
     std::vector<std::string> decisions;
     for (v1::Trial trial : sweep.trials()) {
       trial.clear_jobs();
       trial.clear_best_job();
       trial.clear_test_jobs();
-      // A restart may part them.
+      // A restart may separate trials that shared passes.
       trial.clear_shared_with();
       decisions.push_back(trial.SerializeAsString());
     }
@@ -161,7 +162,7 @@ TEST_F(SweepsTest, TrainsItsTrialsAndTellsAllOfThem) {
     highest = std::max(highest, epoch.valid_metric());
   }
   EXPECT_EQ(highest, done.best_metric());
-  // A watch of what has ended begins anywhere.
+  // A watch of an ended sweep may begin anywhere.
   EXPECT_EQ(WatchSweep(begun.id(), events.size()).size(), 1u);
   EXPECT_TRUE(WatchSweep(begun.id(), events.size() + 1).empty());
 }
@@ -188,13 +189,13 @@ TEST_F(SweepsTest, GoesOnAfterARestartWithTheSameDecisions) {
 
 TEST_F(SweepsTest, AFaultOfTheDatabaseChangesNoDecision) {
   Import("planted");
-  // A job that waits for the disk is overtaken by others that are queued.
+  // Queued jobs overtake a job that waits for the disk.
   v1::SweepSpec spec = Spec();
   spec.set_parallel(1);
   const std::string undisturbed = SubmitSweep(spec).id();
   WatchSweep(undisturbed);
   const std::vector<std::string> expected = DecisionsOf(GetSweep(undisturbed));
-  // Data that jobs have trained on would come first.
+  // Data that earlier jobs have trained on would come first.
   DeleteSweep(undisturbed);
   int64_t hits = 0;
   for (const VfsOperation operation :
@@ -240,7 +241,7 @@ TEST_F(SweepsTest, PausesGoesOnAndStops) {
   for (const v1::Trial& trial : sweep.trials()) {
     for (const std::string& job : trial.jobs()) EXPECT_TRUE(Get(job).held());
   }
-  // Nobody takes the data away meanwhile.
+  // The dataset cannot be deleted meanwhile.
   EXPECT_EQ(DeleteDataset("planted").error_code(),
             grpc::StatusCode::FAILED_PRECONDITION);
   ASSERT_TRUE(Change(&v1::Sweeps::Stub::ResumeSweep, id, &sweep).ok());
@@ -294,7 +295,7 @@ TEST_F(SweepsTest, TestsTheBestTrialAlone) {
       const v1::Job test = Get(trial.test_jobs(i));
       EXPECT_EQ(test.sweep(), id);
       EXPECT_EQ(test.spec().evaluate().job_id(), trial.jobs(i));
-      // As the job itself would have it.
+      // The result equals that of the job alone.
       v1::JobSpec alone = Get(trial.jobs(i)).spec();
       alone.mutable_train()->clear_skip_test();
       alone.mutable_train()->clear_join();
@@ -345,7 +346,7 @@ TEST_F(SweepsTest, WhileTheDaemonDrainsNoTrialBegins) {
   SetDraining(true);
   gate_.Open();
   EXPECT_EQ(AwaitEnd(begun.trials(0).jobs(0)).state(), v1::SUCCEEDED);
-  // Jobs that were there before go on.
+  // Earlier jobs go on.
   EXPECT_EQ(AwaitEnd(queued).state(), v1::SUCCEEDED);
   v1::Trial waiting;
   do {
@@ -377,7 +378,7 @@ TEST_F(SweepsTest, ARestartGoesOnWithTheTestAndEndsADrain) {
   v1::Sweep sweep = GetSweep(begun.id());
   EXPECT_EQ(sweep.state(), v1::SWEEP_RUNNING);
   EXPECT_FALSE(sweep.has_best_test_metric());
-  // It can be paused, and none is added.
+  // The sweep can be paused, and no trial can be added.
   ASSERT_TRUE(Change(&v1::Sweeps::Stub::PauseSweep, begun.id(), &sweep).ok());
   EXPECT_TRUE(Get(tested.test_jobs(0)).held());
   EXPECT_EQ(
@@ -454,15 +455,15 @@ TEST_F(SweepsTest, BeginsWithTheDataThatJobsHaveTrainedOn) {
   const std::vector<v1::SweepEvent> events = WatchSweep(id);
   EXPECT_THAT(events[0].state().data_order(), ElementsAre(1, 0));
   EXPECT_EQ(events[0].decisions(0).trial(), 2u);
-  // Epochs of one sweep, all of them, come by number.
+  // All epochs of one sweep come in the order of their numbers.
   const std::string again = SubmitSweep(spec).id();
   EXPECT_EQ(WatchSweep(again)[0].decisions(0).trial(), 1u);
 }
 
 class JudgedTest : public SweepsTest {
  protected:
-  // Begins a sweep with one trial, which waits so long after its epochs; gives
-  // the sweep's id.
+  // Begins a sweep with one trial, whose job waits `verdict_wait` seconds after
+  // its epochs; returns the sweep's id.
   std::string Begin(uint32_t verdict_wait) {
     Import("planted");
     v1::SweepSpec spec;
@@ -495,7 +496,7 @@ class JudgedTest : public SweepsTest {
     return AwaitEnd(GetSweep(id).trials(0).jobs(0));
   }
 
-  // Adds a trial that differs from the first one.
+  // Adds a second trial that differs from the first one.
   v1::Sweep AddAnother(const std::string& id) {
     grpc::ClientContext context;
     v1::AddTrialRequest request;
@@ -555,7 +556,7 @@ TEST_F(JudgedTest, APauseAStopAndARestartEndTheWait) {
   EXPECT_EQ(JobOf(id).report().train().epochs_size(), 2);
 }
 
-// The wait of the other one, which began earlier, is not over either.
+// The other job's wait, which began earlier, is not over either.
 TEST_F(JudgedTest, AJobThatIsCancelledWaitsForNoVerdict) {
   daemon_.reset();
   config_.max_running_jobs = 2;
@@ -604,7 +605,7 @@ TEST_F(SweepsTest, TellsWithWhichTrialsATrialSharesItsPasses) {
   v1::SweepSpec spec = Spec();
   spec.mutable_random();
   spec.set_trials(3);
-  // Each on data of its own.
+  // Trials on different data each.
   const std::string apart = SubmitSweep(spec).id();
   WatchSweep(apart);
   const v1::Sweep each = GetSweep(apart);

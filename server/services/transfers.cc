@@ -17,6 +17,8 @@
 #include "engine/base/status.h"
 #include "server/access/endpoints.h"
 #include "server/mapping/request_checks.h"
+#include "server/storage/staged_upload.h"
+#include "server/storage/upload_staging.h"
 
 namespace hearth::server {
 
@@ -85,17 +87,17 @@ void Transfers::Leave(const std::string& caller) {
 
 namespace {
 
-/// A model on its way, pumped by the hub of transfers:
-///
-///   1. the model is opened, if the caller may have it;
-///   2. it is read once for its digest, step by step: between steps the hub
-///      serves others;
-///   3. the model's description is written, and then piece after piece. The
-///      next one is read when the client's side has taken the last one, so that
-///      the stream holds one piece however slowly the client reads.
-///
-/// gRPC's threads only set flags and wake the hub. The stream lives until both
-/// gRPC and the hub have let it go.
+// Download of a model, pumped by the hub of transfers:
+//
+//   1. the model is opened, if the caller may have it;
+//   2. it is read once for its digest, step by step: between steps the hub
+//      serves other transfers;
+//   3. the model's description is written, and then chunk after chunk. The next
+//      chunk is read once gRPC has taken the last one, so that the stream holds
+//      one chunk however slowly the client reads.
+//
+// gRPC's threads only set flags and wake the hub. The stream lives until both
+// gRPC and the hub have released it.
 class ModelStream final : public grpc::ServerWriteReactor<v1::ModelChunk>,
                           public Watcher,
                           public std::enable_shared_from_this<ModelStream> {
@@ -115,7 +117,7 @@ class ModelStream final : public grpc::ServerWriteReactor<v1::ModelChunk>,
 
   void Start() {
     self_ = shared_from_this();
-    // Tells the client at once that somebody is there.
+    // Tells the client at once that the daemon has taken the call.
     StartSendInitialMetadata();
     transfers_.hub().Add(request_.job_id(), self_);
   }
@@ -148,7 +150,7 @@ class ModelStream final : public grpc::ServerWriteReactor<v1::ModelChunk>,
   }
 
  private:
-  // False: all is written, or the caller was refused.
+  // False: everything is written, or the caller was refused.
   absl::StatusOr<bool> Step(bool stopping) {
     if (is_broken_) return absl::CancelledError("the client is gone");
     if (stopping) {
@@ -172,7 +174,7 @@ class ModelStream final : public grpc::ServerWriteReactor<v1::ModelChunk>,
     return true;
   }
 
-  // Ends what is written, which the client does not take: then OnWriteDone.
+  // Ends a write that the client does not take; OnWriteDone follows.
   void GiveUp() {
     place_.reset();
     context_.TryCancel();
@@ -236,13 +238,13 @@ class ModelStream final : public grpc::ServerWriteReactor<v1::ModelChunk>,
   std::unique_ptr<ModelReader> reader_;
   bool is_digested_ = false;
   bool is_described_ = false;
-  // Whether the caller may not have the model, or the model is not there.
+  // Whether the caller may not have the model, or it does not exist.
   bool is_refused_ = false;
   grpc::Status refusal_;
   uint64_t next_;
   v1::ModelChunk chunk_;
   std::atomic<bool> is_writing_ = false;
-  // How long the client may take for the chunk, on the steady clock.
+  // Time until which the client may take the chunk, on the steady clock.
   double patient_until_ = 0;
   std::atomic<bool> is_broken_ = false;
   std::shared_ptr<ModelStream> self_;
@@ -267,20 +269,20 @@ absl::Span<const std::byte> BytesOf(const std::string& text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
 
-/// Bytes of an upload on their way, pumped by the hub of transfers:
-///
-///   1. a message is read: gRPC's threads only note that it is there, and wake
-///      the hub;
-///   2. of the first one the caller is checked, who must own the upload;
-///   3. what came before the daemon's start is caught up with, step by step:
-///      between steps the hub serves others;
-///   4. the bytes are written, up to the end of a file. That is finished on the
-///      other thread, where a slow disk keeps nobody waiting but those that
-///      finish files, too;
-///   5. the next message is read: the stream holds one message, and a client
-///      that sends faster waits.
-///
-/// The stream lives until both gRPC and the hub have let it go.
+// Bytes of an upload, pumped by the hub of transfers:
+//
+//   1. a message is read: gRPC's threads only note its arrival and wake the
+//      hub;
+//   2. with the first message, the caller is checked: only the owner may send;
+//   3. bytes received before the daemon's start are caught up with, step by
+//      step: between steps the hub serves other transfers;
+//   4. the bytes are written, up to the end of a file. The second thread
+//      finishes the file; there a slow disk delays only other files being
+//      finished;
+//   5. the next message is read: the stream holds one message, and a client
+//      that sends faster waits.
+//
+// The stream lives until both gRPC and the hub have released it.
 class UploadStream final : public grpc::ServerReadReactor<v1::UploadChunk>,
                            public Watcher,
                            public std::enable_shared_from_this<UploadStream> {
@@ -296,7 +298,7 @@ class UploadStream final : public grpc::ServerReadReactor<v1::UploadChunk>,
 
   void Start() {
     self_ = shared_from_this();
-    // Tells the client at once that somebody is there.
+    // Tells the client at once that the daemon has taken the call.
     StartSendInitialMetadata();
     transfers_.hub().Add("", self_);
     Read();
@@ -326,7 +328,7 @@ class UploadStream final : public grpc::ServerReadReactor<v1::UploadChunk>,
   }
 
  private:
-  // False: the client has sent all that it wanted to, or was refused.
+  // False: the client has ended the stream, or was refused.
   absl::StatusOr<bool> Step(bool stopping) {
     if (is_broken_) return absl::CancelledError("the client is gone");
     if (stopping) {
@@ -344,7 +346,7 @@ class UploadStream final : public grpc::ServerReadReactor<v1::UploadChunk>,
     }
     if (upload_ == nullptr && !Open()) return false;
     HEARTH_RETURN_IF_ERROR(check_());
-    // It may have been removed since, which nothing else that failed tells.
+    // The upload may have been removed since; later errors would not say so.
     HEARTH_RETURN_IF_ERROR(uploads_.Find(id_).status());
     HEARTH_RETURN_IF_ERROR(finished_);
     HEARTH_ASSIGN_OR_RETURN(const bool is_ready, upload_->CatchUp());
@@ -424,15 +426,15 @@ class UploadStream final : public grpc::ServerReadReactor<v1::UploadChunk>,
   // Whether the caller may not send this upload.
   bool is_refused_ = false;
   grpc::Status refusal_;
-  // Being read until `has_chunk_`.
+  // gRPC reads into it until `has_chunk_`.
   v1::UploadChunk chunk_;
-  // Bytes of it that are written.
+  // Number of its bytes that are written.
   size_t taken_ = 0;
-  // The other thread's while `is_finishing_`.
+  // Belongs to the second thread while `is_finishing_`.
   absl::Status finished_;
   std::atomic<bool> is_finishing_ = false;
   std::atomic<bool> has_chunk_ = false;
-  // How long the client may take for it, on the steady clock.
+  // Time until which the client may send the next chunk, on the steady clock.
   std::atomic<double> patient_until_ = std::numeric_limits<double>::infinity();
   std::atomic<bool> has_ended_ = false;
   std::atomic<bool> is_broken_ = false;

@@ -21,28 +21,30 @@
 #include "server/jobs/event_hub.h"
 #include "server/jobs/model_files.h"
 #include "server/services/call_guard.h"
-#include "server/storage/upload_staging.h"
 
 namespace hearth::server {
 
-/// Downloads and uploads: the thread that reads and writes for all of them, the
-/// one that waits for the disk where that may take long, and how many there may
-/// be, since each holds a file, or two, and a piece of it. Thread-safe.
+class UploadStaging;
+
+/// Downloads and uploads: a thread that reads and writes for all of them, a
+/// second thread for waits on the disk that may take long, and their number,
+/// which is limited since each holds one or two files and a chunk in memory.
+/// Thread-safe.
 class Transfers {
  public:
-  /// At most so many are under way at a time, in all and of one caller.
+  /// Transfers at a time: in all, and of one caller.
   static constexpr int kMost = 128;
   static constexpr int kMostOfCaller = 16;
 
-  /// `patience`: how long a client may neither send nor take a message; then
-  /// its transfer ends, and another one may have its place.
+  /// `patience`: time that a client may neither send nor take a message; then
+  /// its transfer ends, and frees its place.
   explicit Transfers(absl::Duration patience)
       : patience_(patience), slow_thread_([this] { RunSlowly(); }) {}
   ~Transfers();
   Transfers(const Transfers&) = delete;
   Transfers& operator=(const Transfers&) = delete;
 
-  /// The place of one transfer, until it goes; of these Transfers.
+  /// Place of one transfer; freed on destruction.
   class Place {
    public:
     Place(Transfers& transfers, std::string caller)
@@ -56,30 +58,30 @@ class Transfers {
     const std::string caller_;
   };
 
-  /// Counts a transfer of `caller`. UNAVAILABLE if there are as many as may be,
-  /// RESOURCE_EXHAUSTED if the caller has.
+  /// Takes a place for a transfer of `caller`. UNAVAILABLE if all places are
+  /// taken, RESOURCE_EXHAUSTED if the caller has kMostOfCaller.
   absl::StatusOr<std::unique_ptr<Place>> Enter(const std::string& caller)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// The thread that reads and writes.
+  /// Hub of the thread that reads and writes.
   EventHub& hub() { return hub_; }
 
-  /// Wakes `transfer` when its client has lost our patience, unless it is asked
-  /// for it again before; returns when that is, on the steady clock.
+  /// Wakes `transfer` once its client's patience() is over, unless it is called
+  /// again before; returns that time, on the steady clock.
   double BePatientWith(const Watcher& transfer);
-  /// Whether the steady clock shows `seconds`, or has.
+  /// Whether the steady clock has reached `seconds`.
   static bool HasPassed(double seconds) {
     return Clock::Real().SteadySeconds() >= seconds;
   }
-  /// For errors.
+  /// For error messages.
   absl::Duration patience() const { return patience_; }
 
-  /// Calls `work` on the other thread, after what it was given before.
+  /// Calls `work` on the second thread, after earlier work.
   void DoSlowly(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   void RunSlowly() ABSL_LOCKS_EXCLUDED(mutex_);
-  // The next work; blocks for it. Null: these transfers go.
+  // Next work; blocks for it. Null: the object is being destroyed.
   std::function<void()> NextSlowWork() ABSL_LOCKS_EXCLUDED(mutex_);
   void Leave(const std::string& caller) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -91,15 +93,14 @@ class Transfers {
   // Signalled when there is slow work, or none will come.
   absl::CondVar slow_;
   bool exiting_ ABSL_GUARDED_BY(mutex_) = false;
-  // Goes before: its streams hold places.
+  // Destroyed before the members above: its streams hold places.
   EventHub hub_;
   std::jthread slow_thread_;
 };
 
 /// Starts the stream of a model to a client, which owns itself. `transfers`,
-/// on whose thread all its files are read, and `guard` must outlive the gRPC
-/// server. `open` opens the model, once the caller is known to be allowed to
-/// have it.
+/// whose thread reads its files, and `guard` must outlive the gRPC server.
+/// `open` opens the model, once the caller is known to be allowed to have it.
 grpc::ServerWriteReactor<v1::ModelChunk>* StartModelStream(
     Transfers& transfers, const CallGuard& guard,
     grpc::CallbackServerContext& context,
@@ -107,9 +108,9 @@ grpc::ServerWriteReactor<v1::ModelChunk>* StartModelStream(
     std::function<absl::StatusOr<std::unique_ptr<ModelReader>>()> open);
 
 /// Starts the stream of an upload's bytes from a client, which owns itself.
-/// `transfers`, on whose thread all its files are written, `guard` and
-/// `uploads` must outlive the gRPC server. `response` gets the upload as it
-/// stands at the end of the stream.
+/// `transfers`, whose thread writes its files, `guard` and `uploads` must
+/// outlive the gRPC server. `response` gets the state of the upload at the end
+/// of the stream.
 grpc::ServerReadReactor<v1::UploadChunk>* StartUploadStream(
     Transfers& transfers, const CallGuard& guard, UploadStaging& uploads,
     grpc::CallbackServerContext& context, v1::Upload* response);

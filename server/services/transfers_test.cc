@@ -160,8 +160,8 @@ TEST_F(DownloadTest, AClientThatTakesNothingLosesItsPlace) {
   daemon_ = nullptr;
   config_.transfer_patience = absl::Milliseconds(50);
   Start();
-  // The windows of the clients do not grow with their bandwidth: a model is
-  // more than gRPC takes for a client that does not read.
+  // With windows that do not grow with bandwidth, a model is more than gRPC
+  // buffers for a client that does not read.
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   const auto jobs = v1::Jobs::NewStub(grpc::CreateCustomChannel(
@@ -181,10 +181,10 @@ TEST_F(DownloadTest, AClientThatTakesNothingLosesItsPlace) {
   for (int i = 0; i < Transfers::kMostOfCaller; ++i) {
     Reader& reader = *readers.emplace_back(std::make_unique<Reader>());
     reader.stream = jobs->DownloadModel(&reader.context, request_);
-    // It has its place then.
+    // The download has its place once a chunk has arrived.
     reader.stream->Read(&chunk);
   }
-  // Until one of them has lost its place.
+  // Repeats until one of the downloads has lost its place.
   while (Download().error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) {
     std::this_thread::yield();
   }
@@ -309,7 +309,7 @@ TEST_F(UploadTest, IsImportedOverARestart) {
   const v1::Job ended = AwaitEnd(Submit(SpecOf(id)));
   EXPECT_EQ(ended.state(), v1::SUCCEEDED) << ended.error().message();
   const std::string sent = FingerprintOf("sent");
-  // The same name: checksums are seeded with it.
+  // The same name, since checksums are seeded with it.
   ASSERT_TRUE(DeleteDataset("sent").ok());
   Import("sent");
   EXPECT_EQ(sent, FingerprintOf("sent"));
@@ -403,7 +403,7 @@ TEST_F(UploadTest, ASlowSyncKeepsNobodyElseWaiting) {
   grpc::Status sent;
   std::thread sender([&] { sent = Send(slow, 0, all_.size(), &upload); });
   while (files_.hits() == 0) std::this_thread::yield();
-  // No file ends with it.
+  // The part does not end at the end of a file.
   v1::Upload part;
   EXPECT_TRUE(Send(other, 0, 1, &part).ok());
   EXPECT_EQ(part.received_bytes(), 1);
@@ -419,7 +419,7 @@ TEST_F(UploadTest, AnIdleStreamEndsAndTheUploadGoesOn) {
   Start();
   const std::string id = Begin().id();
   {
-    // Neither has named its upload, nor sent all of it.
+    // One client has not named its upload, the other not sent all of it.
     grpc::ClientContext silent_context;
     grpc::ClientContext context;
     v1::Upload upload;

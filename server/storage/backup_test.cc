@@ -1,5 +1,3 @@
-#include "server/storage/backup.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +31,7 @@ v1::JobSpec TrainSpec(const std::string& dataset) {
   return spec;
 }
 
-// A data directory and its jobs.
+// Data directory with its jobs.
 class Home {
  public:
   Home(io::FileSystem& files, const std::string& path)
@@ -120,7 +118,7 @@ TEST_F(BackupTest, ABackupWithoutItsDatabaseIsOneToo) {
   EXPECT_EQ(restored.store().Get(trained)->state(), v1::SUCCEEDED);
 }
 
-// A restored daemon that loses its database opens no door either.
+// A restored daemon that loses its database still requires tokens.
 TEST_F(BackupTest, ThatTokensAreRequiredIsKept) {
   ASSERT_TRUE(Back().ok());
   EXPECT_FALSE(fs::exists(to_ + "/tokens_required"));
@@ -130,7 +128,7 @@ TEST_F(BackupTest, ThatTokensAreRequiredIsKept) {
   EXPECT_EQ(Read(to_ + "/tokens_required"), "yes");
 }
 
-// The database's copy, too, is written through the file system that was given.
+// The database's copy, too, is written through the given file system.
 TEST_F(BackupTest, EachFileGoesTheWayOfTheOthers) {
   home_->Train("w");
   const auto rooted =
@@ -197,7 +195,7 @@ TEST_F(BackupTest, AFailureAnywhereLeavesNothing) {
     files_.Clear();
     if (!was_hit) break;
     if (result.ok()) {
-      // Some look for what need not be there.
+      // Some operations look for files that need not exist.
       EXPECT_TRUE(fs::exists(to_));
     } else {
       ++failures;

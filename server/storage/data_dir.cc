@@ -22,6 +22,7 @@
 #include "engine/base/status.h"
 #include "engine/io/file_system.h"
 #include "engine/io/whole_file.h"
+#include "engine/plan/plan_store.h"
 
 namespace hearth::server {
 
@@ -74,8 +75,8 @@ FolderLock::~FolderLock() {
 
 namespace {
 
-// The path without symbolic links, "." and "..", as far as it exists; what does
-// not exist is taken for folders to come.
+// `path` without symbolic links, "." and "..", as far as it exists; the rest
+// counts as folders yet to be made.
 std::string Resolve(io::FileSystem& files, const std::string& path) {
   std::string resolved = "/";
   for (const absl::string_view part :
@@ -107,12 +108,12 @@ absl::Status CheckOutside(io::FileSystem& files, const std::string& data_dir,
                    owned, "; choose a folder elsewhere"));
 }
 
-// Opening, step by step:
-//   1. make the folder (only if it is missing, so a second daemon changes
-//      nothing);
-//   2. lock it (folder_lock.h);
-//   3. check format_version; only then change anything: make the folders and
-//      remove leftovers.
+// Steps of opening:
+//   1. make the folder, only if it is missing, so that a second daemon changes
+//      nothing;
+//   2. lock it;
+//   3. check format_version; only then change anything: make folders and remove
+//      leftovers.
 
 namespace {
 
@@ -135,7 +136,7 @@ absl::Status MakeFolders(io::FileSystem& files, const std::string& path) {
 absl::Status CheckFormat(io::FileSystem& files, const std::string& directory) {
   const std::string path = io::JoinPath(directory, DataDir::kFormatName);
   const absl::StatusOr<std::string> text = io::ReadWholeFile(files, path, 64);
-  // A disk that loses what it has synced leaves an empty file, or zeros.
+  // A disk that loses synced data leaves an empty file, or zeros.
   const bool is_lost =
       text.ok() && text->find_first_not_of('\0') == std::string::npos;
   if (absl::IsNotFound(text.status()) || is_lost) {
@@ -156,8 +157,8 @@ absl::Status CheckFormat(io::FileSystem& files, const std::string& directory) {
   return absl::OkStatus();
 }
 
-// Removes what is unfinished in `directory`, but for `kept`; the names of what
-// stays.
+// Removes unfinished entries of `directory`, except `kept`; returns the names
+// of the rest.
 absl::StatusOr<std::vector<std::string>> RemoveLeftovers(
     io::FileSystem& files, const std::string& directory,
     const std::set<std::string>& kept = {}) {
@@ -180,8 +181,8 @@ absl::Status RemoveLeftoversOfJob(io::FileSystem& files,
                                   const std::string& folder) {
   const absl::Status removed = RemoveLeftovers(files, folder).status();
   if (removed.ok()) return removed;
-  // Files, and links to nothing, are none of ours: see AdoptFolders. There may
-  // be very many folders, so only what is not like them is looked at closely.
+  // Files and dangling links are not ours: see AdoptFolders. There may be very
+  // many folders, so only entries that fail are inspected.
   const absl::StatusOr<io::FileInfo> info = files.Stat(folder);
   if (absl::IsNotFound(info.status())) return absl::OkStatus();
   HEARTH_RETURN_IF_ERROR(info.status());
@@ -205,7 +206,7 @@ absl::StatusOr<std::unique_ptr<DataDir>> DataDir::Open(
 absl::Status DataDir::CheckOurs(io::FileSystem& files) const {
   HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> names,
                           files.List(path_));
-  // The lock is there.
+  // The lock file is one of the names.
   if (names.size() <= 1 || files.Stat(io::JoinPath(path_, kFormatName)).ok()) {
     return absl::OkStatus();
   }
@@ -226,7 +227,7 @@ absl::Status DataDir::Protect(io::FileSystem& files,
       chown(path_.c_str(), static_cast<uid_t>(-1), *group) != 0) {
     return ErrnoStatus(errno, path_, "give it to the group of the socket");
   }
-  // Whoever may pass through the folder must not get further.
+  // Users who may pass through the folder must not get further.
   HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> names,
                           files.List(path_));
   for (const std::string& name : names) {
@@ -332,7 +333,7 @@ std::string DataDir::TrashPath() const {
 namespace {
 
 struct Folder {
-  // The real path, which tells it from others.
+  // Real path, which identifies the folder.
   std::string path;
   // io::FileInfo::file_system.
   uint64_t file_system = 0;
@@ -363,11 +364,15 @@ absl::Status Prepare(io::FileSystem& files, const std::string& folder,
 
 }  // namespace
 
+DataDisks::DataDisks() = default;
+
+DataDisks::~DataDisks() = default;
+
 absl::StatusOr<std::unique_ptr<DataDisks>> DataDisks::Open(
     io::FileSystem& files, const Clock& clock,
     const std::vector<std::string>& folders) {
   std::unique_ptr<DataDisks> disks(new DataDisks());
-  // The flags' folders by real path, and by file system.
+  // Folders of the flags, by real path and by file system.
   std::map<std::string, std::string> known;
   std::map<uint64_t, std::string> on_file_system;
   const auto open = [&](const std::string& folder) -> absl::Status {

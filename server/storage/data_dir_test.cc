@@ -20,6 +20,7 @@
 #include "engine/io/testing/faults.h"
 #include "engine/io/testing/scratch_directory.h"
 #include "engine/io/whole_file.h"
+#include "engine/plan/plan_store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -167,7 +168,7 @@ TEST_F(DataDirTest, NobodyElseEntersIt) {
   EXPECT_EQ(mode(""), fs::perms(0700));
   EXPECT_EQ(mode("/audit.log"), fs::perms(0600));
   EXPECT_EQ(mode("/datasets"), fs::perms(0700));
-  // A group that may use the socket passes through, and no further.
+  // Members of the socket's group pass through the folder, and get no further.
   const auto shared = DataDir::Open(io::FileSystem::Posix(), path_, getegid());
   ASSERT_TRUE(shared.ok()) << shared.status();
   EXPECT_EQ(mode(""), fs::perms(0710));

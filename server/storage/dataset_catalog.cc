@@ -1,7 +1,5 @@
 #include "server/storage/dataset_catalog.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -13,14 +11,17 @@
 #include "engine/ingest/inspect/statistics.h"
 #include "engine/io/whole_file.h"
 #include "engine/store/manifest.h"
+#include "server/log.h"
 #include "server/mapping/report_mapping.h"
 #include "server/mapping/request_checks.h"
+#include "server/storage/data_dir.h"
+#include "server/storage/disk_space.h"
 
 namespace hearth::server {
 namespace {
 
 constexpr uint64_t kMaxManifestBytes = 16 << 20;
-// Names that an error message lists.
+// Number of names that an error message lists.
 constexpr size_t kMaxNamesListed = 20;
 
 }  // namespace
@@ -46,8 +47,8 @@ absl::StatusOr<std::vector<v1::Dataset>> DatasetCatalog::List() const {
     if (dataset.ok()) {
       datasets.push_back(*std::move(dataset));
     } else {
-      spdlog::warn("dataset {} cannot be read: {}", name,
-                   dataset.status().ToString());
+      LogWarning("dataset ", name,
+                 " cannot be read: ", dataset.status().ToString());
     }
   }
   return datasets;
@@ -76,7 +77,7 @@ absl::StatusOr<v1::Dataset> DatasetCatalog::Get(const std::string& name) const {
   HEARTH_ASSIGN_OR_RETURN(const store::Manifest manifest,
                           store::ParseManifest(text, path));
   v1::Dataset dataset = ToDataset(manifest);
-  // The folder's name is what everybody calls it.
+  // Users know the dataset by its folder's name.
   dataset.set_name(name);
   return dataset;
 }

@@ -6,6 +6,8 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "server/storage/data_dir.h"
+#include "server/storage/disk_space.h"
 #include "tests/fixtures/graphs.h"
 
 namespace hearth::server {

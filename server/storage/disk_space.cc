@@ -1,7 +1,5 @@
 #include "server/storage/disk_space.h"
 
-#include <spdlog/spdlog.h>
-
 #include <cstddef>
 #include <memory>
 #include <utility>
@@ -12,6 +10,7 @@
 #include "absl/types/span.h"
 #include "engine/base/status.h"
 #include "engine/io/whole_file.h"
+#include "server/log.h"
 
 namespace hearth::server {
 
@@ -35,11 +34,11 @@ absl::Status DiskReserve::Make(int piece) {
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::WritableFile> file,
                           files_.Create(PathOf(piece)));
   HEARTH_RETURN_IF_ERROR(file->Allocate(kPieceBytes));
-  // Its size tells that it is whole.
+  // The size shows that the piece is whole.
   const std::byte last = {};
   HEARTH_RETURN_IF_ERROR(
       file->Write(kPieceBytes - 1, absl::MakeConstSpan(&last, 1)));
-  // A piece that is lost with the power is made again.
+  // A piece lost with the power is made again.
   return file->Close();
 }
 
@@ -77,13 +76,13 @@ bool DiskReserve::FillIsDue() {
 absl::Status DiskReserve::Write(absl::FunctionRef<absl::Status()> attempt) {
   absl::Status status = attempt();
   while (absl::IsResourceExhausted(status) && GiveUp()) {
-    spdlog::warn("the disk is full: a part of {} is given up: {}", folder_,
-                 status.ToString());
+    LogWarning("the disk is full: a part of ", folder_,
+               " is given up: ", status.ToString());
     status = attempt();
   }
   if (status.ok() && FillIsDue()) {
     const absl::Status filled = Fill();
-    if (!filled.ok()) spdlog::warn("{}: {}", folder_, filled.ToString());
+    if (!filled.ok()) LogWarning(folder_, ": ", filled.ToString());
   }
   return status;
 }
@@ -160,8 +159,7 @@ void Trash::Remove(const std::string& path, const std::stop_token& stop) {
   }
   status.Update(files_.RemoveTree(path));
   if (!status.ok()) {
-    spdlog::warn("what was deleted goes at the next start: {}",
-                 status.ToString());
+    LogWarning("what was deleted goes at the next start: ", status.ToString());
   }
 }
 

@@ -31,7 +31,7 @@ class DiskReserveTest : public ::testing::Test {
     EXPECT_TRUE(reserve_.Fill().ok());
   }
 
-  // A write that fails so many times for want of space.
+  // Makes a write that fails `failures` times for want of space.
   absl::Status WriteAfter(int failures) {
     return reserve_.Write([&]() -> absl::Status {
       if (failures-- > 0) return absl::ResourceExhaustedError("disk full");
@@ -77,7 +77,7 @@ TEST_F(DiskReserveTest, IsFilledAgainOnceThereIsRoom) {
   EXPECT_TRUE(WriteAfter(0).ok());
   EXPECT_EQ(reserve_.pieces(), DiskReserve::kPieces - 2);
   files_.LimitSpace(uint64_t{1} << 40);
-  // It was tried just before.
+  // The last attempt to fill was just before.
   EXPECT_TRUE(WriteAfter(0).ok());
   EXPECT_EQ(reserve_.pieces(), DiskReserve::kPieces - 2);
   clock_.seconds += 60;

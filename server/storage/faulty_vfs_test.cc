@@ -1,5 +1,5 @@
-// Effects of the VFS on a database: the promises of Database hold whatever call
-// fails, and whenever the power goes.
+// Effects of the VFS on a database: Database keeps its promises whichever call
+// fails, and whenever power is lost.
 
 #include "server/storage/testing/faulty_vfs.h"
 
@@ -50,7 +50,8 @@ class FaultyVfsTest : public testing::Test {
     return status;
   }
 
-  // Rows 1, 2, 3 ... as far as the first error; how many were acknowledged.
+  // Inserts rows 1, 2, 3 ... until the first error; returns how many were
+  // acknowledged.
   int Work() {
     int acknowledged = 0;
     if (!Open().ok()) return acknowledged;
@@ -62,7 +63,7 @@ class FaultyVfsTest : public testing::Test {
     return acknowledged;
   }
 
-  // Rows from the first on that are there; -1 for a damaged database.
+  // Number of rows that exist, from the first on; -1 for a damaged database.
   int64_t Rows() {
     if (!Open().ok() || Query("PRAGMA quick_check") != "ok") return -1;
     if (Query("SELECT COUNT(*) FROM sqlite_schema") == "0") return 0;
@@ -78,7 +79,7 @@ class FaultyVfsTest : public testing::Test {
     return statement->Bytes(0);
   }
 
-  // Until a new start.
+  // Loses power until a new start.
   void LosePower() {
     vfs_.Inject(
         {.operation = VfsOperation::kShmLock, .effect = VfsEffect::kLosePower});
@@ -98,7 +99,7 @@ TEST_F(FaultyVfsTest, WithoutFaultsItIsTheDefaultOne) {
   EXPECT_EQ(Work(), 4);
   EXPECT_EQ(Rows(), 4);
   for (const VfsOperation operation : kOperations) {
-    // Nothing here makes a file shorter.
+    // No call here makes a file shorter.
     if (operation == VfsOperation::kTruncate) continue;
     EXPECT_THAT(vfs_.counts(), Contains(Pair(operation, Ge(1))))
         << static_cast<int>(operation);
@@ -151,7 +152,7 @@ TEST_F(FaultyVfsTest, TearsAWriteAtASector) {
     return std::string(std::istreambuf_iterator<char>(file), {}).size();
   };
   const size_t before = size();
-  // The second write of a frame is that of its page.
+  // The second write of a frame is its page.
   vfs_.Inject({.nth = 2, .effect = VfsEffect::kTearWrite});
   EXPECT_FALSE(Insert(1).ok());
   EXPECT_GT(size(), before + 1000);
@@ -161,8 +162,8 @@ TEST_F(FaultyVfsTest, TearsAWriteAtASector) {
   EXPECT_EQ(Rows(), 1);
 }
 
-// Every call of every kind fails, once and for good, with every effect. What
-// was acknowledged is there then, and at most one row more, whose
+// Every call of every kind fails, once and for good, with every effect.
+// Acknowledged rows exist afterwards, and at most one further row, whose
 // acknowledgement was lost.
 TEST_F(FaultyVfsTest, NothingAcknowledgedIsLost) {
   for (const VfsOperation operation : kOperations) {
@@ -195,7 +196,7 @@ TEST_F(FaultyVfsTest, NothingAcknowledgedIsLost) {
   }
 }
 
-// The log then has a gap where row 2 was, which a later sync does not fill.
+// The log has a gap where row 2 was, which a later sync does not fill.
 TEST_F(FaultyVfsTest, ASyncThatFailedIsNotReliedOn) {
   for (const int64_t nth : {1, 2}) {
     SCOPED_TRACE(nth);
@@ -208,7 +209,7 @@ TEST_F(FaultyVfsTest, ASyncThatFailedIsNotReliedOn) {
     vfs_.Inject({.operation = VfsOperation::kSync});
     EXPECT_FALSE(Insert(3).ok());
     if (nth == 2) {
-      // Nor does it succeed at once to write all anew.
+      // Writing everything again does not succeed at once either.
       vfs_.Inject({.operation = VfsOperation::kSync});
       EXPECT_FALSE(Insert(3).ok());
     }
@@ -222,7 +223,7 @@ TEST_F(FaultyVfsTest, ASyncThatFailedIsNotReliedOn) {
 TEST_F(FaultyVfsTest, TheSyncOfACheckpointMayFail) {
   ASSERT_TRUE(Open().ok());
   ASSERT_TRUE(database_->Execute("CREATE TABLE t (id, x)").ok());
-  // Lazy commits sync at checkpoints alone.
+  // Lazy commits sync at checkpoints only.
   int rows = 0;
   vfs_.Inject({.operation = VfsOperation::kSync});
   while (vfs_.hits() == 0) {

@@ -5,7 +5,6 @@
 #include <google/protobuf/util/json_util.h>
 #include <google/protobuf/util/type_resolver.h>
 #include <google/protobuf/util/type_resolver_util.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -22,12 +21,17 @@
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "engine/base/status.h"
 #include "engine/io/whole_file.h"
 #include "engine/store/strict_json.h"
 #include "nlohmann/json.hpp"
+#include "server/log.h"
 #include "server/storage/data_dir.h"
+#include "server/storage/job_rows.h"
 #include "server/storage/job_state.h"
+#include "server/storage/job_store.h"
+#include "server/storage/sqlite.h"
 
 namespace hearth::server {
 
@@ -35,18 +39,19 @@ namespace {
 
 namespace protobuf = google::protobuf;
 
-// Before the names of types; some are treated in their own way by it.
+// Prefix of type names; the JSON printer treats some well-known types specially
+// by it.
 constexpr char kTypeUrls[] = "type.googleapis.com";
 constexpr char kDeletedName[] = "deleted.json";
 constexpr uint64_t kMaxCopyBytes = uint64_t{256} << 20;
-// Versions of job.json: with the job as JSON, which people can read; and with
-// it serialized, which takes a tenth of the time.
+// Versions of job.json: with the job as readable JSON, and with the job
+// serialized, which takes a tenth of the time.
 constexpr int kReadableFormat = 1;
 constexpr int kSerializedFormat = 2;
 
-// Tells types as the printer asks for them, anew for each message that it
-// prints. It has no use for the options of fields; ours have so many that
-// making them again takes most of the time.
+// Resolver that keeps the types that the JSON printer asks for; it asks again
+// for each message. Options of fields are left out: the printer does not use
+// them, and copying them takes most of the time.
 class BareTypes final : public protobuf::util::TypeResolver {
  public:
   protobuf::util::Status ResolveMessageType(const std::string& url,
@@ -137,7 +142,7 @@ absl::StatusOr<JobFolders::Copy> FromText(const std::string& text) {
   return copy;
 }
 
-// The number in the file, or 0.
+// Number in the file `path`, or 0.
 int64_t ReadNumber(io::FileSystem& files, const std::string& path) {
   const absl::StatusOr<std::string> text = io::ReadWholeFile(files, path, 64);
   int64_t number = 0;
@@ -163,7 +168,7 @@ absl::Status JobFolders::Write(const v1::Job& job,
   HEARTH_RETURN_IF_ERROR(files_.CreateDirectory(folder));
   HEARTH_RETURN_IF_ERROR(
       io::WriteFileAtomically(files_, io::JoinPath(folder, kCopyName), text));
-  // A deletion that began and failed is taken back.
+  // A deletion that began and failed is undone.
   HEARTH_RETURN_IF_ERROR(files_.RemoveTree(io::JoinPath(folder, kDeletedName)));
   return files_.SyncDirectory(jobs_);
 }
@@ -269,21 +274,21 @@ absl::StatusOr<int64_t> JobFolders::GreatestNumber(
   return greatest;
 }
 
-// A job that had not ended is queued again: its folder tells neither how far it
-// came nor that anybody gave it up, and it goes on from its last checkpoint,
-// which costs less than a result that nobody computes. A row wins over a copy,
-// which is only written after it.
+// An unended job is queued again: its folder tells neither how far it came nor
+// whether it was given up, and going on from its last checkpoint costs less
+// than a result that nobody computes. A row wins over a copy, which is only
+// written after it.
 
 namespace {
 
-// Times of files lag behind the clock by up to a tick of the kernel.
+// File times lag behind the clock by up to a kernel tick.
 constexpr absl::Duration kFileTimeLag = absl::Milliseconds(20);
-// Sequence numbers left out where events were lost, so that no watcher has seen
-// a number that is given out again.
+// Sequence numbers skipped where events were lost, so that no number that a
+// watcher has seen is given out again.
 constexpr uint64_t kSequenceGap = 1'000'000;
 
 void Warn(std::string text, std::vector<std::string>& warnings) {
-  spdlog::error("{}", text);
+  LogError(text);
   warnings.push_back(std::move(text));
 }
 
@@ -298,7 +303,7 @@ absl::StatusOr<std::unique_ptr<Database>> OpenSound(const std::string& path,
 absl::Status SetAsideFile(io::FileSystem& files, const std::string& path,
                           const std::string& aside) {
   HEARTH_RETURN_IF_ERROR(files.Rename(path, aside));
-  // SQLite finds the log of the file aside by its name.
+  // SQLite finds the log of a file by its name.
   for (const char* suffix : {"-wal", "-shm"}) {
     const absl::Status moved =
         files.Rename(absl::StrCat(path, suffix), absl::StrCat(aside, suffix));
@@ -315,7 +320,7 @@ absl::Status AddLogEvent(JobRows& rows, const std::string& id,
   return rows.AddEvent(id, std::move(event));
 }
 
-// Makes the row and the events of a job that only its folder knows.
+// Adds the row and the events of a job that only its folder knows.
 absl::Status Adopt(JobRows& rows, JobFolders::Copy copy) {
   v1::Job& job = copy.job;
   std::string text = "the database had lost this job: its folder told of it";
@@ -405,7 +410,7 @@ class Adoption {
     return absl::OkStatus();
   }
 
-  // A folder that cannot be moved or removed is in nobody's way.
+  // A folder that cannot be moved or removed does no harm.
   void Leave(const std::string& name, const absl::Status& status) {
     if (status.ok()) return;
     Warn(absl::StrCat("jobs/", name,
@@ -413,7 +418,7 @@ class Adoption {
          warnings_);
   }
 
-  // The row is there, so a start does not fail for want of a copy.
+  // The row exists, so a start does not fail for want of a copy.
   void Repair(const std::string& id) {
     const absl::StatusOr<v1::Job> job = rows_.Read(id);
     absl::Status status = job.status();
@@ -422,7 +427,7 @@ class Adoption {
       status = folders_.Write(*job, request_id.value_or(""));
     }
     if (!status.ok()) {
-      spdlog::warn("{}: no copy in its folder: {}", id, status.ToString());
+      LogWarning(id, ": no copy in its folder: ", status.ToString());
     }
   }
 
@@ -457,7 +462,7 @@ absl::Status SetAsideDamagedRows(Database& database, JobRows& rows,
   HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> reasons,
                           rows.SetAsideDamaged());
   for (const std::string& reason : reasons) {
-    spdlog::error("a row of the database is set aside: {}", reason);
+    LogError("a row of the database is set aside: ", reason);
   }
   HEARTH_ASSIGN_OR_RETURN(const int64_t damaged, rows.CountDamaged());
   if (damaged > 0) {
@@ -472,6 +477,150 @@ absl::Status AdoptFolders(Database& database, JobRows& rows,
                           JobFolders& folders,
                           std::vector<std::string>& warnings) {
   return Adoption(database, rows, folders, warnings).Run();
+}
+
+// Steps of a backup:
+//   1. make DESTINATION.tmp;
+//   2. copy the database, then the folders, so that a model which the copied
+//      database lists exists to be copied. Jobs that are added or end in
+//      between are in the folders only; a start takes them from there;
+//   3. sync everything, rename.
+
+namespace {
+
+constexpr uint64_t kChunkBytes = 1 << 20;
+constexpr char kModelFolder[] = "model";
+
+class Backup {
+ public:
+  Backup(io::FileSystem& files, const DataDir& data_dir, const JobStore& store,
+         std::string folder)
+      : files_(files),
+        data_dir_(data_dir),
+        store_(store),
+        folder_(std::move(folder)) {}
+
+  absl::StatusOr<BackupResult> Run() {
+    HEARTH_RETURN_IF_ERROR(files_.CreateDirectory(folder_));
+    HEARTH_RETURN_IF_ERROR(CopyDatabase());
+    for (const char* name : {DataDir::kFormatName, DataDir::kTokensMarkerName,
+                             JobFolders::kLastDeletedName}) {
+      HEARTH_RETURN_IF_ERROR(CopyFile(io::JoinPath(data_dir_.path(), name),
+                                      io::JoinPath(folder_, name)));
+    }
+    HEARTH_RETURN_IF_ERROR(CopyJobs());
+    HEARTH_RETURN_IF_ERROR(files_.SyncDirectory(folder_));
+    return result_;
+  }
+
+ private:
+  // SQLite writes by path. It writes to the scratch folder, where nobody else
+  // can redirect it; the copy is then copied as all other files.
+  absl::Status CopyDatabase() {
+    const std::string copy =
+        io::JoinPath(data_dir_.ScratchPath(), DataDir::kDatabaseName);
+    HEARTH_RETURN_IF_ERROR(files_.CreateDirectory(data_dir_.ScratchPath()));
+    HEARTH_RETURN_IF_ERROR(files_.RemoveTree(copy));
+    absl::Status status = store_.CopyTo(copy);
+    if (status.ok()) {
+      status = CopyFile(copy, io::JoinPath(folder_, DataDir::kDatabaseName));
+    }
+    files_.RemoveTree(copy).IgnoreError();
+    return status;
+  }
+
+  absl::Status CopyJobs() {
+    const std::string jobs = io::JoinPath(folder_, DataDir::kJobsName);
+    HEARTH_RETURN_IF_ERROR(files_.CreateDirectory(jobs));
+    HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> ids,
+                            files_.List(data_dir_.JobsPath()));
+    for (const std::string& id : ids) {
+      const std::string from = data_dir_.JobPath(id);
+      // A job that is being deleted has no copy any more.
+      const absl::Status there =
+          files_.Stat(io::JoinPath(from, JobFolders::kCopyName)).status();
+      if (absl::IsNotFound(there)) continue;
+      HEARTH_RETURN_IF_ERROR(there);
+      HEARTH_RETURN_IF_ERROR(CopyJob(from, io::JoinPath(jobs, id)));
+    }
+    return files_.SyncDirectory(jobs);
+  }
+
+  absl::Status CopyJob(const std::string& from, const std::string& to) {
+    HEARTH_RETURN_IF_ERROR(files_.CreateDirectory(to));
+    HEARTH_RETURN_IF_ERROR(CopyFile(io::JoinPath(from, JobFolders::kCopyName),
+                                    io::JoinPath(to, JobFolders::kCopyName)));
+    ++result_.jobs;
+    const std::string model = io::JoinPath(from, kModelFolder);
+    const absl::StatusOr<std::vector<std::string>> names = files_.List(model);
+    if (names.ok()) {
+      const std::string copy = io::JoinPath(to, kModelFolder);
+      HEARTH_RETURN_IF_ERROR(files_.CreateDirectory(copy));
+      for (const std::string& name : *names) {
+        HEARTH_RETURN_IF_ERROR(
+            CopyFile(io::JoinPath(model, name), io::JoinPath(copy, name)));
+      }
+      HEARTH_RETURN_IF_ERROR(files_.SyncDirectory(copy));
+      ++result_.models;
+    } else if (!absl::IsNotFound(names.status())) {
+      return names.status();
+    }
+    return files_.SyncDirectory(to);
+  }
+
+  // Files that disappear meanwhile belong to deleted jobs.
+  absl::Status CopyFile(const std::string& from, const std::string& to) {
+    absl::StatusOr<std::unique_ptr<io::ReadableFile>> source =
+        files_.OpenForRead(from);
+    if (absl::IsNotFound(source.status())) return absl::OkStatus();
+    HEARTH_RETURN_IF_ERROR(source.status());
+    HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, (*source)->Info());
+    HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::WritableFile> target,
+                            files_.Create(to));
+    std::vector<std::byte> chunk(std::min(kChunkBytes, info.size_bytes));
+    for (uint64_t offset = 0; offset < info.size_bytes;
+         offset += chunk.size()) {
+      chunk.resize(std::min(kChunkBytes, info.size_bytes - offset));
+      HEARTH_RETURN_IF_ERROR((*source)->Read(offset, absl::MakeSpan(chunk)));
+      HEARTH_RETURN_IF_ERROR(target->Append(chunk));
+    }
+    result_.size_bytes += info.size_bytes;
+    HEARTH_RETURN_IF_ERROR(target->Sync());
+    return target->Close();
+  }
+
+  io::FileSystem& files_;
+  const DataDir& data_dir_;
+  const JobStore& store_;
+  const std::string folder_;
+  BackupResult result_;
+};
+
+}  // namespace
+
+absl::StatusOr<BackupResult> BackUp(io::FileSystem& files,
+                                    const DataDir& data_dir,
+                                    const JobStore& store,
+                                    const std::string& destination) {
+  HEARTH_RETURN_IF_ERROR(CheckOutside(files, data_dir.path(), destination));
+  if (files.Stat(destination).ok()) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(destination, " exists; choose a new folder"));
+  }
+  const std::string unfinished =
+      absl::StrCat(destination, io::kTemporarySuffix);
+  HEARTH_RETURN_IF_ERROR(files.RemoveTree(unfinished));
+  absl::StatusOr<BackupResult> result =
+      Backup(files, data_dir, store, unfinished).Run();
+  absl::Status status = result.status();
+  if (status.ok()) status = files.Rename(unfinished, destination);
+  if (!status.ok()) {
+    // The first error is returned.
+    files.RemoveTree(unfinished).IgnoreError();
+    return status;
+  }
+  HEARTH_RETURN_IF_ERROR(files.SyncDirectory(io::ParentDirectory(destination)));
+  return result;
 }
 
 }  // namespace hearth::server

@@ -1,4 +1,4 @@
-// Starts with a database and folders of jobs that do not fit.
+// Starts with a database and folders of jobs that do not match.
 #include "server/storage/job_recovery.h"
 
 #include <gmock/gmock.h>
@@ -13,6 +13,8 @@
 #include "engine/base/clock.h"
 #include "engine/io/file_system.h"
 #include "engine/io/testing/faults.h"
+#include "server/storage/job_rows.h"
+#include "server/storage/job_state.h"
 #include "server/storage/job_store.h"
 #include "server/storage/sqlite.h"
 
@@ -217,7 +219,7 @@ TEST_F(JobRecoveryTest, FoldersOfNoJobGoToLostAndFound) {
   EXPECT_TRUE(fs::is_empty(path_ + "/jobs"));
   EXPECT_EQ(store_->warnings().size(), 3u);
   EXPECT_EQ(Submit(TrainSpec("a")), "train-9");
-  // A second one of the name does not take the place of the first.
+  // A second folder of the same name does not replace the first.
   Write("jobs/train-7/model/model.safetensors", "others");
   Open();
   EXPECT_EQ(Read("lost+found/train-7/model/model.safetensors"), "weights");
@@ -261,7 +263,7 @@ TEST_F(JobRecoveryTest, AStartNeedsNoSpace) {
   EXPECT_EQ(Submit(TrainSpec("b")), "train-9");
 }
 
-// Which is serialized until the job begins, and readable from then on.
+// The copy is serialized until the job begins, and readable JSON afterwards.
 TEST_F(JobRecoveryTest, ADamagedCopyIsNotBelieved) {
   std::string text;
   for (const bool has_begun : {false, true}) {
@@ -281,7 +283,7 @@ TEST_F(JobRecoveryTest, ADamagedCopyIsNotBelieved) {
     EXPECT_FALSE(store_->Get(id).ok());
     EXPECT_EQ(Read(absl::StrCat("lost+found/", id, "/job.json")), damaged);
   }
-  // Nor is one in the folder of another job.
+  // A copy in the folder of another job is not believed either.
   Write("jobs/train-5/job.json", text);
   Open();
   EXPECT_FALSE(store_->Get("train-5").ok());
@@ -335,7 +337,7 @@ TEST_F(JobRecoveryTest, ADamagedRowIsTakenFromItsFolder) {
   EXPECT_EQ(store_->Get(other)->state(), v1::QUEUED);
   EXPECT_THAT(store_->warnings(),
               ElementsAre(HasSubstr("1 row of "), HasSubstr("1 job that")));
-  // It stays known until somebody has looked.
+  // The warning stays until somebody has looked.
   Open();
   EXPECT_THAT(store_->warnings(), ElementsAre(HasSubstr("damaged_rows")));
 }
@@ -384,7 +386,7 @@ TEST_F(JobRecoveryTest, ADatabaseWithADamagedPageIsSetAside) {
   Execute("PRAGMA wal_checkpoint(TRUNCATE)");
   {
     std::fstream file(Database(), std::ios::in | std::ios::out);
-    // A page in the middle, after the header and the schema.
+    // A page in the middle, after header and schema.
     file.seekp(5 * 4096);
     file << std::string(4096, '\x5a');
   }

@@ -10,18 +10,17 @@
 #include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
 #include "engine/base/status.h"
-#include "server/storage/job_state.h"
 
 namespace hearth::server {
 namespace {
 
-// The columns that ReadJob reads, in its order.
+// Columns that ReadBareJob reads, in its order.
 constexpr char kSelectJob[] =
     "SELECT number, kind, state, spec, report, error, create_ns, start_ns, "
     "end_ns, last_sequence, priority, waiting_reason, sweep, trial, replica, "
     "held, owner, trace_id FROM jobs ";
 
-/// "train", "export-dataset": the kind's name in the contract.
+// Name of the kind in the contract: "train", "export-dataset".
 std::string KindOf(const v1::JobSpec& spec) {
   const auto* kind = spec.GetReflection()->GetOneofFieldDescriptor(
       spec, spec.GetDescriptor()->oneof_decl(0));
@@ -32,17 +31,6 @@ std::string KindOf(const v1::JobSpec& spec) {
 absl::Status UnknownJob(const std::string& id) {
   return absl::NotFoundError(
       absl::StrCat("there is no job \"", absl::Utf8SafeCEscape(id), "\""));
-}
-
-google::protobuf::Timestamp TimestampOf(int64_t nanoseconds) {
-  google::protobuf::Timestamp timestamp;
-  timestamp.set_seconds(nanoseconds / 1'000'000'000);
-  timestamp.set_nanos(static_cast<int32_t>(nanoseconds % 1'000'000'000));
-  return timestamp;
-}
-
-int64_t NanosecondsOf(const google::protobuf::Timestamp& timestamp) {
-  return timestamp.seconds() * 1'000'000'000 + timestamp.nanos();
 }
 
 v1::JobEvent UnreadableEvent(int64_t sequence) {
@@ -91,7 +79,7 @@ absl::StatusOr<std::string> JobRows::Insert(const std::string& request_id,
   return MakeJobId(KindOf(spec), number);
 }
 
-// Triggers forget what a job used when it ends or goes.
+// Triggers delete the uses of a job when it ends or is deleted.
 absl::Status JobRows::IndexUses() {
   HEARTH_RETURN_IF_ERROR(database_.Execute(R"sql(
 PRAGMA temp_store = MEMORY;
@@ -195,7 +183,7 @@ absl::Status JobRows::InsertAgain(const v1::Job& job,
 
 // Nothing is written where nothing changes, so that a start needs no space.
 // SQLite keeps the greatest number that a table with AUTOINCREMENT ever had in
-// a row of its own, which is there from the first insertion on.
+// a row of sqlite_sequence, which exists from the first insertion on.
 absl::Status JobRows::ReserveNumbers(int64_t up_to) {
   for (const char* sql :
        {"INSERT INTO sqlite_sequence (name, seq) SELECT 'jobs', ?1 WHERE "
@@ -537,7 +525,7 @@ absl::StatusOr<v1::Job> JobRows::ReadBareJob(const Statement& row) {
 
 absl::StatusOr<v1::Job> JobRows::ReadJob(const Statement& row) {
   HEARTH_ASSIGN_OR_RETURN(v1::Job job, ReadBareJob(row));
-  // Reports of earlier versions have their epochs.
+  // Reports of earlier versions contain their epochs.
   if (job.spec().has_train() && job.has_start_time() &&
       job.report().train().epochs().empty()) {
     HEARTH_RETURN_IF_ERROR(
@@ -579,7 +567,7 @@ absl::Status JobRows::ReadEpochs(int64_t number, v1::TrainReport& report) {
     HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());
     if (!row) return absl::OkStatus();
     v1::JobEvent event;
-    // ReadEvents tells of those that cannot be read.
+    // ReadEvents reports events that cannot be read.
     if (!event.ParseFromString(statement.Bytes(0))) continue;
     report.add_epochs()->Swap(event.mutable_epoch());
   }
@@ -602,8 +590,8 @@ absl::StatusOr<std::vector<int64_t>> JobRows::NumbersBelow(
   }
 }
 
-// State by state, since each has an index of its numbers: however many jobs of
-// other states there are, they are not looked at.
+// Reads state by state, since each has an index of its numbers: jobs of other
+// states are not read, however many there are.
 absl::StatusOr<std::vector<v1::Job>> JobRows::ReadBelow(
     int64_t below, const std::vector<v1::JobState>& states, int limit,
     size_t max_bytes) {

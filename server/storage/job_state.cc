@@ -7,6 +7,17 @@
 
 namespace hearth::server {
 
+google::protobuf::Timestamp TimestampOf(int64_t nanoseconds) {
+  google::protobuf::Timestamp timestamp;
+  timestamp.set_seconds(nanoseconds / 1'000'000'000);
+  timestamp.set_nanos(static_cast<int32_t>(nanoseconds % 1'000'000'000));
+  return timestamp;
+}
+
+int64_t NanosecondsOf(const google::protobuf::Timestamp& timestamp) {
+  return timestamp.seconds() * 1'000'000'000 + timestamp.nanos();
+}
+
 std::string MakeJobId(const std::string& kind, int64_t number) {
   return absl::StrCat(kind, "-", number);
 }

@@ -1,7 +1,6 @@
 #include "server/storage/job_store.h"
 
 #include <google/protobuf/util/message_differencer.h>
-#include <spdlog/spdlog.h>
 
 #include <array>
 #include <cstdint>
@@ -16,18 +15,56 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "engine/base/status.h"
+#include "server/log.h"
+#include "server/storage/disk_space.h"
 #include "server/storage/job_recovery.h"
-#include "server/storage/job_state.h"
+#include "server/storage/job_rows.h"
 #include "server/storage/sqlite.h"
 
 namespace hearth::server {
+
+// Every call takes the mutex, does one transaction, releases the mutex and then
+// calls the listener, so that a listener never hears of an event that is not
+// stored.
+//
+// Concurrent submissions share a transaction, and with it the sync of the disk,
+// which takes longer than all else: the first of the waiting submissions stores
+// all of them, and submissions that arrive meanwhile are stored next.
+//
+// The copy in a job's folder is written after the row and before the listener
+// is called, under a mutex of its own, which is taken first: the copy is always
+// made of the newest row, and readers of rows do not wait for it. Copies of
+// different jobs are mostly written at the same time, so that the file system
+// syncs them together. The row counts; a copy that could not be written is made
+// at the next start. Submission does not wait for the job's first copy: its
+// syncs would take most of the time.
 
 namespace {
 
 // Clients repeat a request for minutes at most.
 constexpr absl::Duration kKept = absl::Hours(24);
 
-}  // namespace
+// Table of deletions by the ids of their requests, so that a repeated deletion
+// neither fails nor deletes something new of the same name. The caller makes
+// the transactions. Thread-compatible.
+class DeletionRows {
+ public:
+  // `database` and `clock` must outlive the object. REQUIRES: the tables exist.
+  DeletionRows(Database& database, const Clock& clock)
+      : database_(database), clock_(clock) {}
+
+  // See JobStore::BeginDeletion, EndDeletion.
+  absl::StatusOr<Deletion> Begin(const std::string& request_id,
+                                 const std::string& target);
+  absl::Status End(const std::string& request_id, const absl::Status& outcome);
+
+ private:
+  absl::Status ForgetOld();
+  absl::Status Insert(const std::string& request_id, const std::string& target);
+
+  Database& database_;
+  const Clock& clock_;
+};
 
 absl::StatusOr<Deletion> DeletionRows::Begin(const std::string& request_id,
                                              const std::string& target) {
@@ -77,35 +114,17 @@ absl::Status DeletionRows::End(const std::string& request_id,
   return statement.BindText(1, request_id).Run();
 }
 
-// Every call takes the mutex, does one transaction, lets the mutex go and then
-// tells the listener, so that a listener never hears of what is not stored.
-//
-// Submissions that come at the same time share a transaction, and with it the
-// sync of the disk, which takes longer than all else: the first one of those
-// that wait stores all of them, and those that come meanwhile are the next
-// ones.
-//
-// The copy in a job's folder is written after the row and before the listener
-// hears, under a mutex of its own, taken first: the copy is always made of the
-// newest row, and nobody who reads rows waits for it. Copies of different jobs
-// are mostly written at the same time, so that the file system syncs them
-// together. The row is what counts; a copy that could not be written is made at
-// the next start. The first copy of a job is not waited for: syncs of it would
-// take most of the time of a submission.
-
-namespace {
-
 // More progress events than a power loss can take from a job: SQLite syncs its
 // log before it reaches a few hundred commits. Their numbers are not given out
-// again, for watchers may have seen them.
+// again, since watchers may have seen them.
 constexpr uint64_t kLostProgress = 1000;
 
 constexpr v1::JobState kStates[] = {v1::QUEUED,    v1::PREPARING, v1::RUNNING,
                                     v1::SUCCEEDED, v1::FAILED,    v1::CANCELLED,
                                     v1::WAITING};
 
-// A job's spec as it may have been submitted: as `spec` is, but for what the
-// daemon sets.
+// `stored` as it may have been submitted: fields that the daemon sets are taken
+// from `spec`.
 v1::JobSpec AsSubmitted(v1::JobSpec stored, const v1::JobSpec& spec) {
   if (stored.train().join()) {
     stored.mutable_train()->mutable_data()->set_first_epoch_key(
@@ -120,7 +139,7 @@ v1::JobSpec AsSubmitted(v1::JobSpec stored, const v1::JobSpec& spec) {
   return stored;
 }
 
-// An opaque page token: the number that the page's jobs lie below.
+// Opaque page token: jobs of the page have numbers below `below`.
 std::string MakePageToken(int64_t below) {
   std::string token;
   absl::WebSafeBase64Escape(absl::StrCat("below:", below), &token);
@@ -142,7 +161,7 @@ absl::StatusOr<int64_t> ParsePageToken(const std::string& token) {
       "page_token is not one that ListJobs has returned");
 }
 
-// The state of a job that the daemon died with, once more than `job` says.
+// New state of a job that the daemon died with, once more than `job` says.
 StateUpdate AfterInterruption(const ActiveJob& job, int retries) {
   StateUpdate update;
   if (job.cancel_requested) {
@@ -308,7 +327,7 @@ class SqliteJobStore final : public JobStore {
   }
 
   absl::Status Append(const std::string& id, v1::JobEvent event) override {
-    // Nobody misses the progress that a power loss took.
+    // Progress that a power loss takes is not missed.
     const Durability durability =
         event.has_progress() ? Durability::kLazily : Durability::kAtOnce;
     HEARTH_RETURN_IF_ERROR(Commit(
@@ -442,7 +461,7 @@ class SqliteJobStore final : public JobStore {
     if (folders_ != nullptr) {
       // A full disk must not keep anybody from deleting.
       const absl::Status marked = folders_->MarkDeleted(id, JobNumber(id));
-      if (!marked.ok()) spdlog::warn("{}: {}", id, marked.ToString());
+      if (!marked.ok()) LogWarning(id, ": ", marked.ToString());
     }
     return CommitWithReserve(
         [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
@@ -470,7 +489,7 @@ class SqliteJobStore final : public JobStore {
   }
 
  private:
-  // A call of Submit, which waits.
+  // Call of Submit that waits for its transaction.
   struct Submission {
     const std::string& request_id;
     const v1::JobSpec& spec;
@@ -483,7 +502,7 @@ class SqliteJobStore final : public JobStore {
     v1::Job job = {};
   };
 
-  // Returns once it is stored, with others or by others.
+  // Returns once the submission is stored, by this call or another one.
   void StoreTogether(Submission& mine)
       ABSL_LOCKS_EXCLUDED(submissions_mutex_, mutex_) {
     std::vector<Submission*> together;
@@ -511,7 +530,8 @@ class SqliteJobStore final : public JobStore {
     stored_.SignalAll();
   }
 
-  // An error of the submission alone is in it: nothing was written for it.
+  // Errors of this submission alone go to one.status; nothing was written for
+  // it.
   absl::Status Store(Submission& one) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const absl::StatusOr<std::optional<v1::Job>> existing =
         Find(one.request_id, one.spec);
@@ -571,7 +591,7 @@ class SqliteJobStore final : public JobStore {
     return transaction->Commit();
   }
 
-  // The same for a change that must be possible on a full disk. It may be
+  // Commit for a change that must be possible on a full disk. `change` may be
   // called several times.
   template <typename Change>
   absl::Status CommitWithReserve(const Change& change)
@@ -587,7 +607,7 @@ class SqliteJobStore final : public JobStore {
         absl::StrCat("job ", id, " has not ended; cancel it first"));
   }
 
-  // Writes the copy in the job's folder as the row is now.
+  // Writes the current row to the copy in the job's folder.
   void WriteCopy(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_) {
     if (folders_ == nullptr) return;
     absl::MutexLock copy(&CopyMutex(id));
@@ -596,7 +616,7 @@ class SqliteJobStore final : public JobStore {
     {
       absl::MutexLock lock(&mutex_);
       job = rows_.Read(id);
-      // Somebody was faster and deleted it.
+      // Another thread has deleted the job.
       if (absl::IsNotFound(job.status())) return;
       request_id = rows_.ReadRequestId(id);
     }
@@ -604,11 +624,12 @@ class SqliteJobStore final : public JobStore {
     status.Update(request_id.status());
     if (status.ok()) status = folders_->Write(*job, *request_id);
     if (!status.ok()) {
-      spdlog::warn("{}: no copy in its folder: {}", id, status.ToString());
+      LogWarning(id, ": no copy in its folder: ", status.ToString());
     }
   }
 
-  // Writes that of a job that was just added, unless somebody has been faster.
+  // Writes the first copy of a job that was just added, unless the job has
+  // changed since.
   void WriteFirstCopy(const v1::Job& job, const std::string& request_id)
       ABSL_LOCKS_EXCLUDED(mutex_) {
     if (folders_ == nullptr) return;
@@ -620,12 +641,12 @@ class SqliteJobStore final : public JobStore {
     }
     const absl::Status status = folders_->WriteFirst(job, request_id);
     if (!status.ok()) {
-      spdlog::warn("{}: no copy in its folder: {}", job.id(),
-                   status.ToString());
+      LogWarning(job.id(), ": no copy in its folder: ", status.ToString());
     }
   }
 
-  // The job of an earlier submission, which must have been the same.
+  // Job of an earlier submission with this id. ALREADY_EXISTS if the specs
+  // differ.
   absl::StatusOr<std::optional<v1::Job>> Find(const std::string& request_id,
                                               const v1::JobSpec& spec)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -641,7 +662,8 @@ class SqliteJobStore final : public JobStore {
     return job;
   }
 
-  // The job that an equal request has resumed before.
+  // Job that an equal request has resumed before; nullopt if none has.
+  // ALREADY_EXISTS if the requests differ.
   absl::StatusOr<std::optional<v1::Job>> FindResumed(
       const v1::ResumeJobRequest& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -668,13 +690,13 @@ class SqliteJobStore final : public JobStore {
   std::vector<std::string> warnings_;
   // Serializes deletions; taken first.
   absl::Mutex deletion_mutex_;
-  // Each serializes the copies of some jobs; taken before mutex_.
+  // Each mutex serializes the copies of some jobs; taken before mutex_.
   std::array<absl::Mutex, 64> copy_mutexes_;
   absl::Mutex submissions_mutex_;
-  // Signalled when some have been stored.
+  // Signalled when submissions have been stored.
   absl::CondVar stored_;
   bool is_storing_ ABSL_GUARDED_BY(submissions_mutex_) = false;
-  // Those that are not being stored yet.
+  // Submissions that no thread stores yet.
   std::vector<Submission*> submissions_ ABSL_GUARDED_BY(submissions_mutex_);
   absl::Mutex mutex_;
   const std::unique_ptr<Database> database_ ABSL_PT_GUARDED_BY(mutex_);

@@ -16,6 +16,9 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "engine/io/file_system.h"
+#include "server/storage/disk_space.h"
+#include "server/storage/job_recovery.h"
+#include "server/storage/job_rows.h"
 #include "server/storage/job_state.h"
 #include "server/storage/sqlite.h"
 
@@ -362,7 +365,7 @@ TEST_F(JobStoreTest, RecoveryPutsInterruptedJobsBack) {
   const auto batch = store_->ReadEvents(running, 4, 9);
   ASSERT_EQ(batch->events.size(), 1u);
   EXPECT_EQ(batch->events[0].state().state(), v1::QUEUED);
-  // Numbers of progress that was lost with the power do not come back.
+  // Numbers of progress that was lost with the power are not reused.
   EXPECT_GT(batch->events[0].sequence(), 1000u);
   EXPECT_GT(store_->Get(running)->start_time().seconds(), 0);
   std::vector<std::string> unended;
@@ -393,7 +396,7 @@ TEST_F(JobStoreTest, AJobFailsThatWasInterruptedTooOften) {
   EXPECT_EQ(error.code(), static_cast<int>(absl::StatusCode::kAborted));
   EXPECT_THAT(error.message(),
               AllOf(HasSubstr("3 times in a row"), HasSubstr("resume " + id)));
-  // It is resumed with as many tries.
+  // A resumed job has as many tries again.
   ASSERT_TRUE(store_->Resume(ResumeRequest("", id), TrainSpec("a")).ok());
   interrupt(false);
   interrupt(false);
@@ -433,7 +436,7 @@ TEST_F(JobStoreTest, AResumedJobIsQueuedWithItsEventsAndAnotherSpec) {
   EXPECT_EQ(resumed->report().train().epochs_size(), 1);
   EXPECT_EQ(resumed->last_sequence(), before + 1);
   EXPECT_FALSE(store_->ReadEvents(id, 1, 99)->is_last);
-  // The cancellation of the run before is no more.
+  // The cancellation of the earlier run is forgotten.
   ASSERT_TRUE(Move(id, v1::PREPARING).ok());
   Reopen();
   ASSERT_TRUE(store_->RecoverInterrupted(3).ok());
@@ -480,7 +483,7 @@ TEST_F(JobStoreTest, PagesHoldEveryJobOnceNewestFirst) {
     const auto page = store_->List(query);
     ASSERT_TRUE(page.ok()) << page.status();
     for (const v1::Job& job : page->jobs) ids.push_back(job.id());
-    // A job that comes in between does not shift the pages.
+    // A job that is added in between does not shift the pages.
     Submit(TrainSpec("b"));
     query.page_token = page->next_page_token;
     ++pages;
@@ -571,7 +574,7 @@ TEST_F(JobStoreTest, TheListenerHearsOfEveryEventOnce) {
   EXPECT_THAT(heard, ElementsAre(id, id, id));
 }
 
-// A default VFS that counts syncs of files; SQLite calls it from one thread.
+// Default VFS that counts syncs of files; SQLite calls it from one thread.
 class CountingVfs {
  public:
   CountingVfs() {
@@ -672,7 +675,7 @@ TEST_F(JobStoreTest, OldEventsGoButStatesAndEpochsStay) {
   }
   EXPECT_EQ(states, 3);
   EXPECT_EQ(epochs, 30);
-  // One of each three events is an epoch.
+  // One of three events is an epoch.
   EXPECT_GE(others, 20 * 2 / 3);
   EXPECT_LE(others, 22 * 2 / 3 + 1);
   EXPECT_EQ(store_->Get(id)->last_sequence(), 93u);
@@ -715,8 +718,8 @@ TEST_F(JobStoreTest, CountsFollowEveryStep) {
   expect_counts(1, 0);
 }
 
-// Steps of SQLite's virtual machine, of all connections opened while this
-// lives.
+// Counts steps of SQLite's virtual machine, on all connections opened during
+// its life.
 class StepCount {
  public:
   StepCount() { sqlite3_auto_extension(Entry()); }
@@ -778,7 +781,7 @@ TEST_F(JobStoreTest, TheTailHasNoProgress) {
   EXPECT_TRUE(absl::IsNotFound(store_->ReadTail("train-9", 1).status()));
 }
 
-// A process that submits jobs and tells each id, once acknowledged.
+// Process that submits jobs and writes each id, once acknowledged, to `told`.
 [[noreturn]] void SubmitForever(const std::string& path, int told) {
   const auto store = OpenStore(path);
   while (true) {

@@ -36,7 +36,7 @@ class SchemaTest : public testing::Test {
     fs::create_directories(folder_);
   }
 
-  // Makes the database that a fixture tells of.
+  // Makes the database of a fixture.
   void Load(const std::string& fixture) {
     std::ifstream file(fixture);
     const std::string sql{std::istreambuf_iterator<char>(file), {}};

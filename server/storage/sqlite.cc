@@ -1,5 +1,7 @@
 #include "server/storage/sqlite.h"
 
+#include <sqlite3.h>
+
 #include <cerrno>
 #include <cstdint>
 #include <iterator>
@@ -10,23 +12,23 @@
 #include "engine/base/status.h"
 #include "engine/io/whole_file.h"
 
-// After a sync that failed, Linux takes for written what was not, so that the
-// next sync succeeds over a log with a gap, at which a recovery would stop:
-// commits after it would be lost. What has been synced before, or is written
-// after, is not concerned, and SQLite writes a commit that failed anew; but
-// commits that were made lazily stand in the log. So, before the next
-// transaction, the log is brought into the file and begins anew.
+// After a failed sync, Linux regards unwritten pages as written, so that the
+// next sync succeeds over a log with a gap. A recovery would stop at the gap
+// and lose the commits after it. Bytes synced before or written afterwards are
+// not affected, and SQLite writes a failed commit again; but lazy commits are
+// in the log. So, before the next transaction, the log is copied into the file
+// and begun again.
 
 namespace hearth::server {
 
 namespace {
 
-// How long to wait for an operator's sqlite3 shell to let go of the file.
+// Time to wait for an operator's sqlite3 shell to release the file.
 constexpr int kBusyTimeoutMs = 5000;
-// The length of the log from which on it is brought into the file.
+// Length of the log at which it is copied into the file.
 constexpr int kMaxLogPages = 1000;
-// Pages kept in memory, in KiB. Others are read from the system's page cache.
-// Few, so that a daemon soon has the memory that it keeps: queries go by
+// Pages cached in memory, in KiB; other pages come from the system's page
+// cache. Few, so that a daemon soon reaches its lasting memory: queries use
 // indexes, and a transaction touches some ten pages.
 constexpr int kPageCacheKib = 512;
 
@@ -50,13 +52,15 @@ absl::StatusCode CodeOf(int result) {
   }
 }
 
-// The status of the last call on `handle`, null if there was no memory for it.
+// Status of the last call on `handle`, which is null if there was no memory for
+// it.
 absl::Status SqliteStatus(int result, sqlite3* handle,
                           const std::string& path) {
   const std::string message =
       absl::StrCat(path, ": ", handle ? sqlite3_errmsg(handle) : "no memory");
   const int kind = result & 0xff;
-  // Files beside the database are made, and grow, when it is opened and read.
+  // The files next to the database are created, and grow, when it is opened and
+  // read.
   const int error =
       handle != nullptr && (kind == SQLITE_IOERR || kind == SQLITE_CANTOPEN)
           ? sqlite3_system_errno(handle)
@@ -85,7 +89,7 @@ absl::StatusOr<Connection> Connect(const std::string& path,
   return connection;
 }
 
-// All pages of the database `from` to that of `to`, whose path is for messages.
+// Copies all pages of the database `from` to `to`, whose path is for messages.
 absl::Status CopyPages(sqlite3* from, sqlite3* to, const std::string& path) {
   sqlite3_backup* copy = sqlite3_backup_init(to, "main", from, "main");
   if (copy != nullptr) {
@@ -187,8 +191,8 @@ absl::Status Database::Copy(const std::string& from, const std::string& to,
   return CopyPages(source.get(), target.get(), to);
 }
 
-// The check takes a page that cannot be read for a damaged one. So what it
-// finds counts only in a copy, for which all pages have been read.
+// The check reports pages that cannot be read as damaged. So its findings count
+// only in a copy, for which all pages have been read.
 absl::Status Database::CheckSound() {
   const absl::Status status = QuickCheck();
   if (!absl::IsDataLoss(status)) return status;
@@ -213,7 +217,7 @@ absl::Status Database::Execute(const std::string& sql) {
 }
 
 int Database::AfterCommit(void* database, sqlite3*, const char*, int pages) {
-  // The commit stands, whatever becomes of this.
+  // The commit is valid, whatever becomes of the checkpoint.
   if (pages >= kMaxLogPages) {
     static_cast<Database*>(database)
         ->Checkpoint(SQLITE_CHECKPOINT_PASSIVE)
@@ -241,12 +245,16 @@ absl::Status Database::MakeReady(Durability durability) {
     log_has_gaps_ = false;
   }
   if (durability == durability_) return absl::OkStatus();
-  // In a write-ahead log, NORMAL syncs at checkpoints alone.
+  // With a write-ahead log, NORMAL syncs at checkpoints only.
   HEARTH_RETURN_IF_ERROR(Execute(durability == Durability::kLazily
                                      ? "PRAGMA synchronous = NORMAL"
                                      : "PRAGMA synchronous = FULL"));
   durability_ = durability;
   return absl::OkStatus();
+}
+
+int64_t Database::LastInsertRow() const {
+  return sqlite3_last_insert_rowid(handle_);
 }
 
 absl::StatusOr<Statement> Database::Prepare(const std::string& sql) {
@@ -271,7 +279,7 @@ absl::StatusOr<std::unique_ptr<Transaction>> Transaction::Begin(
 }
 
 Transaction::~Transaction() {
-  // SQLite has rolled back on its own after some errors; then this fails.
+  // After some errors SQLite has rolled back already; then this fails.
   if (open_) static_cast<void>(database_.Execute("ROLLBACK"));
 }
 
@@ -283,9 +291,8 @@ absl::Status Transaction::Commit() {
 
 namespace {
 
-// Entry N brings the tables from version N to version N + 1. Entries are never
-// changed once a daemon has been released with them: a new version is a new
-// entry at the end.
+// Entry N brings the tables from version N to version N + 1. Entries of
+// released versions are never changed: a new version is a new entry at the end.
 constexpr const char* kMigrations[] = {
     R"sql(
 CREATE TABLE jobs (
@@ -312,8 +319,8 @@ CREATE TABLE events (
 ) WITHOUT ROWID;
 CREATE INDEX epoch_events ON events (job, sequence) WHERE is_epoch;
 )sql",
-    // interruptions: times in a row that the daemon died with the job running.
-    // waiting_reason: what the job waits for; empty = nothing.
+    // interruptions: times in a row that the daemon died while the job ran.
+    // waiting_reason: resource that the job waits for; empty = none.
     R"sql(
 ALTER TABLE jobs ADD COLUMN interruptions INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE jobs ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;
@@ -338,8 +345,8 @@ CREATE TABLE deletions (
 ) WITHOUT ROWID;
 )sql",
     // job_counts: number of jobs in each state that has ever had any, kept by
-    // triggers, so that nobody counts rows. damaged_rows: rows of jobs that
-    // could not be read, as they were.
+    // triggers, so that nobody counts rows. damaged_rows: unreadable rows of
+    // jobs, unchanged.
     R"sql(
 CREATE TABLE job_counts (
   state INTEGER PRIMARY KEY,
@@ -386,8 +393,8 @@ ALTER TABLE jobs ADD COLUMN held INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX jobs_of_sweep ON jobs (sweep, trial, replica)
   WHERE sweep IS NOT NULL;
 )sql",
-    // jobs.owner: who submitted the job; empty = nobody was asked. tokens: of
-    // secrets only the SHA-256; rows stay when their tokens are revoked.
+    // jobs.owner: submitter of the job; empty = callers were not identified.
+    // tokens: only the SHA-256 of each secret; rows of revoked tokens stay.
     R"sql(
 ALTER TABLE jobs ADD COLUMN owner TEXT NOT NULL DEFAULT '';
 CREATE TABLE tokens (
@@ -438,7 +445,7 @@ absl::StatusOr<int> ReadVersion(Database& database) {
   return static_cast<int>(statement.Int64(0));
 }
 
-// Keeps the database as it is, beside itself.
+// Copies the database, before it is changed, next to itself.
 absl::Status Keep(io::FileSystem& files, Database& database) {
   const std::string kept =
       absl::StrCat(database.path(), ".before-v", SchemaVersion());

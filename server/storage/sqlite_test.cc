@@ -54,7 +54,7 @@ TEST_F(SqliteTest, ValuesComeBackAsTheyWere) {
     ASSERT_TRUE(insert->Bind(1, 1).BindBlob(2, "").Run().ok());
   }
   {
-    // A parameter bound before is bound no more.
+    // Parameters of an earlier use are not bound any more.
     auto insert = database_->Prepare("INSERT INTO t VALUES (?1, ?2)");
     ASSERT_TRUE(insert->Bind(1, 2).Run().ok());
     EXPECT_EQ(database_->LastInsertRow(), 2);

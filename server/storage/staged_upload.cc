@@ -1,14 +1,15 @@
-// A file comes in these steps:
-//   1. `incoming` is made, empty, and written as bytes come, while its digest
-//      is told from them;
-//   2. once it has its size, the digest is compared: `incoming` is dropped if
-//      it is not the one announced;
+// Steps of receiving a file:
+//   1. `incoming` is made, empty; received bytes are written to it and added to
+//      its digest;
+//   2. once it has its size, the digest is compared with the announced one; if
+//      they differ, `incoming` is dropped;
 //   3. it is synced, renamed to source/PATH, and the folder is synced.
-// 2 and 3 are FinishFile's, which holds the file, but no lock that others need.
-// A daemon that starts finds whole files in source, and the size of `incoming`.
-// Files cannot be opened to go on writing, and the digest was in memory: before
-// more bytes are taken, `incoming` is copied to `incoming.tmp` (CatchUp), which
-// is renamed to `incoming` and written on.
+// FinishFile does 2 and 3; it holds the file, but no lock that other calls
+// need.
+// A daemon that starts finds complete files in source, and the size of
+// `incoming`. Files cannot be opened to append to them, and the digest was in
+// memory: before more bytes are taken, `incoming` is copied to `incoming.tmp`
+// (CatchUp), which is renamed to `incoming` and appended to.
 #include "server/storage/staged_upload.h"
 
 #include <algorithm>
@@ -59,7 +60,7 @@ bool IsBelow(absl::string_view path) {
          });
 }
 
-// Violations where a path is there twice, or as a file and as a folder.
+// Adds violations where a path is given twice, or as a file and as a folder.
 void CheckDistinct(const v1::BeginUploadRequest& request,
                    FieldViolations& violations) {
   std::set<std::string> paths;
@@ -117,8 +118,8 @@ uint64_t SizeOf(const v1::BeginUploadRequest& request) {
   return bytes;
 }
 
-// Makes the folders between `base` and the file `path` below it. Returns them,
-// the innermost last, and `base`.
+// Makes the folders between `base` and the file `path` below it. Returns `base`
+// and these folders, the innermost last.
 absl::StatusOr<std::vector<std::string>> MakeFolders(io::FileSystem& files,
                                                      const std::string& base,
                                                      const std::string& path) {
@@ -156,38 +157,39 @@ absl::Status CheckUploadRequest(const v1::BeginUploadRequest& request) {
   return violations.ToStatus();
 }
 
-StagedUpload::StagedUpload(const Parts& parts, std::string owner,
+StagedUpload::StagedUpload(const Options& options, std::string owner,
                            v1::BeginUploadRequest request)
-    : files_(parts.files),
-      clock_(parts.clock),
-      folder_(parts.folder),
+    : files_(options.files),
+      clock_(options.clock),
+      folder_(options.folder),
       owner_(std::move(owner)),
       request_(std::move(request)),
       size_bytes_(SizeOf(request_)),
-      last_progress_(parts.clock.SteadySeconds()) {}
+      last_progress_(options.clock.SteadySeconds()) {}
 
 absl::StatusOr<std::unique_ptr<StagedUpload>> StagedUpload::Make(
-    const Parts& parts, const std::string& owner,
+    const Options& options, const std::string& owner,
     const v1::BeginUploadRequest& request) {
   const std::string text =
       absl::StrCat(owner, "\n", request.SerializeAsString());
-  HEARTH_RETURN_IF_ERROR(parts.files.CreateDirectory(parts.folder));
+  HEARTH_RETURN_IF_ERROR(options.files.CreateDirectory(options.folder));
   HEARTH_RETURN_IF_ERROR(
-      parts.files.CreateDirectory(io::JoinPath(parts.folder, kSourceName)));
+      options.files.CreateDirectory(io::JoinPath(options.folder, kSourceName)));
   HEARTH_RETURN_IF_ERROR(io::WriteFileAtomically(
-      parts.files, io::JoinPath(parts.folder, kManifestName),
+      options.files, io::JoinPath(options.folder, kManifestName),
       absl::StrCat(SealOf(text), "\n", text)));
   HEARTH_RETURN_IF_ERROR(
-      parts.files.SyncDirectory(io::ParentDirectory(parts.folder)));
-  return std::unique_ptr<StagedUpload>(new StagedUpload(parts, owner, request));
+      options.files.SyncDirectory(io::ParentDirectory(options.folder)));
+  return std::unique_ptr<StagedUpload>(
+      new StagedUpload(options, owner, request));
 }
 
 absl::StatusOr<std::unique_ptr<StagedUpload>> StagedUpload::Load(
-    const Parts& parts) {
-  const std::string path = io::JoinPath(parts.folder, kManifestName);
+    const Options& options) {
+  const std::string path = io::JoinPath(options.folder, kManifestName);
   HEARTH_ASSIGN_OR_RETURN(
       const std::string sealed,
-      io::ReadWholeFile(parts.files, path, kMaxManifestBytes));
+      io::ReadWholeFile(options.files, path, kMaxManifestBytes));
   const std::pair<std::string, std::string> parted =
       absl::StrSplit(sealed, absl::MaxSplits('\n', 1));
   const std::pair<std::string, std::string> text =
@@ -199,7 +201,7 @@ absl::StatusOr<std::unique_ptr<StagedUpload>> StagedUpload::Load(
         absl::StrCat(path, ": does not have its checksum"));
   }
   std::unique_ptr<StagedUpload> upload(
-      new StagedUpload(parts, text.first, std::move(request)));
+      new StagedUpload(options, text.first, std::move(request)));
   HEARTH_RETURN_IF_ERROR(upload->FindProgress());
   absl::MutexLock lock(&upload->mutex_);
   HEARTH_RETURN_IF_ERROR(upload->FindReceived());
@@ -241,7 +243,7 @@ absl::Status StagedUpload::FindProgress() {
   absl::Time newest = folder.modified;
   const absl::StatusOr<io::FileInfo> incoming = files_.Stat(IncomingPath());
   if (incoming.ok()) newest = std::max(newest, incoming->modified);
-  // The wall clock may have jumped: at worst the time begins anew.
+  // The wall clock may have jumped: at worst the time starts again.
   last_progress_ = clock_.SteadySeconds() -
                    std::max(0.0, absl::ToDoubleSeconds(clock_.Now() - newest));
   return absl::OkStatus();
@@ -278,7 +280,7 @@ absl::StatusOr<bool> StagedUpload::CatchUp() {
     return true;
   }
   const absl::StatusOr<bool> done = CopyStep();
-  // After an error the copy begins anew; what it is of stays.
+  // After an error the copy starts again; what was copied is overwritten.
   if (!done.ok() || *done) copy_ = {};
   return done;
 }
@@ -377,7 +379,7 @@ absl::Status StagedUpload::FinishFile() {
   absl::MutexLock lock(&mutex_);
   is_finishing_ = false;
   incoming_ = std::move(file);
-  // It may be in its place all the same: then it is not written on.
+  // The file may be in its place nevertheless; then nothing is appended to it.
   FindReceived().IgnoreError();
   return status;
 }
@@ -413,7 +415,7 @@ absl::Status StagedUpload::OpenNext() {
 }
 
 void StagedUpload::DropFile() {
-  // It is emptied when the file comes again, anyway.
+  // The file is emptied anyway when it is sent again.
   files_.RemoveTree(IncomingPath()).IgnoreError();
   absl::MutexLock lock(&mutex_);
   come_ = 0;

@@ -60,20 +60,20 @@ class StagedUploadTest : public testing::Test {
     }
   }
 
-  StagedUpload::Parts parts() {
+  StagedUpload::Options options() {
     return {files_, Clock::Real(), folder_.Path("upload")};
   }
 
   void Make() {
-    auto upload = StagedUpload::Make(parts(), "token:ann", request_);
+    auto upload = StagedUpload::Make(options(), "token:ann", request_);
     ASSERT_TRUE(upload.ok()) << upload.status();
     upload_ = *std::move(upload);
   }
 
-  // As a daemon that was killed and started again.
+  // Loads the upload as a daemon does that was killed and started again.
   void Restart() {
     upload_ = nullptr;
-    auto upload = StagedUpload::Load(parts());
+    auto upload = StagedUpload::Load(options());
     ASSERT_TRUE(upload.ok()) << upload.status();
     upload_ = *std::move(upload);
   }
@@ -86,7 +86,7 @@ class StagedUploadTest : public testing::Test {
     }
   }
 
-  // Sends the next `size` bytes, or those that are left.
+  // Sends the next `size` bytes, or fewer at the end.
   absl::Status Send(uint64_t size) {
     const absl::Status ready = CatchUp();
     if (!ready.ok()) return ready;
@@ -199,7 +199,7 @@ TEST_F(StagedUploadTest, NobodyWaitsForASync) {
   ExpectWhole();
 }
 
-// As after a power loss, which may leave zeros where bytes were.
+// A power loss may leave zeros where bytes were.
 TEST_F(StagedUploadTest, WhatTheDiskHasLostHasToComeAgain) {
   Make();
   ASSERT_TRUE(Send(4000).ok());
@@ -216,7 +216,7 @@ TEST_F(StagedUploadTest, ADamagedManifestIsNoUpload) {
   Make();
   upload_ = nullptr;
   std::ofstream(folder_.Path("upload/upload"), std::ios::app) << "x";
-  EXPECT_TRUE(absl::IsDataLoss(StagedUpload::Load(parts()).status()));
+  EXPECT_TRUE(absl::IsDataLoss(StagedUpload::Load(options()).status()));
 }
 
 TEST_F(StagedUploadTest, AFullDiskLosesNothing) {
@@ -226,14 +226,14 @@ TEST_F(StagedUploadTest, AFullDiskLosesNothing) {
   EXPECT_TRUE(absl::IsResourceExhausted(Send(3000)));
   EXPECT_EQ(upload_->received_bytes(), 100);
   Restart();
-  // Some of what did not fit has come.
+  // A part of the bytes fitted.
   EXPECT_GE(upload_->received_bytes(), 100);
   files_.LimitSpace(1 << 20);
   ASSERT_TRUE(Send(all_.size()).ok());
   ExpectWhole();
 }
 
-// Whichever operation fails, the upload goes on, or comes again in part.
+// Whichever operation fails, the upload goes on, or is sent again in part.
 TEST_F(StagedUploadTest, GoesOnAfterAnyFault) {
   for (const io::Effect effect :
        {io::Effect::kFail, io::Effect::kTearWrite, io::Effect::kLoseReply}) {

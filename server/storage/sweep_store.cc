@@ -1,7 +1,6 @@
 #include "server/storage/sweep_store.h"
 
 #include <google/protobuf/util/message_differencer.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 
@@ -10,25 +9,21 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "engine/base/status.h"
+#include "server/log.h"
+#include "server/storage/job_rows.h"
 #include "server/storage/job_state.h"
+#include "server/storage/job_store.h"
+#include "server/storage/sqlite.h"
 
 namespace hearth::server {
 namespace {
 
 constexpr char kKind[] = "sweep";
 
-// The number in "sweep-7"; 0, which no sweep has, for anything else.
+// Number in "sweep-7"; 0, which no sweep has, for anything else.
 int64_t SweepNumber(const std::string& id) {
   const int64_t number = JobNumber(id);
   return MakeJobId(kKind, number) == id ? number : 0;
-}
-
-google::protobuf::Timestamp TimestampOf(absl::Time time) {
-  const int64_t nanoseconds = absl::ToUnixNanos(time);
-  google::protobuf::Timestamp timestamp;
-  timestamp.set_seconds(nanoseconds / 1'000'000'000);
-  timestamp.set_nanos(static_cast<int32_t>(nanoseconds % 1'000'000'000));
-  return timestamp;
 }
 
 absl::StatusOr<v1::Sweep> ReadSweep(const Statement& row,
@@ -55,8 +50,8 @@ absl::StatusOr<v1::Sweep> ReadSweep(Database& database, const std::string& id) {
       absl::StrCat("there is no sweep \"", absl::Utf8SafeCEscape(id), "\""));
 }
 
-// A sweep's spec as it may have been submitted: as `spec` is, but for what the
-// daemon sets.
+// `stored` as it may have been submitted: fields that the daemon sets are taken
+// from `spec`.
 v1::SweepSpec AsSubmitted(v1::SweepSpec stored, const v1::SweepSpec& spec) {
   stored.set_groups_data(spec.groups_data());
   stored.set_tests_best(spec.tests_best());
@@ -99,7 +94,8 @@ absl::StatusOr<std::optional<v1::Sweep>> SweepStore::FindRequest(
 absl::StatusOr<std::vector<std::string>> SweepStore::Add(
     const std::string& request_id, SweepStep& step) {
   std::vector<std::string> ids;
-  *step.sweep.mutable_create_time() = TimestampOf(clock_.Now());
+  *step.sweep.mutable_create_time() =
+      TimestampOf(absl::ToUnixNanos(clock_.Now()));
   HEARTH_RETURN_IF_ERROR(
       jobs_.Transact([&](Database& database, JobRows& rows,
                          ChangedJobs& changed) -> absl::Status {
@@ -132,7 +128,8 @@ absl::Status SweepStore::Store(Database& database, JobRows& rows,
                                ChangedJobs& changed, SweepStep& step,
                                std::vector<std::string>& ids) {
   const int64_t number = SweepNumber(step.sweep.id());
-  const google::protobuf::Timestamp now = TimestampOf(clock_.Now());
+  const google::protobuf::Timestamp now =
+      TimestampOf(absl::ToUnixNanos(clock_.Now()));
   ids.clear();
   for (const SweepStep::JobEpoch& epoch : step.epochs) {
     HEARTH_RETURN_IF_ERROR(rows.AddEpoch(epoch.job, epoch.report).status());
@@ -217,7 +214,7 @@ absl::StatusOr<std::vector<v1::Sweep>> SweepStore::List() {
           if (sweep.ok()) {
             sweeps.push_back(*std::move(sweep));
           } else {
-            spdlog::error("{}", sweep.status().ToString());
+            LogError(sweep.status().ToString());
           }
         }
       }));

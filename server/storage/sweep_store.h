@@ -13,12 +13,16 @@
 #include "engine/base/clock.h"
 #include "hearth/v1/jobs.pb.h"
 #include "hearth/v1/sweeps.pb.h"
-#include "server/storage/job_store.h"
 
 namespace hearth::server {
 
-/// One step in a sweep's life: events with the decisions that follow from them,
-/// and their effects on jobs. All of it is stored together.
+class Database;
+class JobRows;
+class JobStore;
+struct ChangedJobs;
+
+/// One step of a sweep: events with the decisions that follow from them, and
+/// their effects on jobs, stored together.
 struct SweepStep {
   struct NewJob {
     v1::JobSpec spec;
@@ -30,56 +34,57 @@ struct SweepStep {
     v1::EpochReport report;
   };
 
-  /// The sweep after the step, without trials; its last sequence number is set
-  /// by the store.
+  /// Sweep after the step, without trials; the store sets its last sequence
+  /// number.
   v1::Sweep sweep;
-  /// Sequence numbers and times are set by the store.
+  /// Events; the store sets sequence numbers and times.
   std::vector<v1::SweepEvent> events;
   std::vector<NewJob> new_jobs;
-  /// Jobs to cancel, to hold back and to let go on.
+  /// Ids of jobs to cancel, to hold back and to release.
   std::vector<std::string> cancelled;
   std::vector<std::string> held;
   std::vector<std::string> released;
-  /// The reports of jobs of the sweep that led to the step.
+  /// Reports of jobs of the sweep that led to the step.
   std::vector<JobEpoch> epochs = {};
 };
 
 /// Events of a sweep, in order.
 struct SweepEventBatch {
   std::vector<v1::SweepEvent> events;
-  /// The sweep has ended, and `events` holds its last event or nothing.
+  /// Whether the sweep has ended, and `events` holds its last event or nothing.
   bool is_last = false;
 };
 
-/// Sweeps and their events, in the tables beside those of jobs. What a call has
-/// acknowledged survives kill -9 and power loss. Thread-safe.
+/// Sweeps and their events, in the database of the job store. Acknowledged
+/// calls survive kill -9 and power loss. Thread-safe.
 class SweepStore {
  public:
-  /// Hears the id of a sweep that has a new event, after it is stored.
+  /// Gets the id of a sweep that has a new event, after the event is stored.
   using Listener = std::function<void(const std::string& id)>;
 
-  /// Both must outlive this.
+  /// `jobs` and `clock` must outlive the store.
   SweepStore(JobStore& jobs, const Clock& clock, Listener listener)
       : jobs_(jobs), clock_(clock), listener_(std::move(listener)) {}
 
-  /// The sweep that a request of this id began, which must have been the same;
-  /// nullopt if none did. ALREADY_EXISTS if the specs differ.
+  /// Sweep that an earlier request of this id began; nullopt if none did.
+  /// ALREADY_EXISTS if the specs differ.
   absl::StatusOr<std::optional<v1::Sweep>> FindRequest(
       const std::string& request_id, const v1::SweepSpec& spec);
 
-  /// Adds a sweep with its first step, sets its id, time and last sequence
-  /// number in `step`, and gives the ids of its new jobs, in their order.
+  /// Adds a sweep with its first step; sets its id, time and last sequence
+  /// number in `step`, and returns the ids of its new jobs, in their order.
   absl::StatusOr<std::vector<std::string>> Add(const std::string& request_id,
                                                SweepStep& step);
 
-  /// Stores a step, likewise.
+  /// Stores a further step; sets its last sequence number, and returns the ids
+  /// of its new jobs, in their order.
   absl::StatusOr<std::vector<std::string>> Commit(SweepStep& step);
 
-  /// Without trials. NOT_FOUND for an unknown id.
+  /// Sweep `id` without trials. NOT_FOUND for an unknown id.
   absl::StatusOr<v1::Sweep> Get(const std::string& id);
 
-  /// All sweeps, the newest first, without trials. One that cannot be read is
-  /// left out, and logged.
+  /// All sweeps, the newest first, without trials. A sweep that cannot be read
+  /// is logged and left out.
   absl::StatusOr<std::vector<v1::Sweep>> List();
 
   /// Up to `limit` events from sequence number `from` on. NOT_FOUND for an
@@ -87,11 +92,10 @@ class SweepStore {
   absl::StatusOr<SweepEventBatch> ReadEvents(const std::string& id,
                                              uint64_t from, int limit);
 
-  /// The sweep's jobs that there are, in the order of trials and replicas,
-  /// without epochs.
+  /// Existing jobs of the sweep, ordered by trial and replica, without epochs.
   absl::StatusOr<std::vector<v1::Job>> ReadJobs(const std::string& id);
 
-  /// Forgets a sweep and its events, not its jobs.
+  /// Forgets a sweep and its events, but not its jobs.
   absl::Status Delete(const std::string& id);
 
  private:

@@ -51,7 +51,7 @@ class SweepStoreTest : public ::testing::Test {
         [this](const std::string& id) { heard_.push_back(id); });
   }
 
-  // A sweep with the jobs of two trials.
+  // Adds a sweep with the jobs of two trials.
   SweepStep Add(const std::string& request_id = "") {
     SweepStep step;
     step.sweep.set_state(v1::SWEEP_RUNNING);
@@ -67,7 +67,7 @@ class SweepStoreTest : public ::testing::Test {
     return step;
   }
 
-  // The next step of a sweep.
+  // Next step of a sweep.
   static SweepStep Next(const SweepStep& before) {
     SweepStep step;
     step.sweep = before.sweep;
@@ -132,7 +132,7 @@ TEST_F(SweepStoreTest, AStepThatFailsLeavesNothing) {
   SweepStep step = Next(Add());
   step.events = {StateEvent(v1::SWEEP_PAUSED)};
   step.new_jobs.push_back({.spec = TrainSpec(), .trial = 3});
-  // An epoch of a job that is not there breaks the events' foreign key.
+  // An epoch of a job that does not exist breaks the events' foreign key.
   step.epochs.emplace_back().job = "train-99";
   step.epochs.back().report.set_epoch(1);
   EXPECT_FALSE(sweeps_->Commit(step).ok());
@@ -165,7 +165,7 @@ TEST_F(SweepStoreTest, ARepeatedRequestFindsItsSweep) {
   Add("a");
   EXPECT_EQ((*sweeps_->FindRequest("a", spec))->id(), "sweep-1");
   EXPECT_FALSE((*sweeps_->FindRequest("", spec)).has_value());
-  // A daemon of another version may set these otherwise.
+  // A daemon of another version may set these fields otherwise.
   spec.set_tests_best(true);
   spec.set_groups_data(true);
   EXPECT_EQ((*sweeps_->FindRequest("a", spec))->id(), "sweep-1");
@@ -179,7 +179,7 @@ TEST_F(SweepStoreTest, ADeletedSweepLeavesItsJobs) {
   EXPECT_TRUE(absl::IsNotFound(sweeps_->Delete("sweep-1")));
   EXPECT_THAT(*sweeps_->List(), IsEmpty());
   EXPECT_EQ(jobs_->Unended()->size(), 2u);
-  // Its number does not come back.
+  // The number is not reused.
   SweepStep step;
   ASSERT_TRUE(sweeps_->Add("", step).ok());
   EXPECT_EQ(step.sweep.id(), "sweep-2");

@@ -1,10 +1,6 @@
 #include "server/storage/token_store.h"
 
-#include <openssl/crypto.h>
-#include <openssl/rand.h>
-
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -14,26 +10,18 @@
 #include "engine/base/status.h"
 #include "engine/io/whole_file.h"
 #include "server/mapping/request_checks.h"
+#include "server/storage/job_rows.h"
+#include "server/storage/job_state.h"
+#include "server/storage/job_store.h"
+#include "server/storage/sqlite.h"
 
 namespace hearth::server {
 namespace {
 
 constexpr size_t kSecretBytes = 32;
 constexpr absl::Duration kSaveEvery = absl::Minutes(1);
-// A hundred years: far above what anyone means, and far below what overflows.
+// A hundred years: far above any real lifetime, and far below overflow.
 constexpr uint64_t kMaxLifetimeSeconds = uint64_t{100} * 366 * 24 * 3600;
-
-google::protobuf::Timestamp TimestampOf(absl::Time time) {
-  const int64_t nanoseconds = absl::ToUnixNanos(time);
-  google::protobuf::Timestamp timestamp;
-  timestamp.set_seconds(nanoseconds / 1'000'000'000);
-  timestamp.set_nanos(static_cast<int32_t>(nanoseconds % 1'000'000'000));
-  return timestamp;
-}
-
-int64_t NanosecondsOf(const google::protobuf::Timestamp& timestamp) {
-  return timestamp.seconds() * 1'000'000'000 + timestamp.nanos();
-}
 
 std::string HashOf(absl::string_view secret) {
   Sha256 hash;
@@ -42,14 +30,8 @@ std::string HashOf(absl::string_view secret) {
 }
 
 absl::StatusOr<std::string> NewSecret() {
-  std::array<unsigned char, kSecretBytes> bytes{};
-  if (RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1) {
-    return absl::UnavailableError("the machine has no random numbers to give");
-  }
-  return absl::StrCat(
-      TokenStore::kSecretPrefix,
-      absl::BytesToHexString(absl::string_view(
-          reinterpret_cast<const char*>(bytes.data()), bytes.size())));
+  HEARTH_ASSIGN_OR_RETURN(const std::string random, RandomHex(kSecretBytes));
+  return absl::StrCat(TokenStore::kSecretPrefix, random);
 }
 
 bool IsNameCharacter(char c) {
@@ -110,7 +92,7 @@ absl::Status TokenStore::Load() {
           token.set_role(static_cast<v1::Role>(row.Int64(1)));
           entry.hash = row.Bytes(2);
           const auto time = [&](int column) {
-            return TimestampOf(absl::FromUnixNanos(row.Int64(column)));
+            return TimestampOf(row.Int64(column));
           };
           *token.mutable_create_time() = time(3);
           if (!row.IsNull(4)) *token.mutable_expire_time() = time(4);
@@ -124,7 +106,7 @@ absl::Status TokenStore::Load() {
     return marker.status();
   }
   required_ = marker.ok() || !tokens.empty();
-  // A folder that was restored from a backup may lack it.
+  // The marker may be missing in a folder restored from a backup.
   if (required_) HEARTH_RETURN_IF_ERROR(Mark());
   absl::MutexLock lock(&mutex_);
   tokens_ = std::move(tokens);
@@ -186,10 +168,10 @@ absl::StatusOr<v1::NewToken> TokenStore::Create(
   entry.token.set_name(request.name());
   entry.token.set_role(request.role());
   const absl::Time now = clock_.Now();
-  *entry.token.mutable_create_time() = TimestampOf(now);
+  *entry.token.mutable_create_time() = TimestampOf(absl::ToUnixNanos(now));
   if (request.lifetime_seconds() > 0) {
-    *entry.token.mutable_expire_time() = TimestampOf(
-        now + absl::Seconds(static_cast<int64_t>(request.lifetime_seconds())));
+    *entry.token.mutable_expire_time() = TimestampOf(absl::ToUnixNanos(
+        now + absl::Seconds(static_cast<int64_t>(request.lifetime_seconds()))));
   }
   *made.mutable_token() = entry.token;
   HEARTH_RETURN_IF_ERROR(Mark());
@@ -219,8 +201,9 @@ absl::StatusOr<v1::Token> TokenStore::Revoke(const std::string& name) {
     }
     Entry& known = found->second;
     if (!known.token.has_revoke_time()) {
-      // Worthless before that is stored, lest a full disk keep it alive.
-      *known.token.mutable_revoke_time() = TimestampOf(clock_.Now());
+      // Revoked before that is stored, lest a full disk keep the token alive.
+      *known.token.mutable_revoke_time() =
+          TimestampOf(absl::ToUnixNanos(clock_.Now()));
       known.is_revocation_stored = false;
     }
     if (known.is_revocation_stored) return known.token;
@@ -236,13 +219,10 @@ absl::StatusOr<v1::Token> TokenStore::Check(absl::string_view secret) {
   const std::string hash = HashOf(secret);
   const absl::Time now = clock_.Now();
   absl::MutexLock lock(&mutex_);
-  // All are compared, whole.
+  // Compares with all tokens, whole hashes each.
   Entry* found = nullptr;
   for (auto& [name, entry] : tokens_) {
-    if (entry.hash.size() == hash.size() &&
-        CRYPTO_memcmp(entry.hash.data(), hash.data(), hash.size()) == 0) {
-      found = &entry;
-    }
+    if (EqualInConstantTime(entry.hash, hash)) found = &entry;
   }
   if (found == nullptr) return Worthless("is not one that hearthd knows");
   if (found->token.has_revoke_time()) return Worthless("was revoked");
@@ -250,7 +230,7 @@ absl::StatusOr<v1::Token> TokenStore::Check(absl::string_view secret) {
       NanosecondsOf(found->token.expire_time()) <= absl::ToUnixNanos(now)) {
     return Worthless("has expired");
   }
-  *found->token.mutable_last_use_time() = TimestampOf(now);
+  *found->token.mutable_last_use_time() = TimestampOf(absl::ToUnixNanos(now));
   found->is_use_saved = false;
   return found->token;
 }

@@ -16,62 +16,62 @@
 #include "engine/base/clock.h"
 #include "engine/io/file_system.h"
 #include "hearth/v1/admin.pb.h"
-#include "server/storage/job_store.h"
-#include "server/storage/sqlite.h"
 
 namespace hearth::server {
 
-/// Tokens, in the tables beside those of jobs. Of a secret only its SHA-256 is
+class JobStore;
+
+/// Tokens, in the database of the job store. Of a secret only its SHA-256 is
 /// kept: secrets are 256 random bits, so nothing slower is needed against
-/// guessing. What a call has acknowledged survives kill -9 and power loss, but
-/// for the last minute of last uses. Errors never hold a secret. Thread-safe.
+/// guessing. Acknowledged calls survive kill -9 and power loss, except for the
+/// last minute of last uses. Errors never hold a secret. Thread-safe.
 class TokenStore {
  public:
-  /// Reads the tokens. `marker` is the path of a file that is there once a
-  /// token has been made, so that a lost database opens no door. All must
-  /// outlive the store.
+  /// Reads the tokens. `marker` is the path of a file that exists once a token
+  /// has been made, so that a lost database does not admit callers without one.
+  /// All arguments must outlive the store.
   static absl::StatusOr<std::unique_ptr<TokenStore>> Open(JobStore& jobs,
                                                           io::FileSystem& files,
                                                           std::string marker,
                                                           const Clock& clock);
 
-  /// Makes a token. INVALID_ARGUMENT naming the field at fault; ALREADY_EXISTS
+  /// Makes a token. INVALID_ARGUMENT, naming the field at fault; ALREADY_EXISTS
   /// for the name of a token that is not revoked; RESOURCE_EXHAUSTED beyond
   /// kMaxTokens.
   absl::StatusOr<v1::NewToken> Create(const v1::CreateTokenRequest& request)
       ABSL_LOCKS_EXCLUDED(changing_, mutex_);
 
-  /// All tokens, by name, with those that are worthless.
+  /// All tokens, by name, also revoked and expired ones.
   std::vector<v1::Token> List() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Makes a token worthless, from the moment of the return on. NOT_FOUND;
-  /// other errors if that could not be stored: until it is, by another call,
-  /// the token is worthless for this run alone.
+  /// Revokes a token, from the return on. NOT_FOUND; other errors if it could
+  /// not be stored: until another call stores it, the token is revoked for this
+  /// run only.
   absl::StatusOr<v1::Token> Revoke(const std::string& name)
       ABSL_LOCKS_EXCLUDED(changing_, mutex_);
 
-  /// The token of a secret, whose last use is now. UNAUTHENTICATED if there is
-  /// none, or if it was revoked or has expired. How long it takes tells nothing
-  /// of the secrets that there are. No I/O.
+  /// Token of a secret; its last use is set to now. UNAUTHENTICATED if there is
+  /// none, or if it was revoked or has expired. Its duration tells nothing
+  /// about existing secrets. No I/O.
   absl::StatusOr<v1::Token> Check(absl::string_view secret)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Whether a token has ever been made.
   bool required() const { return required_; }
 
-  /// Stores the last uses that changed, but at most once a minute unless `now`.
+  /// Stores changed last uses, at most once a minute unless `now`.
   absl::Status SaveUses(bool now = false)
       ABSL_LOCKS_EXCLUDED(changing_, mutex_);
 
   static constexpr size_t kMaxTokens = 1000;
   static constexpr size_t kMaxNameLength = 64;
-  /// How a secret begins, so that people and scanners know one.
+  /// Prefix of a secret, by which people and scanners recognize one.
   static constexpr absl::string_view kSecretPrefix = "hearth_";
 
  private:
   struct Entry {
     v1::Token token;
-    // 64 hexadecimal digits.
+    // SHA-256 of the secret, 64 hexadecimal digits.
     std::string hash;
     bool is_use_saved = true;
     // Whether the database has the time of the revocation, if there is one.
@@ -91,7 +91,7 @@ class TokenStore {
   const std::string marker_;
   const Clock& clock_;
   std::atomic<bool> required_ = false;
-  // Held by those that change tokens, before `mutex_`.
+  // Held while tokens are changed; taken before `mutex_`.
   absl::Mutex changing_;
   absl::Time saved_ ABSL_GUARDED_BY(changing_) = absl::InfinitePast();
   // Not held during I/O.

@@ -16,6 +16,7 @@
 #include "engine/io/testing/faults.h"
 #include "hearth/v1/admin.pb.h"
 #include "server/storage/job_store.h"
+#include "server/storage/sqlite.h"
 #include "server/storage/testing/faulty_vfs.h"
 
 namespace hearth::server {
@@ -157,7 +158,7 @@ TEST_F(TokenStoreTest, ARevokedTokenIsWorthlessAtOnceAndForGood) {
   Open();
   EXPECT_THAT(WhyNot(secret), HasSubstr("revoked"));
   EXPECT_TRUE(tokens_->Revoke("ann").ok());
-  // Tokens are needed still.
+  // Tokens are still required.
   EXPECT_TRUE(tokens_->required());
   EXPECT_EQ(tokens_->List().size(), 1u);
 }
@@ -227,7 +228,7 @@ TEST_F(TokenStoreTest, LastUsesAreStoredOnceAMinuteAtMost) {
   EXPECT_EQ(tokens_->List()[0].last_use_time().seconds(), first + 30);
 }
 
-// A database that was lost takes the tokens with it, but opens no door.
+// A lost database takes the tokens with it, but tokens are still required.
 TEST_F(TokenStoreTest, WithoutItsDatabaseTokensAreStillRequired) {
   const std::string secret = Create("ann");
   tokens_.reset();
@@ -240,7 +241,7 @@ TEST_F(TokenStoreTest, WithoutItsDatabaseTokensAreStillRequired) {
   WhyNot(secret);
 }
 
-// As in a folder that was restored from an older backup.
+// The marker may be missing in a folder restored from an older backup.
 TEST_F(TokenStoreTest, AMarkerThatIsMissingIsMadeAtTheStart) {
   Create("ann");
   fs::remove(marker_);

@@ -1,11 +1,8 @@
 #include "server/storage/upload_staging.h"
 
 #include <google/protobuf/util/message_differencer.h>
-#include <openssl/rand.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 #include <vector>
 
@@ -13,7 +10,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "engine/base/byte_size.h"
+#include "engine/base/sha256.h"
 #include "engine/base/status.h"
+#include "server/log.h"
+#include "server/storage/disk_space.h"
+#include "server/storage/job_state.h"
+#include "server/storage/job_store.h"
 
 namespace hearth::server {
 namespace {
@@ -21,14 +23,8 @@ namespace {
 constexpr size_t kIdBytes = 8;
 
 absl::StatusOr<std::string> NewId() {
-  std::array<unsigned char, kIdBytes> bytes{};
-  if (RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1) {
-    return absl::UnavailableError("the machine has no random numbers to give");
-  }
-  return absl::StrCat(
-      "upload-",
-      absl::BytesToHexString(absl::string_view(
-          reinterpret_cast<const char*>(bytes.data()), bytes.size())));
+  HEARTH_ASSIGN_OR_RETURN(const std::string random, RandomHex(kIdBytes));
+  return absl::StrCat("upload-", random);
 }
 
 uint64_t SizeOf(const v1::BeginUploadRequest& request) {
@@ -44,19 +40,15 @@ absl::Status NoUpload(const std::string& id) {
                    "begun"));
 }
 
-bool HasEnded(const v1::Job& job) {
-  return job.state() == v1::SUCCEEDED || job.state() == v1::FAILED ||
-         job.state() == v1::CANCELLED;
-}
-
-// Uploads are announced when their first byte can be sent.
+// An upload is announced when its first byte can be sent.
 constexpr absl::Duration kPatienceWithFirstByte = absl::Minutes(10);
 constexpr absl::Duration kPauseBeforeAsking = absl::Seconds(5);
 
 }  // namespace
 
-UploadStaging::UploadStaging(const Parts& parts, const UploadOptions& options)
-    : parts_(parts), options_(options) {}
+UploadStaging::UploadStaging(const Dependencies& deps,
+                             const UploadOptions& options)
+    : deps_(deps), options_(options) {}
 
 UploadStaging::~UploadStaging() {
   {
@@ -68,8 +60,8 @@ UploadStaging::~UploadStaging() {
 }
 
 absl::StatusOr<std::unique_ptr<UploadStaging>> UploadStaging::Open(
-    const Parts& parts, const UploadOptions& options) {
-  std::unique_ptr<UploadStaging> staging(new UploadStaging(parts, options));
+    const Dependencies& deps, const UploadOptions& options) {
+  std::unique_ptr<UploadStaging> staging(new UploadStaging(deps, options));
   HEARTH_RETURN_IF_ERROR(staging->Load());
   HEARTH_RETURN_IF_ERROR(staging->FindJobs());
   staging->thread_ =
@@ -94,18 +86,18 @@ v1::Upload UploadStaging::ToProto(const std::string& id,
   message.set_job_id(entry.job);
   if (!entry.job.empty()) return message;
   const absl::Duration idle =
-      absl::Seconds(parts_.clock.SteadySeconds() - upload.last_progress());
+      absl::Seconds(deps_.clock.SteadySeconds() - upload.last_progress());
   message.mutable_expire_time()->set_seconds(
-      absl::ToUnixSeconds(parts_.clock.Now() + PatienceWith(upload) - idle));
+      absl::ToUnixSeconds(deps_.clock.Now() + PatienceWith(upload) - idle));
   return message;
 }
 
 absl::Status UploadStaging::Load() {
   HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> names,
-                          parts_.files.List(options_.folder));
+                          deps_.files.List(options_.folder));
   for (const std::string& name : names) {
     absl::StatusOr<std::unique_ptr<StagedUpload>> upload =
-        StagedUpload::Load({parts_.files, parts_.clock, FolderOf(name)});
+        StagedUpload::Load({deps_.files, deps_.clock, FolderOf(name)});
     if (upload.ok()) {
       absl::MutexLock lock(&mutex_);
       uploads_[name].upload = *std::move(upload);
@@ -113,13 +105,13 @@ absl::Status UploadStaging::Load() {
     }
     if (!absl::IsDataLoss(upload.status()) &&
         !absl::IsNotFound(upload.status())) {
-      // It may be read at the next start.
-      spdlog::warn("{}: not loaded: {}", name, upload.status().ToString());
+      // The upload may be readable at the next start.
+      LogWarning(name, ": not loaded: ", upload.status().ToString());
       continue;
     }
-    // It was not begun when the daemon died, or is damaged.
-    spdlog::warn("upload removed: {}", upload.status().ToString());
-    HEARTH_RETURN_IF_ERROR(parts_.trash.Throw(FolderOf(name)));
+    // The upload was not begun when the daemon died, or is damaged.
+    LogWarning("upload removed: ", upload.status().ToString());
+    HEARTH_RETURN_IF_ERROR(deps_.trash.Throw(FolderOf(name)));
   }
   return absl::OkStatus();
 }
@@ -130,7 +122,7 @@ absl::Status UploadStaging::FindJobs() {
     if (uploads_.empty()) return absl::OkStatus();
   }
   HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Job> unended,
-                          parts_.jobs.Unended());
+                          deps_.jobs.Unended());
   for (const v1::Job& job : unended)
     Use(job.spec().import().upload(), job.id());
   bool is_whole_without_job = false;
@@ -140,11 +132,11 @@ absl::Status UploadStaging::FindJobs() {
       is_whole_without_job |= entry.job.empty() && entry.upload->IsWhole();
     }
   }
-  // The daemon may have died when its job had ended.
+  // The daemon may have died just after the job had ended.
   JobQuery query;
   query.states = {v1::SUCCEEDED, v1::FAILED, v1::CANCELLED};
   while (is_whole_without_job) {
-    HEARTH_ASSIGN_OR_RETURN(const JobPage page, parts_.jobs.List(query));
+    HEARTH_ASSIGN_OR_RETURN(const JobPage page, deps_.jobs.List(query));
     for (const v1::Job& job : page.jobs) {
       const std::string& id = job.spec().import().upload();
       if (!id.empty() && Find(id).ok() && !HasJob(id)) Remove(id);
@@ -178,10 +170,10 @@ absl::StatusOr<v1::Upload> UploadStaging::Begin(
   HEARTH_RETURN_IF_ERROR(CheckRoom(SizeOf(request), owner, is_operator));
   HEARTH_ASSIGN_OR_RETURN(const std::string id, NewId());
   absl::StatusOr<std::shared_ptr<StagedUpload>> upload = StagedUpload::Make(
-      {parts_.files, parts_.clock, FolderOf(id)}, owner, request);
+      {deps_.files, deps_.clock, FolderOf(id)}, owner, request);
   if (!upload.ok()) {
-    // The first error is the one to tell.
-    parts_.files.RemoveTree(FolderOf(id)).IgnoreError();
+    // The first error is returned.
+    deps_.files.RemoveTree(FolderOf(id)).IgnoreError();
     return upload.status();
   }
   absl::MutexLock lock(&mutex_);
@@ -243,7 +235,7 @@ absl::Status UploadStaging::CheckRoom(uint64_t bytes, const std::string& owner,
         FormatByteSize(own_limit), ", half of hearthd --upload-limit"));
   }
   HEARTH_ASSIGN_OR_RETURN(const uint64_t free,
-                          parts_.files.FreeBytes(options_.folder));
+                          deps_.files.FreeBytes(options_.folder));
   if (bytes > free) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "an upload of ", FormatByteSize(bytes), " needs more than the ",
@@ -283,7 +275,7 @@ std::vector<v1::Upload> UploadStaging::List() const {
 }
 
 absl::Status UploadStaging::Delete(const std::string& id) {
-  // None begins meanwhile that would go on with it.
+  // Meanwhile no upload begins that would continue this one.
   absl::MutexLock one_at_a_time(&beginning_);
   std::map<std::string, Entry>::node_type deleted;
   {
@@ -296,9 +288,9 @@ absl::Status UploadStaging::Delete(const std::string& id) {
     }
     deleted = uploads_.extract(found);
   }
-  const absl::Status thrown = parts_.trash.Throw(FolderOf(id));
+  const absl::Status thrown = deps_.trash.Throw(FolderOf(id));
   if (thrown.ok()) return absl::OkStatus();
-  // It is still there: another call may have more luck.
+  // The folder still exists: another call may succeed.
   absl::MutexLock lock(&mutex_);
   uploads_.insert(std::move(deleted));
   changed_.Signal();
@@ -334,7 +326,7 @@ void UploadStaging::Use(const std::string& id, const std::string& job) {
   const auto found = uploads_.find(id);
   if (found == uploads_.end()) return;
   found->second.job = job;
-  // It may have ended by now.
+  // The job may have ended by now.
   told_.insert(job);
   changed_.Signal();
 }
@@ -354,9 +346,9 @@ void UploadStaging::Remove(const std::string& id) {
     absl::MutexLock lock(&mutex_);
     if (uploads_.erase(id) == 0) return;
   }
-  const absl::Status thrown = parts_.trash.Throw(FolderOf(id));
+  const absl::Status thrown = deps_.trash.Throw(FolderOf(id));
   if (!thrown.ok()) {
-    spdlog::warn("{}: not removed: {}", id, thrown.ToString());
+    LogWarning(id, ": not removed: ", thrown.ToString());
   }
 }
 
@@ -372,7 +364,7 @@ void UploadStaging::RemoveUnused() {
   std::vector<std::string> unused;
   {
     absl::MutexLock lock(&mutex_);
-    const double now = parts_.clock.SteadySeconds();
+    const double now = deps_.clock.SteadySeconds();
     for (const auto& [id, entry] : uploads_) {
       if (entry.job.empty() &&
           now - entry.upload->last_progress() >=
@@ -385,8 +377,8 @@ void UploadStaging::RemoveUnused() {
     told_.clear();
   }
   for (const auto& [id, name] : used) {
-    const absl::StatusOr<v1::Job> job = parts_.jobs.Get(name);
-    if (job.ok() ? HasEnded(*job) : absl::IsNotFound(job.status())) {
+    const absl::StatusOr<v1::Job> job = deps_.jobs.Get(name);
+    if (job.ok() ? HasEnded(job->state()) : absl::IsNotFound(job.status())) {
       unused.push_back(id);
     } else if (!job.ok()) {
       absl::MutexLock lock(&mutex_);
@@ -408,7 +400,7 @@ bool UploadStaging::Await() {
     for (const auto& [id, entry] : uploads_) {
       if (!entry.job.empty()) continue;
       const double idle =
-          parts_.clock.SteadySeconds() - entry.upload->last_progress();
+          deps_.clock.SteadySeconds() - entry.upload->last_progress();
       left = std::min(left, PatienceWith(*entry.upload) - absl::Seconds(idle));
     }
     if (left <= absl::ZeroDuration()) return true;

@@ -28,7 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-// Time that only the test moves.
+// Clock that only the test moves.
 class HandClock final : public Clock {
  public:
   absl::Time Now() const override { return absl::Now(); }
@@ -77,7 +77,7 @@ class UploadStagingTest : public testing::Test {
                            is_operator);
   }
 
-  // The id of an upload that has come.
+  // Id of a complete upload.
   std::string Whole(const std::string& name) {
     const absl::StatusOr<v1::Upload> begun = Begin(name, 100);
     EXPECT_TRUE(begun.ok()) << begun.status();
@@ -85,7 +85,7 @@ class UploadStagingTest : public testing::Test {
     return begun->id();
   }
 
-  // The next bytes of an upload.
+  // Sends the next bytes of an upload.
   void Send(const std::string& id, uint64_t offset, size_t bytes) {
     const auto upload = *staging_->Find(id);
     EXPECT_TRUE(*upload->CatchUp());
@@ -98,7 +98,7 @@ class UploadStagingTest : public testing::Test {
     EXPECT_TRUE(upload->FinishFile().ok());
   }
 
-  // A job that imports the upload.
+  // Submits a job that imports the upload.
   std::string NewJob(const std::string& upload) {
     v1::JobSpec spec;
     spec.mutable_import()->set_name("cora");
@@ -218,7 +218,7 @@ TEST_F(UploadStagingTest, AnAbandonedUploadGoes) {
   ASSERT_TRUE(IsThere(id));
   Send(id, 3, 3);
   clock_.seconds += 120;
-  // Asking for it is no progress.
+  // Asking for the upload is no progress.
   EXPECT_EQ(Begin("a", 10)->id(), id);
   staging_->RemoveUnused();
   ASSERT_TRUE(IsThere(id));
@@ -304,14 +304,14 @@ TEST_F(UploadStagingTest, WhatAJobUsesIsNotDeleted) {
   EXPECT_TRUE(IsThere(id));
 }
 
-// Bytes that come for it meanwhile make no folder anew.
+// Bytes that arrive meanwhile do not make the folder again.
 TEST_F(UploadStagingTest, ADeletedUploadTakesNothingMore) {
   const std::string id = Begin("a", 10)->id();
   Send(id, 0, 3);
   const auto upload = *staging_->Find(id);
   ASSERT_TRUE(staging_->Delete(id).ok());
   const std::string rest(7, 'x');
-  // The file is open: only its end tells.
+  // The open file takes bytes; only the end of the file shows it.
   ASSERT_TRUE(upload
                   ->Append(3, {reinterpret_cast<const std::byte*>(rest.data()),
                                rest.size()})

@@ -32,7 +32,7 @@
 
 namespace hearth::server {
 
-/// Lets training batches through, or holds them back. Thread-safe.
+/// Lets training batches pass, or holds them back. Thread-safe.
 class Gate {
  public:
   void Close() {
@@ -64,10 +64,10 @@ class Gate {
   int waiting_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-/// A model without torch or state that asks the gate before each training
-/// batch. Loss and accuracy are checksums of all that a trainer can see of a
-/// batch, so that a job's digest and metrics tell whether it saw the same
-/// batches as another one.
+/// Model without torch or state that waits at the gate before each training
+/// batch. Loss and accuracy are checksums of everything that a trainer sees of
+/// a batch, so that a job's digest and metrics tell whether it saw the same
+/// batches as another job.
 class ChecksumStep final : public train::TrainStep {
  public:
   explicit ChecksumStep(Gate& gate) : gate_(gate) {}
@@ -94,7 +94,7 @@ class ChecksumStep final : public train::TrainStep {
   }
 
  private:
-  // Whole numbers up to here are float32 values.
+  // Greatest whole number up to which all are float32 values.
   static constexpr int64_t kMaxChecksum = int64_t{1} << 24;
 
   static int64_t Checksum(absl::Span<const train::BatchView> shards) {
@@ -111,7 +111,7 @@ class ChecksumStep final : public train::TrainStep {
   const std::unique_ptr<train::TrainStep> step_ = train::NewNullStep();
 };
 
-/// A daemon with a folder to import from, and stubs of its services. Jobs train
+/// Daemon with a folder to import from, and stubs of its services. Jobs train
 /// only while the gate is open.
 class DaemonTest : public ::testing::Test {
  protected:
@@ -144,7 +144,7 @@ class DaemonTest : public ::testing::Test {
     Adopt(*std::move(daemon));
   }
 
-  /// The daemon that calls go to from now on.
+  /// Directs calls to `daemon` from now on.
   void Adopt(std::unique_ptr<Daemon> daemon) {
     daemon_ = std::move(daemon);
     channel_ = grpc::CreateChannel(daemon_->grpc_address(),
@@ -197,7 +197,7 @@ class DaemonTest : public ::testing::Test {
     return spec;
   }
 
-  /// Watches a job to its end. Tells when the first event has come.
+  /// Watches a job to its end. Notifies `begun` at the first event.
   grpc::Status Watch(const std::string& id, uint64_t from,
                      std::vector<v1::JobEvent>* events,
                      absl::Notification* begun = nullptr) {
@@ -214,7 +214,7 @@ class DaemonTest : public ::testing::Test {
     return reader->Finish();
   }
 
-  /// The event by which a job ends or, before that, is WAITING.
+  /// Event by which a job ends or, before that, becomes WAITING.
   v1::StateChange AwaitEndOrWait(const std::string& id) {
     grpc::ClientContext context;
     v1::WatchJobRequest request;
@@ -233,7 +233,7 @@ class DaemonTest : public ::testing::Test {
     return event.state();
   }
 
-  /// The job after its end.
+  /// Waits for the job's end, and returns the job.
   v1::Job AwaitEnd(const std::string& id) {
     std::vector<v1::JobEvent> events;
     const grpc::Status status = Watch(id, 0, &events);

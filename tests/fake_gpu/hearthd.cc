@@ -1,6 +1,6 @@
-// hearthd with a GPU that is none, for tests: its memory, streams and kernels
-// are FakeCuda's, in the libhearth_cuda.so beside it, and LibTorch's operators
-// are done by the processor. All else is the daemon's own.
+// hearthd with an emulated GPU, for tests: FakeCuda, in the libhearth_cuda.so
+// next to it, provides memory, streams and kernels, and the processor does
+// LibTorch's operations. Everything else is the real daemon.
 
 #include <memory>
 
@@ -18,7 +18,7 @@ absl::StatusOr<std::unique_ptr<hearth::train::TrainStep>> NewFakeStep(
     const hearth::train::TrainOptions& options,
     const hearth::train::ModelShape& shape,
     const hearth::cuda::Device& device) {
-  // For as long as the process runs, as a GPU is there.
+  // Never destroyed: a GPU exists as long as the process runs.
   static auto* const fake = new hearth::model::FakeDevice(device);
   return hearth::model::NewDeviceStep(options, shape, fake->device(), device);
 }

@@ -13,7 +13,7 @@ namespace {
 using Operation = VfsOperation;
 using Effect = VfsEffect;
 
-// The part of a write that a disk does or does not.
+// Unit of a write that reaches the disk as a whole.
 constexpr uint64_t kSectorBytes = 512;
 
 int FailureOf(Operation operation) {
@@ -54,10 +54,10 @@ std::string ReadFile(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-// An open file: this, and behind it that of the VFS below.
+// Open file of this VFS, followed in memory by the file of the VFS below.
 struct OpenFile : sqlite3_file {
   FaultyVfs* owner;
-  // Null for a file without a name, which nobody finds after a power loss.
+  // Path; null for a file without a name, which is gone after a power loss.
   std::string* path;
 };
 
@@ -69,8 +69,8 @@ sqlite3_file* Below(sqlite3_file* file) {
 
 }  // namespace
 
-// Each callback asks Arrive what becomes of it, passes the call on, and keeps
-// account of what the file has then.
+// Callbacks of SQLite. Each asks Arrive for the call's fate, passes the call
+// on, and updates the file's contents.
 struct VfsCalls {
   static int Fail(const FaultyVfs::Verdict& verdict) {
     errno = verdict.error;
@@ -89,7 +89,7 @@ struct VfsCalls {
     change(mine.owner->contents_[*mine.path]);
   }
 
-  // `call` of the file below, unless a fault keeps it from that.
+  // Makes `call` on the file below, unless a fault prevents it.
   template <typename Call>
   static int PassOn(sqlite3_file* file, Operation operation, const Call& call) {
     const FaultyVfs::Verdict verdict = Mine(file).owner->Arrive(operation);
@@ -188,7 +188,7 @@ struct VfsCalls {
     return SQLITE_OK;
   }
 
-  // Not passed on: that would only take time.
+  // Not passed on: a real sync would only take time.
   static int Sync(sqlite3_file* file, int) {
     FaultyVfs& owner = *Mine(file).owner;
     const FaultyVfs::Verdict verdict = owner.Arrive(Operation::kSync);
@@ -265,7 +265,7 @@ struct VfsCalls {
   static const sqlite3_io_methods kMethods;
 };
 
-// Version 2: no mapping of files, which would go past this.
+// Version 2: without memory-mapped files, which would bypass the callbacks.
 const sqlite3_io_methods VfsCalls::kMethods = {2,
                                                Close,
                                                Read,
@@ -327,7 +327,7 @@ std::string FaultyVfs::Contents::AfterPowerLoss(bool between_sectors) const {
 
 FaultyVfs::FaultyVfs(std::string name)
     : name_(std::move(name)), base_(*sqlite3_vfs_find(nullptr)) {
-  // The base does what this VFS does not.
+  // The base does everything that this VFS does not.
   vfs_ = base_;
   vfs_.iVersion = 1;
   vfs_.szOsFile = static_cast<int>(sizeof(OpenFile)) + base_.szOsFile;
@@ -397,7 +397,7 @@ void FaultyVfs::Know(const std::string& path) {
   Contents& contents = entry->second;
   contents.cached = ReadFile(path);
   contents.synced = contents.cached;
-  // One that was just made is empty.
+  // A file that was just created is empty.
   contents.on_disk = !contents.cached.empty();
 }
 

@@ -14,8 +14,7 @@
 
 namespace hearth::server {
 
-/// The calls that SQLite makes of a VFS and that may fail. Closing and
-/// unlocking may not.
+/// Calls of a VFS that may fail. Closing and unlocking may not.
 enum class VfsOperation {
   kOpen,
   kDelete,
@@ -33,30 +32,31 @@ enum class VfsOperation {
 /// The effect of a fault on the call that it hits.
 enum class VfsEffect {
   kFail,       // Nothing is done: SQLITE_IOERR of its kind, or SQLITE_CANTOPEN.
-  kFull,       // Nothing is done, for want of space.
+  kFull,       // Nothing is done: the disk is full.
   kTearWrite,  // Whole sectors of the first half are written, then as kFail.
-  // The machine loses its power: this call and all later ones fail, until
-  // RestorePower. What was not synced has not reached the disk ...
+  // The machine loses power: this call and all later ones fail, until
+  // RestorePower. Unsynced bytes have not reached the disk.
   kLosePower,
-  // ... or has by every other sector.
+  // The machine loses power; of the unsynced bytes every other sector has
+  // reached the disk.
   kLosePowerBetweenSectors,
 };
 
 struct VfsFault {
-  /// The calls that count.
+  /// Calls that count.
   VfsOperation operation = VfsOperation::kWrite;
-  /// The one of them that is hit, counted from 1.
+  /// Number of the call that is hit, from 1.
   int64_t nth = 1;
-  /// All from the nth on, not it alone.
+  /// Whether all calls from the nth on are hit.
   bool for_good = false;
   VfsEffect effect = VfsEffect::kFail;
 };
 
-/// A VFS of SQLite on top of its default one that counts calls, fails as told
-/// and knows what of each file has reached the disk. As on Linux, what a failed
-/// sync should have written is not written by the next one either, though it is
-/// read until the power is lost; and a file that was never synced is not there
-/// then. Nothing is synced in truth. Thread-safe.
+/// SQLite VFS on top of the default one that counts calls, injects faults and
+/// knows which bytes of each file have reached the disk. As on Linux, bytes
+/// that a failed sync should have written are not written by the next sync
+/// either, though they are read until power is lost; and a file that was never
+/// synced is gone then. Nothing is really synced. Thread-safe.
 class FaultyVfs {
  public:
   /// Registers itself by a name that no other VFS has.
@@ -68,25 +68,26 @@ class FaultyVfs {
 
   const std::string& name() const { return name_; }
 
-  /// Replaces the fault there is, and counts from here on.
+  /// Replaces the current fault, and counts from here on.
   void Inject(const VfsFault& fault) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// No more faults.
+  /// Ends all faults.
   void Clear() ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Number of calls that the fault has hit since Inject.
   int64_t hits() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Number of all calls so far.
+  /// Number of calls of each operation so far.
   std::map<VfsOperation, int64_t> counts() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   bool power_is_lost() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Gives files the bytes that had reached the disk when the power was lost,
-  /// now if it was not, and ends the fault. REQUIRES: no file is open.
+  /// Gives files the bytes that had reached the disk when power was lost (now,
+  /// if it was not), and ends the fault. REQUIRES: no file is open.
   void RestorePower() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Takes files as they are when they are opened next. REQUIRES: none is open.
+  /// Forgets all files: they are read again when they are opened next.
+  /// REQUIRES: none is open.
   void Forget() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -100,7 +101,7 @@ class FaultyVfs {
     bool tear = false;
   };
 
-  // One file, as a process sees it and as the disk has it.
+  // Contents of one file, as a process sees it and as the disk has it.
   struct Contents {
     std::string cached;
     std::string synced;
@@ -116,7 +117,7 @@ class FaultyVfs {
   };
 
   Verdict Arrive(VfsOperation operation) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The file is open from now on, and has these bytes if it was not known.
+  // Notes that the file is open, and reads its bytes if it is not known.
   void Know(const std::string& path) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string name_;
@@ -128,7 +129,7 @@ class FaultyVfs {
   int64_t hits_ ABSL_GUARDED_BY(mutex_) = 0;
   bool power_is_lost_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<VfsOperation, int64_t> counts_ ABSL_GUARDED_BY(mutex_);
-  // By path.
+  // Contents by path.
   std::map<std::string, Contents> contents_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,0 +1,41 @@
+#ifndef HEARTH_SERVER_MAPPING_SPEC_FIXTURE_H_
+#define HEARTH_SERVER_MAPPING_SPEC_FIXTURE_H_
+
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "hearth/v1/spec.pb.h"
+#include "server/mapping/spec_mapping.h"
+
+/// Job specs as text, for the tests of their mapping.
+
+namespace hearth::server {
+
+inline const SpecLimits& kLimits = *new SpecLimits{.processors = 8};
+
+inline v1::JobSpec Parse(const std::string& text) {
+  v1::JobSpec spec;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &spec))
+      << text;
+  return spec;
+}
+
+/// Train job with further fields of its data and its model.
+inline std::string Train(const std::string& data, const std::string& train) {
+  return absl::StrCat("train { data { dataset: 'wordnet' mmap {} ", data,
+                      " } trains { ", train, " } }");
+}
+
+/// Neighbor sampling with `count` layers.
+inline std::string Fanouts(int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) absl::StrAppend(&text, " fanouts: 1");
+  return absl::StrCat("neighbor {", text, " }");
+}
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_MAPPING_SPEC_FIXTURE_H_
