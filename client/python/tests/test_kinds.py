@@ -1,4 +1,4 @@
-"""Jobs of every kind: their specs of options with the command line's names, and what is refused."""
+"""Jobs of every kind: specs made of options with the command line's names, and refusals."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_every_kind_of_the_protos_has_a_spec():
     ("generate", "generate_command.cc", {"name", "graph"}),
 ])
 def test_the_names_are_those_of_the_command_line(kind, file, others):
-    """Each is taken, and refused with a value that it cannot be, or known to be a text."""
+    """Each option is accepted, and refused with an impossible value unless it is a text."""
     from hearth.options.kinds import _FIELDS
     flags = set(re.findall(r'"--([a-z0-9-]+)"', (CLI / file).read_text(encoding="utf-8")))
     assert flags - others == set(_FIELDS[kind]) - others
