@@ -19,7 +19,7 @@
 #include "client/hearth_client.h"
 #include "engine/base/clock.h"
 
-/// What keeps calls alive while a daemon restarts or a network breaks: ids of
+/// Calls that survive a restart of the daemon or a broken network: ids of
 /// repeated requests, the channel, statuses, pauses between attempts, notices
 /// of silence, and watches that go on after a break. gRPC is included by the
 /// .cc alone.

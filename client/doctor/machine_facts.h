@@ -119,7 +119,7 @@ struct DiskSpeed {
   /// Sequential reads of 1 MiB, one at a time.
   double bytes_per_second = 0;
   /// Whether reads went past the page cache; if the file system does not allow
-  /// that, the speeds are those of memory.
+  /// that, the speeds are memory's.
   bool is_direct = false;
 
   static constexpr uint64_t kReadBytes = 4096;

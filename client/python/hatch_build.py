@@ -32,7 +32,7 @@ class AddApi(BuildHookInterface):
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         if self.target_name != "sdist":
             self._made.cleanup()
-        # Python has kept this file compiled beside it.
+        # Python's compiled form of this file.
         compiled = Path(__spec__.cached)
         compiled.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # The folder has other files, or does not exist.

@@ -17,7 +17,7 @@
 #include "client/hearth_client.h"
 #include "hearth/v1/jobs.pb.h"
 
-/// What every command works with: the session (client, streams, form of
+/// The session in which every command works (client, streams, form of
 /// output), and jobs that are submitted, followed and reported.
 
 namespace CLI {

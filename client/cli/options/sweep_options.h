@@ -19,9 +19,9 @@ namespace hearth::cli {
 /// Beginning of the names of the space's options: "space.lr".
 inline constexpr char kSpacePrefix[] = "space.";
 
-/// Flags of sweeps except the space, in the order of the proto; and flags of
-/// the search alone, of which flags that jobs have, too, come last, without the
-/// jobs' fields.
+/// SweepFlags: flags of sweeps except the space, in the order of the proto.
+/// SearchFlags: flags of the search alone; flags that jobs have, too, come
+/// last, without the jobs' fields.
 const std::vector<Flag>& SweepFlags();
 std::vector<Flag> SearchFlags();
 

@@ -54,7 +54,7 @@ class ProgressDisplay {
   virtual void Clear() = 0;
 };
 
-/// Unit of Progress events, except those of packing, which count bytes.
+/// Unit of Progress events; events of packing always count bytes.
 enum class ProgressUnit { kBatches, kBytes };
 
 /// Display for a terminal: a live line, below lasting lines of states, epochs

@@ -81,7 +81,7 @@ std::string CurveText(const std::vector<double>& curve) {
   std::string text;
   const size_t width = std::min(curve.size(), kCurveWidth);
   for (size_t i = 0; i < width; ++i) {
-    // Of a curve longer than the width, the last epoch of each share.
+    // A curve longer than the width: the last epoch of each share.
     const double value = curve[(i + 1) * curve.size() / width - 1];
     const double share = range > 0 ? (value - *low) / range : 1;
     text += std::isfinite(value)

@@ -95,7 +95,7 @@ class _Search:
         self._asked = 0
         self._untold: dict[int, optuna.Trial] = {}
         self._open: dict[int, optuna.Trial] = {}
-        # Of these, the trials that take the result of an equal one and report no epochs.
+        # Open trials that take the result of an equal one and report no epochs.
         self._taking: set[int] = set()
         self._values: dict[tuple[int, int], list[float]] = {}
 
@@ -203,7 +203,7 @@ def _check_direction(study: optuna.Study, metric: str) -> None:
 
 
 def _study_space(space: StudySpace) -> tuple[dict[str, BaseDistribution], Suggest]:
-    """What a trial is asked for with, and the options that it then has."""
+    """Distributions for asking a trial, and the function that returns its options."""
     if callable(space):
         return {}, space
     distributions = {name: _distribution(name, values) for name, values in space.items()}

@@ -149,7 +149,7 @@ def test_a_job_that_fails(daemon, client):
 
 
 def test_trials_of_a_sweep_are_runs_with_the_means_of_their_replicas(daemon, client):
-    """Two trials of two replicas, of which the second replica of trial 2 is late."""
+    """Two trials of two replicas; the second replica of trial 2 is late."""
     jobs = {f"train-{trial}{replica}": (trial, replica)
             for trial in (1, 2) for replica in (0, 1)}
     done = dict.fromkeys(jobs, 0)

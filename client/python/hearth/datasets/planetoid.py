@@ -3,7 +3,7 @@
     python3 -m hearth.datasets.planetoid --raw DIR --name cora --output FOLDER [--normalize-features]
 
 DIR holds `ind.NAME.{x,tx,allx,y,ty,ally,graph,test.index}` as Yang et al. (2016)
-published them. The arrays are the same as those of PyG's `Planetoid`:
+published them. The arrays equal those of PyG's `Planetoid`:
 
 - Nodes: the rows of allx, then the rows of tx, whose row i is node `test.index[i]`.
   Where test.index has gaps (Citeseer), the nodes between are in the graph but

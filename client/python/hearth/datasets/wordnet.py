@@ -106,7 +106,7 @@ def write_folder(folder: Path, graph: Graph, seed: int) -> dict[str, int]:
 
 
 class Choices(NamedTuple):
-    """What a user chooses about the folder."""
+    """A user's choices about the folder."""
 
     seed: int = 0
     heterogeneous: bool = False
