@@ -3,6 +3,7 @@
 #include <google/protobuf/any.pb.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/wire_format_lite.h>
+#include <grpcpp/grpcpp.h>
 
 #include <algorithm>
 #include <chrono>
@@ -29,20 +30,81 @@ std::string NewRequestId() {
                          variant_word >> 16, variant_word & 0xffffu, random());
 }
 
-// The messages of google.rpc (Status, Any, BadRequest) are read field by field
-// because Debian packages their .proto files nowhere, and a second copy of
-// their descriptors in one process would abort it:
-//
-//   Status         { int32 code = 1; string message = 2; repeated Any details =
-//   3; } Any            { string type_url = 1; bytes value = 2; } BadRequest {
-//   repeated FieldViolation field_violations = 1; } FieldViolation { string
-//   field = 1; string description = 2; }
+namespace {
+
+// A job of 100,000 epochs has a report of each epoch.
+constexpr int kMaxReceivedBytes = 256 << 20;
+constexpr int kReconnectMs = 100;
+constexpr int kMaxReconnectMs = 1000;
+constexpr int kConnectMs = 10000;
+constexpr std::chrono::milliseconds kAwaitConnection{200};
+
+// A daemon that is silent for kKeepaliveMs while a call is in progress is
+// pinged, and has kKeepaliveTimeoutMs to answer.
+constexpr int kKeepaliveMs = 4000;
+constexpr int kKeepaliveTimeoutMs = 4000;
+
+std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(
+    const ClientOptions& options) {
+  if (options.ca.empty() || absl::StartsWith(options.server, "unix:")) {
+    return grpc::InsecureChannelCredentials();
+  }
+  return grpc::SslCredentials({.pem_root_certs = options.ca,
+                               .pem_private_key = options.key,
+                               .pem_cert_chain = options.certificate});
+}
+
+}  // namespace
+
+std::shared_ptr<grpc::Channel> NewChannel(const ClientOptions& options) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxReceivedBytes);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMs);
+  // Despite its name, the time that an attempt to connect has.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMs);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMaxReconnectMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  // Pings go on however long no event comes.
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // The daemon is on this machine or on the local network.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // Each client of a process has a connection of its own.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel(options.server, CredentialsOf(options),
+                                   arguments);
+}
+
+void AwaitConnection(grpc::Channel& channel) {
+  if (channel.GetState(false) != GRPC_CHANNEL_TRANSIENT_FAILURE) return;
+  channel.WaitForConnected(std::chrono::system_clock::now() + kAwaitConnection);
+}
 
 namespace {
 
 using google::protobuf::internal::WireFormatLite;
 
-// The values of all length-delimited fields numbered `number` of a serialized
+// Fields that are read of google.rpc's messages. Their descriptors are not
+// linked: Debian packages no .proto files of them, and two copies of their
+// descriptors abort a process.
+constexpr int kStatusDetails = 3;         // Status: repeated Any
+constexpr int kViolations = 1;            // BadRequest: repeated FieldViolation
+constexpr int kViolationField = 1;        // FieldViolation: string
+constexpr int kViolationDescription = 2;  // FieldViolation: string
+
+constexpr char kUnreachablePayload[] = "hearth/unreachable";
+constexpr char kSilentPayload[] = "hearth/silent";
+
+// Whether gRPC gave the connection up because of silence; only the message of
+// its status tells.
+bool WasSilent(const grpc::Status& status) {
+  return status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+         absl::StrContains(status.error_message(), "keepalive");
+}
+
+constexpr std::chrono::milliseconds kNoticeBreak{100};
+
+// Values of all length-delimited fields numbered `number` of a serialized
 // message, up to the first byte that cannot be read.
 std::vector<std::string> BytesFields(const std::string& message, int number) {
   google::protobuf::io::CodedInputStream input(
@@ -67,12 +129,21 @@ std::vector<std::string> BytesFields(const std::string& message, int number) {
 // "field: description" for each violation of a serialized BadRequest.
 std::vector<std::string> Violations(const std::string& bad_request) {
   std::vector<std::string> lines;
-  for (const std::string& violation : BytesFields(bad_request, 1)) {
-    lines.push_back(absl::StrCat(absl::StrJoin(BytesFields(violation, 1), ""),
-                                 ": ",
-                                 absl::StrJoin(BytesFields(violation, 2), "")));
+  for (const std::string& violation : BytesFields(bad_request, kViolations)) {
+    lines.push_back(absl::StrCat(
+        absl::StrJoin(BytesFields(violation, kViolationField), ""), ": ",
+        absl::StrJoin(BytesFields(violation, kViolationDescription), "")));
   }
   return lines;
+}
+
+// Whether the connection outlives a call that has just ended. When a connection
+// breaks, gRPC ends its calls a moment before it changes the channel's state.
+bool IsConnected(grpc::Channel& channel) {
+  return channel.GetState(false) == GRPC_CHANNEL_READY &&
+         !channel.WaitForStateChange(
+             GRPC_CHANNEL_READY,
+             std::chrono::system_clock::now() + kNoticeBreak);
 }
 
 }  // namespace
@@ -81,7 +152,7 @@ absl::Status RpcStatus(int code, const std::string& message,
                        const std::string& details) {
   if (code == 0) return absl::OkStatus();
   std::string text = message;
-  for (const std::string& detail : BytesFields(details, 3)) {
+  for (const std::string& detail : BytesFields(details, kStatusDetails)) {
     google::protobuf::Any any;
     if (!any.ParseFromString(detail) ||
         !absl::EndsWith(any.type_url(), "/google.rpc.BadRequest")) {
@@ -95,6 +166,49 @@ absl::Status RpcStatus(int code, const std::string& message,
     }
   }
   return absl::Status(static_cast<absl::StatusCode>(code), text);
+}
+
+absl::Status CallStatus(const grpc::Status& status, grpc::Channel& channel,
+                        const std::string& server) {
+  const absl::Status answer = RpcStatus(
+      status.error_code(), status.error_message(), status.error_details());
+  const bool was_silent = WasSilent(status);
+  if (was_silent ||
+      status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+    absl::Status silent = UnreachableError(
+        absl::StrCat("hearthd at ", server, " does not answer"));
+    if (was_silent) silent.SetPayload(kSilentPayload, absl::Cord());
+    return silent;
+  }
+  // Over a connection that is up, UNAVAILABLE is the daemon's own answer: it
+  // drains or stops.
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+      !IsConnected(channel)) {
+    return UnreachableError(absl::StrCat("cannot reach hearthd at ", server,
+                                         ": ", std::string(answer.message())));
+  }
+  if (absl::IsUnimplemented(answer)) {
+    return absl::UnimplementedError(
+        absl::StrCat("no hearthd of this version at ", server, ": ",
+                     std::string(answer.message())));
+  }
+  return answer;
+}
+
+absl::Status UnreachableError(const std::string& message) {
+  absl::Status status = absl::UnavailableError(message);
+  status.SetPayload(kUnreachablePayload, absl::Cord());
+  return status;
+}
+
+absl::Duration SilenceBefore(const absl::Status& status) {
+  return status.GetPayload(kSilentPayload).has_value()
+             ? absl::Milliseconds(kKeepaliveMs + kKeepaliveTimeoutMs)
+             : absl::ZeroDuration();
+}
+
+bool IsUnreachable(const absl::Status& status) {
+  return status.GetPayload(kUnreachablePayload).has_value();
 }
 
 Backoff::Backoff(absl::Duration first, absl::Duration patience)
@@ -161,118 +275,6 @@ void SilenceWatch::Work() {
     told_ = true;
     notice_(silent);
   }
-}
-
-namespace {
-
-// A job of 100,000 epochs has a report of each.
-constexpr int kMaxReceivedBytes = 256 << 20;
-constexpr int kReconnectMs = 100;
-constexpr int kMaxReconnectMs = 1000;
-constexpr int kConnectMs = 10000;
-constexpr std::chrono::milliseconds kAwaitConnection{200};
-constexpr std::chrono::milliseconds kNoticeBreak{100};
-
-// While a call is in progress and nothing comes, the daemon is asked after the
-// first time whether it is there, and has the second to answer.
-constexpr int kKeepaliveMs = 4000;
-constexpr int kKeepaliveTimeoutMs = 4000;
-
-constexpr char kUnreachablePayload[] = "hearth/unreachable";
-constexpr char kSilentPayload[] = "hearth/silent";
-
-// Only the message tells that the daemon was given up for its silence.
-bool WasSilent(const grpc::Status& status) {
-  return status.error_code() == grpc::StatusCode::UNAVAILABLE &&
-         absl::StrContains(status.error_message(), "keepalive");
-}
-
-std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(
-    const ClientOptions& options) {
-  if (options.ca.empty() || absl::StartsWith(options.server, "unix:")) {
-    return grpc::InsecureChannelCredentials();
-  }
-  return grpc::SslCredentials({.pem_root_certs = options.ca,
-                               .pem_private_key = options.key,
-                               .pem_cert_chain = options.certificate});
-}
-
-// Whether the connection outlives a call that ended just now. gRPC ends the
-// calls over a connection that breaks a moment before it says that it is down.
-bool IsConnected(grpc::Channel& channel) {
-  return channel.GetState(false) == GRPC_CHANNEL_READY &&
-         !channel.WaitForStateChange(
-             GRPC_CHANNEL_READY,
-             std::chrono::system_clock::now() + kNoticeBreak);
-}
-
-}  // namespace
-
-std::shared_ptr<grpc::Channel> NewChannel(const ClientOptions& options) {
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(kMaxReceivedBytes);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMs);
-  // By its name a pause; in truth the time that an attempt to connect has.
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMs);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMaxReconnectMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
-  // However long there are no events.
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // The daemon is on this machine or on the local network.
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // Clients of one process each have their own connection.
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel(options.server, CredentialsOf(options),
-                                   arguments);
-}
-
-void AwaitConnection(grpc::Channel& channel) {
-  if (channel.GetState(false) != GRPC_CHANNEL_TRANSIENT_FAILURE) return;
-  channel.WaitForConnected(std::chrono::system_clock::now() + kAwaitConnection);
-}
-
-absl::Status CallStatus(const grpc::Status& status, grpc::Channel& channel,
-                        const std::string& server) {
-  const absl::Status answer = RpcStatus(
-      status.error_code(), status.error_message(), status.error_details());
-  const bool was_silent = WasSilent(status);
-  if (was_silent ||
-      status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-    absl::Status silent = UnreachableError(
-        absl::StrCat("hearthd at ", server, " does not answer"));
-    if (was_silent) silent.SetPayload(kSilentPayload, absl::Cord());
-    return silent;
-  }
-  // A daemon that drains or stops answers UNAVAILABLE over a connection that
-  // is up.
-  if (status.error_code() == grpc::StatusCode::UNAVAILABLE &&
-      !IsConnected(channel)) {
-    return UnreachableError(absl::StrCat("cannot reach hearthd at ", server,
-                                         ": ", std::string(answer.message())));
-  }
-  if (absl::IsUnimplemented(answer)) {
-    return absl::UnimplementedError(
-        absl::StrCat("no hearthd of this version at ", server, ": ",
-                     std::string(answer.message())));
-  }
-  return answer;
-}
-
-absl::Status UnreachableError(const std::string& message) {
-  absl::Status status = absl::UnavailableError(message);
-  status.SetPayload(kUnreachablePayload, absl::Cord());
-  return status;
-}
-
-absl::Duration SilenceBefore(const absl::Status& status) {
-  return status.GetPayload(kSilentPayload).has_value()
-             ? absl::Milliseconds(kKeepaliveMs + kKeepaliveTimeoutMs)
-             : absl::ZeroDuration();
-}
-
-bool IsUnreachable(const absl::Status& status) {
-  return status.GetPayload(kUnreachablePayload).has_value();
 }
 
 }  // namespace hearth::client

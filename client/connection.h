@@ -1,8 +1,6 @@
 #ifndef HEARTH_CLIENT_CONNECTION_H_
 #define HEARTH_CLIENT_CONNECTION_H_
 
-#include <grpcpp/grpcpp.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -21,30 +19,60 @@
 #include "client/hearth_client.h"
 #include "engine/base/clock.h"
 
+/// Calls that survive a restart of the daemon or a broken network: ids of
+/// repeated requests, the channel, statuses, pauses between attempts, notices
+/// of silence, and watches that go on after a break. gRPC is included by the
+/// .cc alone.
+
+namespace grpc {
+class Channel;
+class Status;
+}  // namespace grpc
+
 namespace hearth::client {
 
 /// A random UUID (RFC 4122, version 4) from the system's randomness.
 std::string NewRequestId();
 
+/// A channel to the daemon of `options`, encrypted if they have an authority,
+/// but not over a Unix socket, which nobody else reads. It connects again
+/// within a second, and gives up a connection on which the daemon is silent for
+/// 8 s while a call is in progress.
+std::shared_ptr<grpc::Channel> NewChannel(const ClientOptions& options);
+
+/// Waits up to 0.2 s for a lost connection to come back; returns at once if it
+/// is not lost. gRPC connects again only while somebody waits for it, and calls
+/// over a lost connection do not wait.
+void AwaitConnection(grpc::Channel& channel);
+
 /// The status of a finished call with canonical code `code` and `message`.
-/// `details` is what came with it: a serialized google.rpc.Status, or empty.
-/// Fields that a google.rpc.BadRequest in it finds fault with follow the
-/// message, as in "invalid job: train.data.epochs: must be at most 10000".
-/// Details that cannot be read are left out.
+/// `details` is a serialized google.rpc.Status, or empty. The violations of a
+/// google.rpc.BadRequest in it follow the message, as in "invalid job:
+/// train.data.epochs: must be at most 10000". Details that cannot be read are
+/// left out.
 absl::Status RpcStatus(int code, const std::string& message,
                        const std::string& details);
 
-/// Pauses between attempts, each twice as long as the one before up to 20
-/// times the first, within a limit of patience. Counts what it pauses, so that
-/// no clock is needed. Single-owner.
+/// The status of a call over `channel` that finished with `status`. Where the
+/// connection failed, IsUnreachable() holds and the message names `server`.
+absl::Status CallStatus(const grpc::Status& status, grpc::Channel& channel,
+                        const std::string& server);
+
+/// How long the daemon was silent before a call that ended with `status`; zero
+/// if silence did not end it.
+absl::Duration SilenceBefore(const absl::Status& status);
+
+/// Pauses between attempts: each twice as long as the last one, at most 20
+/// times the first, in all at most `patience`. It adds its pauses up and needs
+/// no clock. Single-owner.
 class Backoff {
  public:
   Backoff(absl::Duration first, absl::Duration patience);
 
-  /// Something worked: the next pause is the first again.
+  /// After a success: the next pause is the first again.
   void Reset();
 
-  /// Pauses. False without pausing once patience is at its end, and at once
+  /// Pauses. False, without a pause, when patience is at its end; false at once
   /// when `stop` is requested.
   bool Pause(const std::stop_token& stop);
 
@@ -55,27 +83,27 @@ class Backoff {
   absl::Duration paused_;
 };
 
-/// Tells when the other side has not been heard for too long, and when it is
-/// heard again. Thread-safe.
+/// Notices that the other side is silent for too long, and that it is heard
+/// again. Thread-safe.
 class SilenceWatch {
  public:
-  /// Called with the length of the silence, once for each that lasts `limit`,
-  /// on a thread of this object; with zero, on that of Heard, when it is over.
-  /// Not called between Heard and Lost.
+  /// Called once for each silence of `limit`, with its length, on a thread of
+  /// this object; and with zero at its end, on the thread that calls Heard. Not
+  /// called between Heard and Lost.
   using Notice = std::function<void(absl::Duration)>;
 
-  /// The other side counts as heard. Without a `notice` nothing is watched.
+  /// Begins with the other side heard. Null `notice`: nothing is watched.
   SilenceWatch(absl::Duration limit, Notice notice,
                const Clock& clock = Clock::Real());
   ~SilenceWatch();
   SilenceWatch(const SilenceWatch&) = delete;
   SilenceWatch& operator=(const SilenceWatch&) = delete;
 
-  /// Something has come from the other side.
+  /// To be called when anything comes from the other side.
   void Heard() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// From now on nothing comes; it has been silent for `before` already.
-  /// Nothing happens if that is known.
+  /// To be called when the other side stops answering, after a silence of
+  /// `before`. No effect during a silence.
   void Lost(absl::Duration before) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -86,69 +114,48 @@ class SilenceWatch {
   const Clock& clock_;
   absl::Mutex mutex_;
   absl::CondVar changed_;
-  // On the steady clock; absent while the other side is heard.
+  // Seconds on the steady clock; absent while the other side is heard.
   std::optional<double> silent_since_ ABSL_GUARDED_BY(mutex_);
   bool told_ ABSL_GUARDED_BY(mutex_) = false;
   bool exiting_ ABSL_GUARDED_BY(mutex_) = false;
   std::jthread thread_;
 };
 
-/// A channel to the daemon that `options` name, encrypted if they name an
-/// authority (never over a Unix socket, which nobody else reads); made for a
-/// daemon that restarts: it tries again within a second, and gives up a
-/// connection on which the daemon stays silent while a call is in progress.
-std::shared_ptr<grpc::Channel> NewChannel(const ClientOptions& options);
-
-/// Waits a moment, 0.2 s at most, for a lost connection to be there again; at
-/// once if it is not lost. gRPC goes on connecting only while somebody waits in
-/// it, and calls over a lost connection do not wait.
-void AwaitConnection(grpc::Channel& channel);
-
-/// The status of a call over `channel` that finished with `status`; where the
-/// connection is at fault rather than the daemon's answer, IsUnreachable()
-/// holds and the message names `server`.
-absl::Status CallStatus(const grpc::Status& status, grpc::Channel& channel,
-                        const std::string& server);
-
-/// How long the daemon was silent before a call ended with `status`; zero if
-/// it ended otherwise.
-absl::Duration SilenceBefore(const absl::Status& status);
-
-/// How what is watched, a job or a sweep, is reached.
+/// Calls by which a job or a sweep is watched.
 template <typename Event>
 struct WatchCalls {
   using Sink = std::function<bool(const Event&)>;
 
-  /// One stream of events from a sequence number on; any status of the stream
-  /// is returned. The sink returns false when it has had enough.
+  /// One stream of events from a sequence number on, until the sink returns
+  /// false; returns the stream's status.
   std::function<absl::Status(uint64_t from_sequence, const Sink& sink)> stream;
-  /// Whether it has ended by now.
+  /// Whether the job or sweep has ended by now.
   std::function<absl::StatusOr<bool>()> has_ended;
-  /// Whether an event is a change of state: then, whether it is the end.
+  /// Whether an event is a change of state, and whether such an event is the
+  /// end.
   std::function<bool(const Event&)> is_state;
   std::function<bool(const Event&)> is_end;
 };
 
-/// Whether the other side went away, by the codes that gRPC reports then. A
-/// daemon that is killed gives UNAVAILABLE; one that shuts down may give any of
-/// them.
+/// Whether a status tells that the other side went away. A killed daemon gives
+/// UNAVAILABLE; a daemon that shuts down may give any of these codes.
 inline bool IsBroken(const absl::Status& status) {
   return status.code() == absl::StatusCode::kUnavailable ||
          status.code() == absl::StatusCode::kCancelled ||
          status.code() == absl::StatusCode::kUnknown || IsUnreachable(status);
 }
 
-/// A watch through broken connections and restarts of the daemon.
+/// A watch that goes on after broken connections and restarts of the daemon.
 ///
-///   1. Stream events from the next number wanted; hand on each event not seen
-///      before, and want the one after it next.
-///   2. The sink has had enough: done. Stopped: CANCELLED.
-///   3. The stream ended well and the end was among its events: done.
-///   4. The stream ended well without it (the daemon was stopping, or the end
-///      came before the first number wanted): done if it has ended, else go on
-///      as after a break.
+///   1. Stream events from the next wanted number on. Hand each new event to
+///      the sink; the wanted number is then the number after it.
+///   2. The sink returns false: OK. A stop is requested: CANCELLED.
+///   3. The stream ended well, and its last state was the end: OK.
+///   4. The stream ended well without the end (the daemon stops, or the end
+///      came before the first wanted number): OK if the job or sweep has ended,
+///      else as after a break.
 ///   5. The stream broke: pause, unless patience is at its end, and start over.
-///      Any event restores patience. Answers that will not change by waiting
+///      Any event restores patience. Statuses that waiting does not change
 ///      (NOT_FOUND, say) end the watch.
 template <typename Event>
 class EventWatch {

@@ -128,7 +128,7 @@ TEST(Backoff, StopEndsALongPause) {
 
 using ::testing::ElementsAre;
 
-// Notes the notices, and waits for them.
+// Collects notices, and waits for them.
 class Notices {
  public:
   SilenceWatch::Notice Taker() {

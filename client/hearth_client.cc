@@ -25,15 +25,15 @@ namespace hearth::client {
 namespace {
 
 constexpr int kJobsPerPage = 200;
-// Bytes of a message of an upload.
+// Bytes of one message of an upload.
 constexpr size_t kChunkBytes = 512 << 10;
-// Tries of a file whose bytes come to the daemon with another digest.
+// Attempts to send files whose digests differ at the daemon.
 constexpr int kFileAttempts = 3;
-// The daemon's metadata of a watch that it has begun, before any event.
+// Metadata that the daemon sends when a watch has begun, before any event.
 constexpr char kWatchIsOpen[] = "hearth-watch";
 
-// INVALID_ARGUMENT naming the field if a text of a request is not UTF-8, which
-// texts of messages must be. Names of files may be any bytes.
+// INVALID_ARGUMENT naming the field if a string of a request is not UTF-8, as
+// protobuf requires: names of files may be any bytes.
 absl::Status CheckTexts(const google::protobuf::Message& request) {
   const google::protobuf::Reflection& reflection = *request.GetReflection();
   std::vector<const google::protobuf::FieldDescriptor*> fields;
@@ -243,7 +243,7 @@ class GrpcClient : public Client {
     Backoff backoff(options_.first_backoff, options_.watch_patience);
     uint64_t received = 0;
     for (int attempt = 1;;) {
-      // Tells what has come, too.
+      // The answer tells how many bytes the daemon has, too.
       absl::StatusOr<v1::Upload> upload = Call<v1::Upload>(
           *datasets_, &v1::Datasets::Stub::BeginUpload, request);
       absl::Status status = upload.status();
@@ -399,7 +399,7 @@ class GrpcClient : public Client {
     return Call<v1::Token>(*admin_, &v1::Admin::Stub::RevokeToken, request);
   }
 
-  // Made once: a repetition would find the folder of the first.
+  // Not repeated: a second call would find the folder of the first.
   absl::StatusOr<v1::BackupReport> BackUp(
       const std::string& destination) override {
     v1::BackupRequest request;
@@ -425,8 +425,8 @@ class GrpcClient : public Client {
                                       request);
   }
 
-  // Says who calls, and as part of what. A token is not sent where others could
-  // read it.
+  // Adds the trace and the token. A token is not sent where others could read
+  // it.
   void Authorize(grpc::ClientContext& context) const {
     context.AddMetadata("traceparent", trace_parent_);
     if (options_.token.empty()) return;
@@ -435,7 +435,7 @@ class GrpcClient : public Client {
                         absl::StrCat("Bearer ", options_.token));
   }
 
-  // A call that needs a sweep's id alone.
+  // Makes a call whose request is a sweep's id.
   template <typename Request>
   absl::StatusOr<v1::Sweep> OfSweep(
       grpc::Status (v1::Sweeps::Stub::*method)(grpc::ClientContext*,
@@ -446,8 +446,8 @@ class GrpcClient : public Client {
     return Call<v1::Sweep>(*sweeps_, method, request);
   }
 
-  // Makes a call, again where the daemon could not be reached. All calls can
-  // be repeated: those that change something have a request id.
+  // Makes a call, and repeats it while the daemon cannot be reached. Any call
+  // may be repeated: requests that change something have a request id.
   template <typename Response, typename Stub, typename Request>
   absl::StatusOr<Response> Call(
       Stub& stub,
@@ -476,8 +476,8 @@ class GrpcClient : public Client {
     }
   }
 
-  // Watches what `request` names, through breaks. Of `calls`, only has_ended is
-  // given.
+  // Watches the job or sweep of `request` through breaks. `calls` has only
+  // has_ended set.
   template <typename Event, typename Stub, typename Request>
   absl::Status Watch(Stub& stub,
                      std::unique_ptr<grpc::ClientReader<Event>> (Stub::*method)(
@@ -537,7 +537,7 @@ class GrpcClient : public Client {
     return absl::CancelledError("the transfer was stopped");
   }
 
-  // Sends what is missing of an upload, which becomes what it is then.
+  // Sends the missing bytes of `upload`, and updates it.
   absl::Status Send(v1::Upload& upload, UploadSource& source,
                     const std::stop_token& stop) {
     AwaitConnection(*channel_);
@@ -551,8 +551,7 @@ class GrpcClient : public Client {
     v1::UploadChunk chunk;
     chunk.set_id(upload.id());
     uint64_t offset = upload.received_bytes();
-    // One empty message is sent of an upload that has come whole: its last
-    // files may be empty.
+    // A whole upload is sent one empty message: its last files may be empty.
     do {
       absl::StatusOr<std::string> data = source.Read(offset, kChunkBytes);
       read = data.status();

@@ -37,7 +37,7 @@ std::vector<v1::JobEvent> FourEvents() {
           StateEvent(v1::SUCCEEDED)};
 }
 
-// The numbers of the events that a whole watch hands on.
+// Numbers of the events that a whole watch hands on.
 std::vector<uint64_t> WatchAll(Client& client, uint64_t from = 1) {
   std::vector<uint64_t> sequences;
   const absl::Status status = client.WatchJob(
@@ -116,7 +116,7 @@ TEST(Client, WatchFindsADaemonThatIsBack) {
   ClientOptions options;
   options.server = daemon.address();
   options.first_backoff = absl::Milliseconds(1);
-  // Less than the 5 s after which gRPC looks at its connections by itself.
+  // Less than the 5 s after which gRPC checks its connections by itself.
   options.watch_patience = absl::Seconds(1);
   const std::unique_ptr<Client> client = NewClient(options);
   EXPECT_TRUE(IsUnreachable(client->GetStatus().status()));
@@ -210,7 +210,7 @@ TEST(Client, TheTraceThatIsGivenIsPassedOn) {
   ASSERT_TRUE(NewClient(options)->SubmitJob(v1::JobSpec(), 0).ok());
   EXPECT_EQ(daemon.trace_parents(),
             std::vector<std::string>{options.trace_parent});
-  // A malformed one would be refused, or worse, by whatever is in between.
+  // Proxies may refuse a malformed header, or misread it.
   options.trace_parent = "bad\r\nx: y";
   ASSERT_TRUE(NewClient(options)->SubmitJob(v1::JobSpec(), 0).ok());
   EXPECT_NE(TraceIdOf(daemon.trace_parents().back()), "");
@@ -225,9 +225,7 @@ TEST(Client, EachSubmissionHasItsOwnRequestId) {
 
 TEST(Client, AnswersOfTheDaemonAreNotRetried) {
   FakeDaemon daemon;
-  daemon.OnSubmit([](v1::Job*) {
-    return grpc::Status(grpc::StatusCode::UNAVAILABLE, "draining");
-  });
+  daemon.OnSubmit([](v1::Job*) { return absl::UnavailableError("draining"); });
   const absl::Status status =
       Connect(daemon.address())->SubmitJob(v1::JobSpec(), 0).status();
   EXPECT_FALSE(IsUnreachable(status));

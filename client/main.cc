@@ -38,8 +38,8 @@ int TerminalRows() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // gRPC's own messages (of connections that it tries again, say) are not for
-  // users; what went wrong is in the statuses.
+  // gRPC's log (retried connections, say) is not for users; statuses tell what
+  // went wrong.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   hearth::cli::Interrupts interrupts;
   std::error_code no_directory;

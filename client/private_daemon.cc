@@ -36,14 +36,14 @@ namespace hearth::client {
 namespace {
 
 constexpr size_t kLogTailBytes = 1000;
-// The exit code of a child that could not become the program.
+// Exit code of a child that could not execute the program.
 constexpr int kCannotExecute = 127;
 
 absl::Status ErrnoError(const std::string& what) {
   return absl::ErrnoToStatus(errno, what);
 }
 
-// A folder that this user alone may use, made if it is not there.
+// Makes a folder for this user alone, unless it exists.
 absl::Status MakePrivateFolder(const std::string& path) {
   std::error_code error;
   const auto parent = std::filesystem::path(path).parent_path();
@@ -53,13 +53,13 @@ absl::Status MakePrivateFolder(const std::string& path) {
   }
   struct stat info = {};
   if (lstat(path.c_str(), &info) != 0) return ErrnoError(path);
-  // In a folder that all may write to another user can have been first.
+  // In a folder such as /tmp another user may have made it first.
   if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid()) {
     return absl::FailedPreconditionError(
         absl::StrCat(path, ": is not a folder of this user"));
   }
-  // hearthd takes a folder that others may read only while it is empty, and
-  // the log comes first.
+  // hearthd accepts a folder that others may read only while it is empty, and
+  // the log is written before hearthd looks.
   if (std::filesystem::is_empty(path, error) &&
       chmod(path.c_str(), 0700) != 0) {
     return ErrnoError(path);
@@ -71,10 +71,10 @@ std::string SocketOf(const std::string& data_dir) {
   return absl::StrCat(data_dir, "/hearth.sock");
 }
 
-// Where the daemon says that it is ready, as it tells a service manager.
+// Socket on which the daemon reports that it is ready, as to a service manager.
 struct Notifications {
   int descriptor = -1;
-  // The value of NOTIFY_SOCKET.
+  // Value of NOTIFY_SOCKET.
   std::string name;
 };
 
@@ -82,14 +82,14 @@ absl::StatusOr<Notifications> OpenNotifications() {
   Notifications opened;
   opened.descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (opened.descriptor < 0) return ErrnoError("socket");
-  // Who sends is told with each message: the name is anyone's to send to.
+  // Messages carry their sender, since anyone may send to the name.
   const int on = 1;
   setsockopt(opened.descriptor, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
   std::random_device random;
   opened.name = absl::StrCat("@hearth-run-", getpid(), "-", random());
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
-  // An abstract name begins with a zero.
+  // Abstract names begin with a zero byte.
   std::memcpy(address.sun_path + 1, opened.name.data() + 1,
               opened.name.size() - 1);
   if (bind(opened.descriptor, reinterpret_cast<const sockaddr*>(&address),
@@ -102,7 +102,7 @@ absl::StatusOr<Notifications> OpenNotifications() {
   return opened;
 }
 
-// Takes a message; whether `sender` said in it that it is ready.
+// Takes a message; whether it is from `sender` and says that it is ready.
 bool SaysReady(int notifications, pid_t sender) {
   char text[4096];
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred))];
@@ -131,12 +131,12 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
   return pointers;
 }
 
-// Runs in the child. Other threads may have held locks when it was made: it
-// makes system calls alone.
+// Executes the daemon in the child, by system calls alone: other threads may
+// have held locks at the fork.
 [[noreturn]] void BecomeDaemon(pid_t parent, int log, int nothing, char** argv,
                                char** env) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // The parent may have ended before.
+  // The parent may have ended before prctl.
   if (getppid() != parent) _exit(kCannotExecute);
   setpgid(0, 0);
   sigset_t none;
@@ -151,7 +151,7 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
   _exit(kCannotExecute);
 }
 
-// The end of a text file; empty without one.
+// The end of a text file; empty if it cannot be read.
 std::string TailOf(const std::string& path) {
   std::ifstream file(path);
   std::string text{std::istreambuf_iterator<char>(file), {}};

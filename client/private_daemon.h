@@ -18,45 +18,44 @@ namespace hearth::client {
 struct PrivateDaemonOptions {
   /// Path of hearthd.
   std::string program = {};
-  /// Absolute path of its data directory, which is made for this user alone if
-  /// it is not there, or empty.
+  /// Absolute path of its data directory; made, for this user alone, if it does
+  /// not exist or is empty.
   std::string data_dir = {};
   /// Further flags.
   std::vector<std::string> flags = {};
 };
 
-/// A hearthd that is this process's own: a child, on the Unix socket in its
-/// data directory. It is another program, not a part of this one: the client
-/// stays free of the engine, and one that crashes does not take the other
-/// along.
+/// A hearthd of this process's own: a child process that listens on the Unix
+/// socket in its data directory. As a program of its own it keeps the client
+/// free of the engine, and a crash of one does not end the other.
 ///
-/// The kernel kills it when this process ends, however that happens
-/// (PR_SET_PDEATHSIG); what a daemon has acknowledged survives that. Signals of
-/// a terminal do not reach it: it is in a group of its own. Its log is in
+/// The kernel kills the daemon when this process ends, however that happens
+/// (PR_SET_PDEATHSIG); acknowledged requests survive that. Signals of a
+/// terminal do not reach it: it is in a process group of its own. Its log is
 /// kLogName in the data directory.
 ///
-/// Make and destroy it on the thread of main, at whose end the kernel kills it.
-/// Single-owner.
+/// Make and destroy it on the main thread: the kernel kills the daemon when the
+/// thread that started it ends. Single-owner.
 class PrivateDaemon {
  public:
   static constexpr char kLogName[] = "hearthd.log";
 
-  /// Starts it and waits until it serves. Errors tell the end of its log;
-  /// CANCELLED when `stop` is requested first.
+  /// Starts the daemon and waits until it serves. Errors have the end of its
+  /// log; CANCELLED when `stop` is requested first.
   static absl::StatusOr<std::unique_ptr<PrivateDaemon>> Start(
       const PrivateDaemonOptions& options, std::stop_token stop);
-  /// As Stop().
+  /// Stops the daemon as Stop() does.
   ~PrivateDaemon();
 
-  /// "unix:PATH".
+  /// Address for ClientOptions: "unix:PATH".
   const std::string& address() const { return address_; }
 
-  /// Requested when it has ended, asked or not.
+  /// Requested when the daemon has ended, asked or not.
   std::stop_token ended() const { return ended_.get_token(); }
 
-  /// Has it bring its jobs to a checkpoint, and end, and waits for that; kills
-  /// it after kPatience. INTERNAL, with the end of its log, unless it ended as
-  /// asked.
+  /// Lets the daemon bring its jobs to a checkpoint and end, and waits for
+  /// that; kills it after kPatience. INTERNAL, with the end of its log, unless
+  /// it ended as asked.
   absl::Status Stop();
   static constexpr absl::Duration kPatience = absl::Seconds(90);
 
@@ -64,22 +63,22 @@ class PrivateDaemon {
   PrivateDaemon(std::string data_dir, pid_t process, int process_descriptor);
 
   absl::Status AwaitReady(int notifications, const std::stop_token& stop);
-  // Waits for the child's end, which is called once, and tells what is wrong
-  // about it.
+  // Waits for the child's end, and tells what was wrong with it. Called once.
   absl::Status Reap();
 
   const std::string data_dir_;
   const std::string address_;
   const pid_t process_;
-  // Readable when the process has ended.
+  // Descriptor that is readable when the process has ended.
   const int process_descriptor_;
   bool reaped_ = false;
   std::stop_source ended_;
-  // Waits for the end of the process, or for its own.
+  // Waits for the end of the daemon, or for its own stop.
   std::jthread waiter_;
 };
 
-/// The path of `name` beside this program, else in $PATH. NOT_FOUND.
+/// Path of the program `name`: in this program's folder, else in $PATH.
+/// NOT_FOUND.
 absl::StatusOr<std::string> FindProgram(const std::string& name);
 
 }  // namespace hearth::client

@@ -148,7 +148,7 @@ TEST_F(PrivateDaemonTest, WhatCannotStartIsToldAtOnce) {
 }
 
 TEST_F(PrivateDaemonTest, ItDoesNotOutliveItsParent) {
-  // The kernel gives the daemon to this process when its parent is killed.
+  // The daemon becomes a child of this process when its parent is killed.
   ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
   Write(absl::StrCat(kReady,
                      "print(os.getpid(), flush=True)\n"

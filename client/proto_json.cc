@@ -29,7 +29,7 @@ ordered_json TimestampJson(const google::protobuf::Timestamp& timestamp) {
 ordered_json EnumJson(const FieldDescriptor& field, int number) {
   const EnumValueDescriptor* value =
       field.enum_type()->FindValueByNumber(number);
-  if (value == nullptr) return number;  // From a newer daemon.
+  if (value == nullptr) return number;  // A value of a newer daemon.
   return std::string(value->name());
 }
 

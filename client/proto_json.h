@@ -15,11 +15,12 @@ namespace hearth::client {
 /// (null where not finite). Unset messages and unset `optional` fields are
 /// null; all other fields are always there.
 ///
-/// (Protobuf's own mapping writes 64-bit integers as strings and camelCase.)
+/// Protobuf's own mapping has 64-bit integers as strings, and camelCase.
 nlohmann::ordered_json ToJson(const google::protobuf::Message& message);
 
-/// A job as `hearth job show` prints it: as ToJson, but `report` is the report
-/// of the job's kind itself (report.loss_digest, not report.train.loss_digest).
+/// A job as JSON, as `hearth job show` prints it: ToJson, except that `report`
+/// is the report of the job's kind (report.loss_digest instead of
+/// report.train.loss_digest).
 nlohmann::ordered_json JobToJson(const v1::Job& job);
 
 }  // namespace hearth::client

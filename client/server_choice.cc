@@ -30,7 +30,7 @@ namespace hearth::client {
 
 namespace {
 
-constexpr size_t kMaxBytes = 1 << 20;
+constexpr size_t kMaxFileBytes = 1 << 20;
 
 absl::StatusOr<std::string> Read(const std::string& path, bool is_secret) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -42,7 +42,7 @@ absl::StatusOr<std::string> Read(const std::string& path, bool is_secret) {
     return absl::FailedPreconditionError(absl::StrCat(
         path, ": holds a secret that everybody may read: chmod 600 it"));
   }
-  std::string text(kMaxBytes + 1, '\0');
+  std::string text(kMaxFileBytes + 1, '\0');
   size_t size = 0;
   while (size < text.size()) {
     const ssize_t got = read(file, &text[size], text.size() - size);
@@ -51,14 +51,14 @@ absl::StatusOr<std::string> Read(const std::string& path, bool is_secret) {
     if (got == 0) break;
     size += static_cast<size_t>(got);
   }
-  if (size > kMaxBytes) {
+  if (size > kMaxFileBytes) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": is too long"));
   }
   text.resize(size);
   return text;
 }
 
-// Writes and syncs a new file.
+// Writes a new file, mode 0600, and syncs it.
 absl::Status WriteNew(const std::string& path, const std::string& text) {
   const int file =
       open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -123,7 +123,7 @@ absl::Status CheckPem(const std::string& text, const std::string& path) {
   return absl::InvalidArgumentError(absl::StrCat(path, ": is not in PEM form"));
 }
 
-// The first line.
+// The token in the first line of a file.
 absl::StatusOr<std::string> ReadToken(const std::string& path) {
   HEARTH_ASSIGN_OR_RETURN(const std::string text, ReadSecret(path));
   absl::string_view token = *absl::StrSplit(text, '\n').begin();
@@ -155,12 +155,11 @@ absl::StatusOr<std::string> DefaultServer(const CredentialFiles& files) {
   if (files.token.empty() || !files.ca.empty()) {
     return std::string(kDefaultAddress);
   }
-  return absl::FailedPreconditionError(
-      absl::StrCat("no daemon listens on ", path,
-                   ", and a token is not sent to ", kDefaultAddress,
-                   " unasked, since any user of this machine may listen there: "
-                   "start hearthd,"
-                   " or say by --server or --context which daemon is meant"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      "no daemon listens on ", path, ", and a token is not sent to ",
+      kDefaultAddress,
+      " unasked, since any user of this machine may listen there: "
+      "start hearthd, or say by --server or --context which daemon is meant"));
 }
 
 bool IsLocal(absl::string_view server) {
@@ -211,7 +210,7 @@ constexpr size_t kMaxNameLength = 64;
 
 using nlohmann::ordered_json;
 
-// The files of a context by their keys.
+// A file of a context, and its key in the file of contexts.
 struct Field {
   const char* key;
   std::string CredentialFiles::*file;
@@ -223,7 +222,7 @@ constexpr Field kFields[] = {
     {"token-file", &CredentialFiles::token},
 };
 
-// Throws what nlohmann::json throws.
+// Contexts of `json`; throws the exceptions of nlohmann::json.
 Contexts FromJson(const ordered_json& json) {
   Contexts contexts;
   contexts.current = json.value("current", "");

@@ -9,81 +9,87 @@
 #include "absl/strings/string_view.h"
 #include "client/hearth_client.h"
 
+/// Choice of the daemon and of the credentials it is shown: the default server,
+/// contexts that the user has named, and small files with certificates, tokens
+/// and contexts.
+
 namespace hearth::client {
 
-/// The whole of a file of at most 1 MiB. Errors name the path, and never show
-/// what is in the file.
+/// Contents of a file of at most 1 MiB. Errors name the path and never show
+/// contents.
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path);
 
-/// The same for a secret: FAILED_PRECONDITION if everybody may read the file.
+/// Contents of a file with a secret: as ReadSmallFile, but FAILED_PRECONDITION
+/// if users outside the file's group may read it.
 absl::StatusOr<std::string> ReadSecret(const std::string& path);
 
-/// Replaces a file at once, mode 0600, and makes its folder, mode 0700.
+/// Replaces a file atomically, mode 0600, and makes its folder, mode 0700.
 absl::Status WriteSmallFile(const std::string& path, const std::string& text);
 
-/// Whether `server` is on this machine, so that what is sent to it is read by
-/// nobody else: one Unix socket or loopback address. Lists of addresses, which
-/// gRPC takes, are not looked into: they are not.
+/// Whether `server` is one Unix socket or loopback address of this machine, so
+/// that nobody else reads messages to it. False for lists of addresses, which
+/// gRPC takes.
 bool IsLocal(absl::string_view server);
 
-/// Files that say who the client is, and whom it trusts; empty = none.
+/// Paths of the client's credentials and of the authority it trusts; empty =
+/// none.
 struct CredentialFiles {
-  /// PEM: the authorities that vouch for the daemon. With it, the connection is
-  /// encrypted (TLS).
+  /// PEM file of the authorities that vouch for the daemon; with it, the
+  /// connection is encrypted (TLS).
   std::string ca = {};
-  /// PEM: the client's certificate and its private key.
+  /// PEM files of the client's certificate and its private key.
   std::string certificate = {};
   std::string key = {};
-  /// A token.
+  /// File whose first line is a token.
   std::string token = {};
 };
 
-/// Absolute path of the data directory that a daemon has by default:
-/// $HEARTH_HOME, else ~/.hearth.
+/// Absolute path of a daemon's default data directory: $HEARTH_HOME, else
+/// ~/.hearth.
 std::string DefaultDataDir();
 
-/// The daemon's address where none is given: "unix:PATH" of the socket in the
-/// default data directory ($HEARTH_HOME, else ~/.hearth) if a daemon listens on
-/// it, else 127.0.0.1:7600. There any user of this machine may listen:
-/// FAILED_PRECONDITION if `files` has a token, and no authority to tell who
-/// does.
+/// Address of the daemon where the user gives none: "unix:PATH" of the socket
+/// in DefaultDataDir() if a daemon listens on it, else 127.0.0.1:7600, where
+/// any user of this machine may listen. FAILED_PRECONDITION instead of the
+/// latter if `files` has a token but no authority that identifies the listener.
 absl::StatusOr<std::string> DefaultServer(const CredentialFiles& files);
 
 /// Reads the files into `options`, whose server is set. INVALID_ARGUMENT for
-/// files that do not go together, NOT_FOUND and so on for those that cannot be
-/// read, FAILED_PRECONDITION for a token that the network would see and for a
-/// secret that others can read. Errors never show what is in a file.
+/// files that do not go together, NOT_FOUND and the like for files that cannot
+/// be read, FAILED_PRECONDITION for a token that would be sent over the network
+/// unencrypted and for a secret that others can read. Errors never show
+/// contents.
 absl::Status LoadCredentials(const CredentialFiles& files,
                              ClientOptions& options);
 
-/// A daemon, by a name of the user's.
+/// A daemon that the user has named.
 struct Context {
   std::string server = {};
-  /// Absolute paths.
+  /// Credentials, as absolute paths.
   CredentialFiles files = {};
 };
 
-/// The daemons that a user has named, and which one is meant where none is
-/// given.
+/// All daemons that a user has named, and the current one, which is used where
+/// the user names none.
 struct Contexts {
   std::map<std::string, Context> by_name = {};
-  /// Empty = none.
+  /// Name of the current context; empty = none.
   std::string current = {};
 };
 
-/// Where they are kept: $HEARTH_CONTEXTS, else hearth/contexts.json in
-/// $XDG_CONFIG_HOME, else in ~/.config. The file holds paths of secrets, not
+/// Path of the file of contexts: $HEARTH_CONTEXTS, else hearth/contexts.json in
+/// $XDG_CONFIG_HOME, else in ~/.config. The file has paths of secrets, no
 /// secrets.
 std::string ContextsPath();
 
-/// None, where there is no file. DATA_LOSS naming the file for one that is
-/// damaged.
+/// Contexts of the file at `path`; none if there is no file. DATA_LOSS, naming
+/// the file, if it is damaged.
 absl::StatusOr<Contexts> ReadContexts(const std::string& path);
 
-/// Replaces the file, and makes its folder.
+/// Replaces the file of contexts, and makes its folder.
 absl::Status WriteContexts(const Contexts& contexts, const std::string& path);
 
-/// NOT_FOUND, naming those that there are, for an unknown name.
+/// The context called `name`. NOT_FOUND, with the known names.
 absl::StatusOr<Context> FindContext(const Contexts& contexts,
                                     const std::string& name);
 

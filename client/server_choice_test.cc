@@ -82,7 +82,7 @@ class ServerChoiceTest : public ::testing::Test {
     return LoadCredentials(files, options_);
   }
 
-  // Short: the path of a socket has 107 bytes at most.
+  // A short path: a socket's path has 107 bytes at most.
   const std::string folder_ = absl::StrCat("/tmp/hearth-choice-", getpid());
   ClientOptions options_;
 };
@@ -102,13 +102,13 @@ TEST_F(ServerChoiceTest, TheSocketIsTakenWhereSomebodyListens) {
   ASSERT_EQ(listen(listener, 1), 0);
   EXPECT_EQ(*DefaultServer({}), "unix:" + path);
   close(listener);
-  // As kill -9 leaves it.
+  // A socket without a listener, as after kill -9.
   EXPECT_EQ(*DefaultServer({}), "127.0.0.1:7600");
   setenv("HEARTH_HOME", (folder_ + std::string(200, 'x')).c_str(), 1);
   EXPECT_EQ(*DefaultServer({}), "127.0.0.1:7600");
 }
 
-// Who is the first to listen on a port need not be the daemon.
+// The listener on a port may be another user's program.
 TEST_F(ServerChoiceTest, ATokenIsNotSentToAnAddressThatNobodyGave) {
   setenv("HEARTH_HOME", folder_.c_str(), 1);
   const auto server = DefaultServer({.token = "/token"});

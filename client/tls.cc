@@ -37,10 +37,10 @@ namespace hearth::client {
 namespace {
 
 constexpr size_t kMaxNameLength = 64;
-// Serial numbers have 20 bytes at most, and are positive.
+// Serial numbers are positive and have at most 20 bytes.
 constexpr int kSerialBits = 159;
-// Clocks of other machines may be a little behind.
-constexpr absl::Duration kBefore = absl::Minutes(5);
+// Certificates begin this long ago: clocks of other machines may be behind.
+constexpr absl::Duration kClockSlack = absl::Minutes(5);
 
 struct Freer {
   void operator()(X509* p) const { X509_free(p); }
@@ -55,8 +55,8 @@ struct Freer {
 template <typename T>
 using Owned = std::unique_ptr<T, Freer>;
 
-// OpenSSL's reasons are about its own state: what fails here has no cause that
-// a user could mend.
+// Status of a failed OpenSSL call, without OpenSSL's reason: none of these
+// failures has a cause that a user could mend.
 absl::Status Failed(const char* what) {
   ERR_clear_error();
   return absl::InternalError(absl::StrCat("OpenSSL: cannot make ", what));
@@ -90,7 +90,7 @@ absl::StatusOr<std::string> CertificateText(X509& certificate) {
 }
 
 absl::StatusOr<std::string> KeyText(EVP_PKEY& key) {
-  // Its memory is wiped when it is freed.
+  // Secure memory is wiped when it is freed.
   const Owned<BIO> memory(BIO_new(BIO_s_secmem()));
   if (memory == nullptr ||
       PEM_write_bio_PrivateKey(memory.get(), &key, nullptr, nullptr, 0, nullptr,
@@ -157,8 +157,8 @@ bool AddExtensions(X509& certificate, X509& issuer,
       });
 }
 
-// A key and its certificate, signed by `issuer` with its key; by itself where
-// that is null.
+// A new key and its certificate, signed by `issuer` with `issuer_key`;
+// self-signed where they are null.
 absl::StatusOr<KeyPair> Issue(const Request& request, X509* issuer,
                               EVP_PKEY* issuer_key) {
   const Owned<EVP_PKEY> key(EVP_EC_gen("P-256"));
@@ -170,7 +170,7 @@ absl::StatusOr<KeyPair> Issue(const Request& request, X509* issuer,
   X509& made = *certificate;
   const bool ok =
       X509_set_version(&made, X509_VERSION_3) == 1 && SetSerial(made) &&
-      SetTime(X509_getm_notBefore(&made), request.now - kBefore) &&
+      SetTime(X509_getm_notBefore(&made), request.now - kClockSlack) &&
       SetTime(X509_getm_notAfter(&made), request.now + request.lifetime) &&
       SetName(made, request.common_name) &&
       X509_set_issuer_name(&made, X509_get_subject_name(issuer)) == 1 &&
@@ -280,22 +280,23 @@ absl::StatusOr<KeyPair> NewClientCertificate(const KeyPair& authority,
                   absl::StrCat("URI:urn:hearth:role:", role), now, lifetime));
 }
 
-// A handshake as gRPC makes it, step by step:
-//   1. connect; if nobody listens, TLS is not the matter;
-//   2. shake hands, with the authority and the certificate that are given, or
-//      without checks where the connection was not to be encrypted. What fails
-//      here is the daemon's certificate, or that the daemon speaks no TLS;
-//   3. read. In TLS 1.3 a daemon judges the client's certificate behind the
-//      handshake: it refuses by an alert, or hangs up. gRPC sends its settings
-//      otherwise.
+// WhyTlsIsRefused makes a handshake as gRPC does:
+//   1. connect; if nobody listens, TLS is not the cause;
+//   2. shake hands, with the given authority and certificate, or without checks
+//      for a connection that was not to be encrypted. A failure means that the
+//      daemon's certificate is wrong, or that the daemon speaks no TLS;
+//   3. read. In TLS 1.3 a daemon judges the client's certificate after the
+//      handshake: it refuses by an alert or hangs up; otherwise gRPC's settings
+//      come.
 
 namespace {
 
 constexpr int kConnectMs = 1000;
-// For each read and write.
+// Limit of each read and write.
 constexpr timeval kPatience = {.tv_sec = 1, .tv_usec = 0};
 
-// "gpu-box:7600", "[::1]:7600". Empty host where it is neither.
+// Parts of an address such as "gpu-box:7600" or "[::1]:7600"; the host is empty
+// for other addresses.
 struct HostAndPort {
   std::string host = {};
   std::string port = {};
@@ -313,7 +314,8 @@ HostAndPort Split(absl::string_view server) {
           .port = std::string(server.substr(colon + 1))};
 }
 
-// A connection to one address that answers in time; -1 if there is none.
+// A connection to the first address that answers within kConnectMs; -1 if none
+// does.
 int Connect(const HostAndPort& server) {
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
@@ -335,7 +337,7 @@ int Connect(const HostAndPort& server) {
         poll(&ready, 1, kConnectMs) == 1 &&
         getsockopt(connection, SOL_SOCKET, SO_ERROR, &error, &size) == 0 &&
         error == 0) {
-      // The handshake waits, but not for long.
+      // Reads and writes of the handshake block, up to kPatience.
       const int flags = fcntl(connection, F_GETFL);
       fcntl(connection, F_SETFL, flags & ~O_NONBLOCK);
       setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &kPatience,
@@ -376,13 +378,13 @@ void ShowCertificate(const ClientOptions& options, SSL_CTX& context) {
   if (key != nullptr) SSL_CTX_use_PrivateKey(&context, key.get());
 }
 
-// Notes that the daemon asks for a certificate; called where there is none.
+// Called by OpenSSL when the daemon asks for a certificate and none is set.
 int NoteRequest(SSL* connection, X509**, EVP_PKEY**) {
   *static_cast<bool*>(SSL_get_app_data(connection)) = true;
   return 0;
 }
 
-// What became of a handshake.
+// Result of a handshake.
 struct Handshake {
   bool is_done = false;
   // Whether the other side speaks TLS.
@@ -414,8 +416,7 @@ Handshake Shake(const ClientOptions& options, const std::string& host,
     SSL_set1_host(tls.get(), host.c_str());
   }
   const bool is_connected = SSL_connect(tls.get()) == 1;
-  // The first answer of the other side makes the certificate known, or is an
-  // alert.
+  // The other side speaks TLS if it showed a certificate or sent an alert.
   const Owned<X509> shown(SSL_get1_peer_certificate(tls.get()));
   const int reason = ERR_GET_REASON(ERR_peek_error());
   result.is_tls = is_connected || shown != nullptr ||

@@ -9,6 +9,9 @@
 #include "absl/time/time.h"
 #include "client/hearth_client.h"
 
+/// TLS by OpenSSL: certificates of a private authority, and the reasons for
+/// which a daemon's or a client's certificate is refused.
+
 namespace hearth::client {
 
 /// A certificate and its private key, in PEM form. The key is a secret.
@@ -17,32 +20,33 @@ struct KeyPair {
   std::string key = {};
 };
 
-/// How long the certificate of an authority is valid.
+/// Validity of an authority's certificate.
 inline constexpr absl::Duration kAuthorityLifetime = absl::Hours(24 * 3653);
 
-/// A private authority, which vouches for certificates of servers and clients.
-/// All keys are of the curve P-256.
+/// A new private authority, which signs certificates of servers and clients.
+/// All keys are on the curve P-256.
 absl::StatusOr<KeyPair> NewAuthority(absl::Time now);
 
-/// A certificate of a server that is reached by `hosts`: names, or numbers of
-/// interfaces. INVALID_ARGUMENT for no host and for one that is neither.
+/// A new certificate of a server that is reached by `hosts`, each a DNS name or
+/// an IP address. INVALID_ARGUMENT for no host or another text.
 absl::StatusOr<KeyPair> NewServerCertificate(
     const KeyPair& authority, const std::vector<std::string>& hosts,
     absl::Time now, absl::Duration lifetime);
 
-/// A certificate of the client `name` (1 to 64 letters, digits, "-", "_", ".",
-/// "@") with a role ("viewer", "user" or "operator").
+/// A new certificate of the client `name` (1 to 64 letters, digits, "-", "_",
+/// ".", "@") with a role ("viewer", "user" or "operator"). INVALID_ARGUMENT for
+/// other names and roles.
 absl::StatusOr<KeyPair> NewClientCertificate(const KeyPair& authority,
                                              const std::string& name,
                                              const std::string& role,
                                              absl::Time now,
                                              absl::Duration lifetime);
 
-/// Why no encrypted connection to the daemon comes about, for people: "the
+/// Why TLS keeps a connection to the daemon from working, for people: "the
 /// daemon asks for a client's certificate, and none was shown; give --cert and
-/// --key". gRPC tells refused handshakes as connections that broke. Makes one
-/// connection of its own, and waits for 5 s at most. Empty where TLS is not the
-/// matter: nobody listens, all is well, or the address is no HOST:PORT.
+/// --key" (gRPC reports a refused handshake as a broken connection). Makes one
+/// connection of its own and takes 5 s at most. Empty where TLS is not the
+/// cause: nobody listens, all is well, or the address is no HOST:PORT.
 std::string WhyTlsIsRefused(const ClientOptions& options);
 
 }  // namespace hearth::client

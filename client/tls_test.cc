@@ -98,11 +98,11 @@ TEST_F(CertificatesTest, AnotherAuthorityIsNotTrusted) {
       NewClientCertificate(other, "ann", "operator", now_, day_);
   EXPECT_FALSE(IsTrusted(client->certificate, authority_.certificate,
                          X509_PURPOSE_SSL_CLIENT, now_));
-  // Nor is what is signed by its name, but not by its key.
+  // Signed in the authority's name, but by another key.
   const KeyPair mixed = {.certificate = authority_.certificate,
                          .key = other.key};
   EXPECT_FALSE(NewClientCertificate(mixed, "ann", "user", now_, day_).ok());
-  // Nor what a client vouches for.
+  // Signed by a client.
   const auto forged =
       NewClientCertificate(*client, "eve", "operator", now_, day_);
   ASSERT_TRUE(forged.ok());

@@ -27,8 +27,8 @@ namespace fs = std::filesystem;
 
 constexpr size_t kReadBytes = 1 << 20;
 
-// At most `limit` bytes of a file from `offset` on; FAILED_PRECONDITION if it
-// ends before.
+// At most `limit` bytes of a file from `offset` on; FAILED_PRECONDITION if the
+// file ends at `offset` or before.
 absl::StatusOr<std::string> ReadPart(const std::string& path, uint64_t offset,
                                      size_t limit) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -74,9 +74,9 @@ absl::Status UploadFiles::AddFolder(const std::string& folder) {
   for (; !error && entries != fs::recursive_directory_iterator();
        entries.increment(error)) {
     const fs::path& path = entries->path();
-    std::error_code unknown;  // Then it is for Add to say what is wrong.
-    if (fs::is_directory(entries->symlink_status(unknown))) continue;
-    // By its name alone: a link is not where it leads to.
+    std::error_code ignored;  // Add() tells what is wrong.
+    if (fs::is_directory(entries->symlink_status(ignored))) continue;
+    // Lexical: a link keeps its own name.
     found[path.lexically_relative(folder).generic_string()] = path.string();
   }
   if (error) return ErrnoStatus(error.value(), folder, "read");
@@ -149,7 +149,8 @@ namespace {
 constexpr char kModelName[] = "model.safetensors";
 constexpr char kConfigName[] = "config.json";
 constexpr char kDigestName[] = "sha256";
-// A descriptor, closed when destroyed.
+
+// A file descriptor, closed by the destructor.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -196,7 +197,7 @@ absl::Status Rename(const std::string& from, const std::string& to) {
              : ErrnoStatus(errno, to, "replace");
 }
 
-// Writes a file of text, which others may read as the umask says.
+// Writes and syncs a text file, readable as the umask allows.
 absl::Status WriteText(const std::string& path, const std::string& text) {
   Descriptor file;
   HEARTH_RETURN_IF_ERROR(file.Open(path, O_WRONLY | O_CREAT | O_TRUNC));
@@ -215,7 +216,7 @@ class PosixModelFolder final : public ModelFolder {
         on_progress_(std::move(on_progress)) {}
 
   ~PosixModelFolder() override {
-    // Nothing has come that another download could go on with.
+    // Without a digest no later download can go on.
     if (file_.get() < 0 || !sha256_.empty()) return;
     for (const char* name : {kModelName, kConfigName}) {
       unlink(Part(name).c_str());
@@ -256,7 +257,7 @@ class PosixModelFolder final : public ModelFolder {
   }
 
   absl::Status StartOver() override {
-    // First of all: without it nothing counts.
+    // First the digest: without it the other files count for nothing.
     unlink(Part(kDigestName).c_str());
     sha256_.clear();
     size_ = 0;
@@ -294,7 +295,7 @@ class PosixModelFolder final : public ModelFolder {
     return absl::StrCat(part_, "/", name);
   }
 
-  // Digests what an earlier download has left.
+  // Adds the bytes of an earlier download to the digest.
   absl::Status ReadBack() {
     std::string bytes(kReadBytes, '\0');
     while (true) {
@@ -320,7 +321,7 @@ class PosixModelFolder final : public ModelFolder {
 
   absl::Status Place() {
     if (!replace_ || !fs::exists(path_)) return Rename(part_, path_);
-    // Other files of the folder are none of ours.
+    // Other files in the folder stay.
     for (const char* name : {kModelName, kConfigName}) {
       HEARTH_RETURN_IF_ERROR(
           Rename(Part(name), absl::StrCat(path_, "/", name)));
@@ -334,10 +335,10 @@ class PosixModelFolder final : public ModelFolder {
   const std::string part_;
   const bool replace_;
   const std::function<void(uint64_t, uint64_t)> on_progress_;
-  // Locked.
+  // PATH.part, locked.
   Descriptor folder_;
   Descriptor file_;
-  // The digest of the model that is coming; empty = not known.
+  // Digest of the model that is downloaded; empty = not known yet.
   std::string sha256_;
   Sha256 digest_;
   uint64_t size_ = 0;
@@ -349,7 +350,7 @@ class PosixModelFolder final : public ModelFolder {
 absl::StatusOr<std::unique_ptr<ModelFolder>> ModelFolder::Open(
     std::string path, bool replace,
     std::function<void(uint64_t done, uint64_t total)> on_progress) {
-  // PATH.part lies beside PATH, not in it.
+  // PATH.part must not lie in PATH.
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   std::error_code error;
   if (fs::exists(fs::symlink_status(path, error)) &&

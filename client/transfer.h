@@ -14,41 +14,41 @@
 
 namespace hearth::client {
 
-/// The files below a folder of this machine, or one file, for an upload.
+/// All files below a folder of this machine, or one file, for an upload.
 /// Single-owner.
 class UploadFiles final : public UploadSource {
  public:
-  /// Called with the bytes that are done, and in all.
+  /// Called with the bytes that are done and the bytes in all.
   using Progress = std::function<void(uint64_t done, uint64_t total)>;
 
-  /// Finds the files and reads them once, for their digests. INVALID_ARGUMENT
-  /// for a link to a folder, and for what is neither a file nor a folder;
-  /// CANCELLED when `stop` is requested.
+  /// Finds the files at `source` and reads them once, for their digests.
+  /// INVALID_ARGUMENT for links to folders and for anything but files and
+  /// folders; CANCELLED when `stop` is requested.
   static absl::StatusOr<std::unique_ptr<UploadFiles>> Find(
       const std::string& source, const Progress& on_progress,
       const std::stop_token& stop);
 
-  /// The announcement of the files, without a name.
+  /// Announcement of the files, without the dataset's name.
   const v1::BeginUploadRequest& request() const { return request_; }
 
-  /// Sets who hears of what was sent.
+  /// Sets the function that is called after each message sent.
   void set_on_sent(Progress on_sent) { on_sent_ = std::move(on_sent); }
 
-  /// FAILED_PRECONDITION if a file has become shorter since.
+  /// As UploadSource::Read; FAILED_PRECONDITION if a file has become shorter.
   absl::StatusOr<std::string> Read(uint64_t offset, size_t limit) override;
   void OnSent(uint64_t offset) override;
 
  private:
   struct File {
     std::string path;
-    // The place of its first byte in the upload.
+    // Offset of the file's first byte in the upload.
     uint64_t begin = 0;
     uint64_t end = 0;
   };
 
   UploadFiles() = default;
 
-  // Adds a file, whose path in the upload is `name`.
+  // Adds the file at `path`, called `name` in the upload.
   absl::Status Add(const std::string& path, const std::string& name);
   absl::Status AddFolder(const std::string& folder);
   absl::Status Digest(const Progress& on_progress, const std::stop_token& stop);
@@ -59,22 +59,22 @@ class UploadFiles final : public UploadSource {
   Progress on_sent_ = nullptr;
 };
 
-/// A folder for a model that is downloaded: model.safetensors and config.json,
-/// as an export has them. Until they are whole they are in the folder PATH.part
-/// beside it, with the model's digest in a file `sha256`; there, a download of
-/// the same model goes on. Single-owner.
+/// Folder for a downloaded model: model.safetensors and config.json, as in an
+/// export. Until both are whole they are in PATH.part, next to PATH, with the
+/// model's digest in a file `sha256`; a later download of the same model goes
+/// on from there. Single-owner.
 class ModelFolder : public ModelSink {
  public:
-  /// Opens or goes on with PATH.part. ALREADY_EXISTS if there is something at
-  /// `path`, unless its model is to be replaced; FAILED_PRECONDITION while
-  /// another download to `path` is under way. `on_progress` is called with the
-  /// bytes that are there, and in all.
+  /// Makes PATH.part, or goes on with it. ALREADY_EXISTS if `path` exists and
+  /// not `replace`; FAILED_PRECONDITION while another download to `path` is
+  /// under way. `on_progress` is called with the bytes that are there and the
+  /// bytes in all.
   static absl::StatusOr<std::unique_ptr<ModelFolder>> Open(
       std::string path, bool replace,
       std::function<void(uint64_t done, uint64_t total)> on_progress);
 
-  /// Puts the model, which has come, in its place, durably. DATA_LOSS if it
-  /// does not have its digest.
+  /// Moves the complete model to `path`, durably. DATA_LOSS if its digest is
+  /// wrong.
   virtual absl::Status Finish() = 0;
 };
 

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-// The digest of "abc" (FIPS 180-2, appendix B.1).
+// SHA-256 of "abc" (FIPS 180-2, appendix B.1).
 constexpr char kDigestOfAbc[] =
     "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
@@ -106,7 +106,7 @@ TEST_F(UploadFilesTest, ALinkToAFileHasItsOwnName) {
   Write("../outside_of_upload", "abc");
   fs::create_symlink(folder_ + "/../outside_of_upload", folder_ + "/b/d");
   fs::create_symlink("a", folder_ + "/z");
-  // The folder may be named in any way.
+  // Different paths of the same folder.
   for (const char* end : {"", "/", "/b/.."}) {
     const auto files = Find(folder_ + end);
     ASSERT_TRUE(files.ok()) << files.status();
@@ -157,7 +157,8 @@ class ModelFolderTest : public testing::Test {
     return *std::move(folder);
   }
 
-  // As the daemon does: the description, and then up to `size` bytes.
+  // Hands the description and up to `size` bytes to `folder`, as the daemon
+  // does.
   absl::Status Receive(ModelFolder& folder, size_t size) {
     const uint64_t offset = folder.Next().offset();
     v1::ModelChunk chunk;

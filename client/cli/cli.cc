@@ -39,8 +39,8 @@ int Report(const absl::Status& status, Environment& environment) {
   return ExitCodeOf(status);
 }
 
-// The error of a daemon that cannot be reached: what keeps TLS from working, or
-// how to start the daemon.
+// Reports that the daemon cannot be reached, with why TLS was refused, or how
+// to start the daemon.
 int ReportUnreachable(const absl::Status& status,
                       const client::ClientOptions& options,
                       Environment& environment) {
@@ -55,7 +55,7 @@ int ReportUnreachable(const absl::Status& status,
 }
 
 void TellSilence(absl::Duration silent, Environment& environment) {
-  // A line of progress may stand there.
+  // Erases the live line of progress, if there is one.
   if (environment.err_is_terminal) environment.err << "\r\x1b[K";
   if (silent == absl::ZeroDuration()) {
     environment.err << "the daemon answers again" << std::endl;
@@ -66,8 +66,8 @@ void TellSilence(absl::Duration silent, Environment& environment) {
   }
 }
 
-// The daemon that is meant. A server is given with its files: those of a
-// context are never shown to another server.
+// The daemon that the options mean. With --server, no context applies: a
+// context's files are never shown to another server.
 absl::StatusOr<client::Context> ChooseDaemon(const GlobalOptions& options) {
   if (!options.server.empty() && !options.context.empty()) {
     return absl::InvalidArgumentError(
@@ -99,7 +99,7 @@ absl::StatusOr<client::Context> ChooseDaemon(const GlobalOptions& options) {
   return daemon;
 }
 
-// The flags with which another command reaches the same daemon.
+// Flags with which another command reaches the same daemon.
 std::string FlagsOf(const GlobalOptions& options) {
   std::string flags;
   const auto add = [&](const char* flag, const std::string& value) {
@@ -114,7 +114,7 @@ std::string FlagsOf(const GlobalOptions& options) {
   return flags;
 }
 
-// Where the daemon is and what it is shown.
+// Address of the daemon that the options mean, and the credentials for it.
 absl::StatusOr<client::ClientOptions> ToClientOptions(
     const GlobalOptions& options) {
   HEARTH_ASSIGN_OR_RETURN(const client::Context daemon, ChooseDaemon(options));
@@ -152,8 +152,8 @@ int Perform(const Action& action, const GlobalOptions& options,
   return *exit_code;
 }
 
-// Prints what may stand where the last of `words` is typed ("--" comes before
-// them), in a tree of which that daemon is meant that the others name.
+// Prints the candidates for the last of `words`, which may follow "--"; live
+// names are asked of the daemon that the other words name.
 int CompleteWords(std::vector<std::string> words, Environment& environment) {
   if (words.front() == "--") words.erase(words.begin());
   if (words.empty()) words.emplace_back();
@@ -179,19 +179,19 @@ int CompleteWords(std::vector<std::string> words, Environment& environment) {
 
 int RunCli(const std::vector<std::string>& arguments,
            Environment& environment) {
-  // A word that is still being typed makes no command line yet.
+  // Words that are still typed are no command line: they are not parsed.
   if (arguments.size() > 2 && arguments[0] == "completion" &&
       arguments[1] == "words") {
     return CompleteWords({arguments.begin() + 2, arguments.end()}, environment);
   }
   CommandTree tree;
-  // CLI11 reports by exceptions; they end here.
+  // CLI11 reports by exceptions, which end here.
   try {
-    // It takes them from the last to the first.
+    // CLI11 takes the arguments in reverse order.
     tree.app.parse(
         std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError& error) {
-    // Help and version are asked for by errors, too.
+    // Help and version are exceptions, too.
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
       tree.app.exit(error, environment.out, environment.err);
       return kExitDone;

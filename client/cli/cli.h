@@ -8,7 +8,8 @@
 
 namespace hearth::cli {
 
-/// Runs one command line, without the program's name. Gives the exit code.
+/// Runs the command line `arguments`, without the program's name; returns the
+/// exit code.
 int RunCli(const std::vector<std::string>& arguments, Environment& environment);
 
 }  // namespace hearth::cli

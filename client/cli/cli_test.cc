@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Command lines against a fake daemon.
+// Runs command lines against a fake daemon.
 class CliTest : public ::testing::Test {
  protected:
   CliTest() : environment_{.out = out_, .err = err_} {
@@ -35,7 +35,7 @@ class CliTest : public ::testing::Test {
 
   nlohmann::json Json() { return nlohmann::json::parse(out_.str()); }
 
-  // The job of the last submission.
+  // Spec of the last submission.
   v1::JobSpec Submitted() { return daemon_.submissions().back().spec(); }
 
   void AddJob(const std::string& id, v1::JobState state,
@@ -66,7 +66,7 @@ TEST_F(CliTest, TrainSubmitsAndWatches) {
 TEST_F(CliTest, TrainPrintsOneJsonObject) {
   daemon_.OnSubmit([](v1::Job* job) {
     job->mutable_report()->mutable_train()->set_loss_digest("ab");
-    return grpc::Status::OK;
+    return absl::OkStatus();
   });
   EXPECT_EQ(Run({"train", "--dataset", "cora", "--output", "json"}), kExitDone);
   EXPECT_EQ(Json()["state"], "SUCCEEDED");
@@ -111,7 +111,7 @@ TEST_F(CliTest, AFailedJobIsExitCode1) {
     job->set_state(v1::FAILED);
     job->mutable_error()->set_code(15);
     job->mutable_error()->set_message("features.npy is damaged");
-    return grpc::Status::OK;
+    return absl::OkStatus();
   });
   EXPECT_EQ(Run({"train", "--dataset", "cora", "--output", "json"}),
             kExitFailed);
@@ -121,14 +121,12 @@ TEST_F(CliTest, AFailedJobIsExitCode1) {
 
 TEST_F(CliTest, ARefusedSubmissionSaysWhy) {
   daemon_.OnSubmit([](v1::Job*) {
-    return grpc::Status(grpc::StatusCode::NOT_FOUND,
-                        "no dataset \"kora\\n\"; there is cora");
+    return absl::NotFoundError("no dataset \"kora\\n\"; there is cora");
   });
   EXPECT_EQ(Run({"train", "--dataset", "kora"}), kExitFailed);
   EXPECT_THAT(err_.str(), HasSubstr("there is cora"));
-  daemon_.OnSubmit([](v1::Job*) {
-    return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "too many epochs");
-  });
+  daemon_.OnSubmit(
+      [](v1::Job*) { return absl::InvalidArgumentError("too many epochs"); });
   EXPECT_EQ(Run({"train", "--dataset", "cora"}), kExitUsage);
 }
 
@@ -318,7 +316,7 @@ TEST_F(CliTest, ExportMakesTheDestinationAbsolute) {
   EXPECT_EQ(Submitted().export_().destination(), "/home/me/models/a");
 }
 
-// Names of commands are no special names of datasets.
+// A dataset may have the name of a command.
 TEST_F(CliTest, DatasetsMayBeCalledLikeCommands) {
   for (const char* name : {"train", "status", "list", "show"}) {
     v1::Dataset dataset;
@@ -492,7 +490,7 @@ TEST_F(CliTest, JobResumeWithAnotherBudget) {
   EXPECT_EQ(request.spec().train().data().epochs(), 7u);
   EXPECT_EQ(request.spec().train().data().budgets().cpu_cache_bytes(),
             uint64_t{1} << 20);
-  // Options that change results are none of this command's.
+  // `resume` has no options that change results.
   EXPECT_EQ(Run({"job", "resume", "a", "--epochs", "8"}), kExitUsage);
   EXPECT_EQ(Run({"job", "resume", "a", "--superbatch", "8"}), kExitUsage);
   EXPECT_EQ(daemon_.resumptions().size(), 1u);

@@ -34,7 +34,7 @@ job to go on with.
 from the descriptions in that file.
 )";
 
-// In a cell of a table, a bar would end it.
+// `text` as a cell of a table, which a bar would end.
 std::string Cell(const std::string& text) {
   return absl::StrReplaceAll(text, {{"|", "\\|"}});
 }
@@ -62,7 +62,7 @@ void AddRow(const Flag& flag, std::string* page) {
                   Fields(flag), " |\n");
 }
 
-// Adds a table of the meaning of each alternative of a choice.
+// Adds a table of the alternatives of a choice and their meanings.
 void AddAlternatives(const options::Choice& choice, std::string* page) {
   absl::StrAppend(page, "\n| `", choice.description.flag(),
                   "` | |\n|---|---|\n");
@@ -73,7 +73,7 @@ void AddAlternatives(const options::Choice& choice, std::string* page) {
   }
 }
 
-// Adds a table for each heading.
+// Adds a table of flags for each heading.
 void AddTables(const std::vector<Flag>& flags, std::string* page) {
   std::vector<std::string> groups;
   for (const Flag& flag : flags) {
@@ -120,7 +120,7 @@ namespace {
 
 std::string Source() { return absl::StrCat("Hearth ", kVersion); }
 
-// The page of the program itself.
+// The manual page of `hearth` itself.
 std::string Overview(const CLI::App& app,
                      const std::vector<const CLI::App*>& commands) {
   options::ManPageHead head = {.name = "hearth",

@@ -6,11 +6,12 @@
 
 namespace hearth::cli {
 
-/// The reference page of all options of `hearth train`, in Markdown.
+/// The page of all options of `hearth train` and `hearth sweep submit`
+/// (OPTIONS.md), in Markdown.
 std::string OptionsPage();
 
-/// The manual pages of `hearth` and of each of its commands, as roff, by the
-/// names of their files: "hearth.1", "hearth-train.1".
+/// Manual pages of `hearth` and of each command, as roff, by the names of their
+/// files: "hearth.1", "hearth-train.1".
 std::map<std::string, std::string> ManPages();
 
 }  // namespace hearth::cli

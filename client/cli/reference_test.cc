@@ -33,7 +33,7 @@ std::string Escaped(const std::string& text) {
   return absl::StrReplaceAll(text, {{"-", "\\-"}});
 }
 
-// That `page` tells of each flag of `command`, and of the commands below it.
+// Expects `page` to have each flag of `command` and of its subcommands.
 void ExpectTold(const CLI::App& command, const std::string& typed,
                 const std::string& page) {
   EXPECT_THAT(page, HasSubstr(Escaped(typed)));

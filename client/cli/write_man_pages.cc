@@ -4,7 +4,7 @@
 
 #include "client/cli/reference.h"
 
-// Writes the manual pages to the folder that is named.
+// Writes the manual pages to the folder in the first argument.
 int main(int argc, char** argv) {
   if (argc != 2) {
     std::cerr << "usage: write_man_pages FOLDER\n";

@@ -18,20 +18,20 @@ namespace hearth::doctor {
 
 namespace {
 
-// Connections and files of a few jobs; what one with 64 connections needs.
+// Open files that few jobs need, and that a job with 64 connections needs.
 constexpr uint64_t kFewFiles = 1024;
 constexpr uint64_t kEnoughFiles = 4096;
-// Memory that reads are registered with: the staging of a job or two.
+// Bytes of registered memory: the staging of one or two jobs.
 constexpr uint64_t kEnoughLocked = uint64_t{256} << 20;
-// Memory of a ring of io_uring for each read that it has room for; the rings of
-// jobs that have as many as may be.
+// Bytes of an io_uring for each read in flight, and of the rings of jobs with
+// the most reads in flight.
 constexpr uint64_t kRingEntryBytes = 100;
 constexpr uint64_t kEnoughForRings = uint64_t{8} << 20;
 constexpr uint64_t kLittleMemory = uint64_t{2} << 30;
 constexpr uint64_t kNoSpace = uint64_t{1} << 30;
 constexpr double kLittleSpace = 0.05;
 constexpr uint64_t kMuchReadAheadKib = 512;
-// Below these a disk is no NVMe disk.
+// Reads and bytes a second that every NVMe disk exceeds.
 constexpr double kFewReads = 20'000;
 constexpr double kSlowScan = 300e6;
 constexpr double kStepSeconds = 0.05;
@@ -79,7 +79,7 @@ std::string Bytes(uint64_t bytes) {
   return bytes == UINT64_MAX ? "unlimited" : FormatByteSize(bytes);
 }
 
-// The daemon takes the hard limit by itself.
+// The hard limit counts: hearthd raises its soft limit to it.
 Finding CheckOpenFiles(const MachineFacts& facts, const std::string& whose) {
   const uint64_t limit = facts.open_files.hard;
   Finding finding = {
@@ -165,10 +165,10 @@ Finding CheckProcessor(const MachineFacts& facts) {
   return finding;
 }
 
-// The oldest driver that LibTorch's part for GPUs works with.
+// Oldest driver that LibTorch for GPUs works with.
 constexpr int kLeastDriver = 580;
 
-// Whether a version such as "535.1" is known to be older than that.
+// Whether a version such as "535.1" is known to be older than kLeastDriver.
 bool IsOldDriver(const std::string& version) {
   int major = 0;
   return absl::SimpleAtoi(version.substr(0, version.find('.')), &major) &&
@@ -279,7 +279,7 @@ Finding CheckReadAhead(const FolderFacts& facts) {
   finding.value =
       absl::StrCat(facts.disk, ", read-ahead ", *facts.read_ahead_kib, " KiB");
   if (facts.rotates.value_or(false)) {
-    // Virtual disks say so, too, whatever they are made of.
+    // Virtual disks say so, too, whatever is behind them.
     absl::StrAppend(&finding.value, ", says that it rotates");
   }
   if (*facts.read_ahead_kib > kMuchReadAheadKib) {
@@ -301,7 +301,7 @@ Finding CheckSkew(const DaemonAnswer& answer) {
     finding.value = "not told by a daemon of this version";
     return finding;
   }
-  // It was read somewhere between the question and the answer.
+  // The daemon read its clock between the question and the answer.
   absl::Duration skew = absl::ZeroDuration();
   if (theirs < answer.asked) skew = theirs - answer.asked;
   if (theirs > answer.answered) skew = theirs - answer.answered;

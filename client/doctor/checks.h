@@ -9,47 +9,48 @@
 #include "client/doctor/machine_facts.h"
 #include "hearth/v1/admin.pb.h"
 
+/// Findings about facts: each check says how a thing is, how much that matters,
+/// and how to mend it. Checks are pure: the same facts give the same findings.
+
 namespace hearth::doctor {
 
-/// How much something matters.
+/// How much a finding matters.
 enum class Severity {
   /// As it should be.
   kOk,
-  /// Worth knowing: it costs speed, or could not be looked at.
+  /// Costs speed, or could not be checked.
   kNote,
-  /// Jobs fail, or are not safe, until it is mended.
+  /// Until it is mended, jobs fail or are not safe.
   kProblem,
 };
 
 /// Result of one check.
 struct Finding {
   Severity severity = Severity::kOk;
-  /// Name of the thing that was looked at: "io_uring".
+  /// Name of the checked thing: "io_uring".
   std::string check = {};
-  /// How it is: "forbidden to ordinary users".
+  /// State of the thing: "forbidden to ordinary users".
   std::string value = {};
-  /// Advice: a command or an option where there is one; empty = nothing.
+  /// Advice, if possible a command or an option; empty = none.
   std::string remedy = {};
 };
 
-/// Checks judge facts. Pure: each gives the same findings for the same facts.
-
-/// io_uring, limits, memory, processor, GPU. `whose`: "hearthd" or "hearth",
-/// the process that the facts are of.
+/// Findings about io_uring, limits, memory, processor and GPU. `whose` names
+/// the process that the limits are of.
 std::vector<Finding> CheckMachine(const MachineFacts& facts,
                                   const std::string& whose);
 
-/// The data directory: permissions, file system, space, disk. `user`: the
-/// effective user id that the daemon has, or would have.
+/// Findings about a data directory: permissions, file system, space, disk.
+/// `user`: effective user id of the daemon, running or to be started.
 std::vector<Finding> CheckFolder(const FolderFacts& facts, uid_t user);
 
-/// The Unix socket; `is_served`: whether a daemon answers by it.
+/// Finding about the Unix socket; `is_served`: whether a daemon answers on it.
 Finding CheckSocket(const SocketFacts& facts, bool is_served);
 
-/// The speed of the disk, or why it could not be measured.
+/// Findings about the speed of a disk, or the error of measuring it.
 std::vector<Finding> CheckDisk(const absl::StatusOr<DiskSpeed>& speed);
 
-/// Readings of both clocks, seconds apart.
+/// Two readings of both clocks, some seconds apart.
 struct ClockReadings {
   absl::Time first_wall = {};
   absl::Time last_wall = {};
@@ -58,19 +59,20 @@ struct ClockReadings {
   double last_steady = 0;
 };
 
-/// This machine's clock.
+/// Finding about this machine's clock.
 Finding CheckClock(const MachineFacts& facts, const ClockReadings& readings);
 
-/// A daemon's answer, and when it was asked for and came, by this machine's
-/// wall clock.
+/// A daemon's status, and this machine's wall clock before the question and
+/// after the answer.
 struct DaemonAnswer {
   v1::Status status;
   absl::Time asked;
   absl::Time answered;
 };
 
-/// A daemon that answers: its version, clock, means of reading, and what it
-/// warns of. `facts` are of the machine if the daemon is on it; else null.
+/// Findings about a daemon that answers: version, clock, way of reading,
+/// devices, warnings. `facts`: facts about its machine, or null if the daemon
+/// is not on this machine.
 std::vector<Finding> CheckDaemon(const DaemonAnswer& answer,
                                  const MachineFacts* facts);
 

@@ -19,7 +19,7 @@ using ::testing::Not;
 
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 
-// Nothing of it is worth a note.
+// A machine without any note or problem.
 MachineFacts GoodMachine() {
   MachineFacts facts;
   facts.kernel = "6.1.0";
@@ -75,7 +75,7 @@ ClockReadings Seconds(double wall, double steady) {
           .last_steady = 5 + steady};
 }
 
-// The finding of the check of this name.
+// The finding of the check `check`.
 Finding Of(const std::vector<Finding>& findings, const std::string& check) {
   for (const Finding& finding : findings) {
     if (finding.check == check) return finding;
@@ -101,7 +101,7 @@ void ExpectAllGood(const std::vector<Finding>& findings) {
   }
 }
 
-// That `finding` is of `severity`, says `value`, and how to mend it.
+// Expects a finding of `severity` whose value and remedy contain these texts.
 void ExpectBad(const Finding& finding, Severity severity,
                const std::string& value, const std::string& remedy) {
   EXPECT_EQ(finding.severity, severity) << finding.check;
@@ -202,7 +202,7 @@ TEST(ChecksTest, ProcessorAndGpu) {
 
 TEST(ChecksTest, PermissionsOfTheDataDirectory) {
   FolderFacts facts = GoodFolder();
-  // The mode that a daemon with --socket-group gives it.
+  // Mode of the folder of a daemon with --socket-group.
   facts.mode = 0710;
   EXPECT_EQ(OfFolder(facts, "data directory").severity, Severity::kOk);
   facts.mode = 0755;

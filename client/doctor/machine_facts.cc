@@ -43,20 +43,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The text of a file of the kernel's; empty if it cannot be read.
+// Text of a file in the kernel's folders; empty if it cannot be read.
 std::string TextOf(const std::string& path) {
   std::ifstream file(path);
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-// The number that a file of the kernel's holds alone.
+// The number in a file of the kernel's folders that has nothing else.
 std::optional<uint64_t> NumberIn(const std::string& path) {
   uint64_t number = 0;
   if (!absl::SimpleAtoi(TextOf(path), &number)) return std::nullopt;
   return number;
 }
 
-// Text behind `key` in the first line that begins with it.
+// Text after `key` in the first line that begins with `key`.
 std::string ValueOf(const std::string& text, absl::string_view key) {
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     if (absl::ConsumePrefix(&line, key)) {
@@ -66,16 +66,16 @@ std::string ValueOf(const std::string& text, absl::string_view key) {
   return "";
 }
 
-uint64_t KibibytesOf(const std::string& text, absl::string_view key) {
-  absl::string_view value;
+// Bytes of a line such as "MemTotal:  65536 kB".
+uint64_t BytesOf(const std::string& text, absl::string_view key) {
   const std::string found = ValueOf(text, key);
-  value = found;
+  absl::string_view value = found;
   absl::ConsumeSuffix(&value, " kB");
   uint64_t number = 0;
   return absl::SimpleAtoi(value, &number) ? number << 10 : 0;
 }
 
-// A line of /proc/PID/limits: "Max open files   1024   4096   files".
+// The limit `name` in /proc/PID/limits: "Max open files  1024  4096  files".
 Limit LimitOf(const std::string& text, absl::string_view name) {
   const std::vector<std::string> words =
       absl::StrSplit(ValueOf(text, name), ' ', absl::SkipEmpty());
@@ -87,7 +87,7 @@ Limit LimitOf(const std::string& text, absl::string_view name) {
   return {.soft = number(0), .hard = number(1)};
 }
 
-// Whether a process has CAP_IPC_LOCK, by its /proc/PID/status.
+// Whether the text of /proc/PID/status has CAP_IPC_LOCK.
 bool MayLockAny(const std::string& status) {
   uint64_t capabilities = 0;
   return absl::SimpleHexAtoi(ValueOf(status, "CapEff:"), &capabilities) &&
@@ -102,7 +102,7 @@ int TryIoUring() {
   return 0;
 }
 
-// Reads, but does not set, the kernel's clock.
+// Whether the kernel's clock is synchronized; adjtimex only reads it here.
 std::optional<bool> IsClockSynchronized() {
   timex clock = {};
   const int state = adjtimex(&clock);
@@ -110,7 +110,8 @@ std::optional<bool> IsClockSynchronized() {
   return state != TIME_ERROR && (clock.status & STA_UNSYNC) == 0;
 }
 
-// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.161.08  Mon ...".
+// The version in "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.161.08
+// ...".
 std::string DriverVersion(const std::string& text) {
   for (const absl::string_view word :
        absl::StrSplit(ValueOf(text, "NVRM version:"), ' ')) {
@@ -156,7 +157,7 @@ std::string FileSystemName(const struct statfs& info) {
   }
 }
 
-// The disk of a device number, of which a partition is a part.
+// Reads the facts about the disk of a device number, which may be a partition.
 void ReadDisk(const KernelFolders& folders, dev_t device, FolderFacts& facts) {
   std::error_code error;
   fs::path disk = fs::canonical(absl::StrCat(folders.sys, "/dev/block/",
@@ -190,8 +191,8 @@ MachineFacts ReadMachineFacts(const KernelFolders& folders, pid_t pid) {
   facts.open_files = LimitOf(limits, "Max open files");
   facts.locked_memory = LimitOf(limits, "Max locked memory");
   const std::string memory = TextOf(folders.proc + "/meminfo");
-  facts.memory_bytes = KibibytesOf(memory, "MemTotal:");
-  facts.memory_available_bytes = KibibytesOf(memory, "MemAvailable:");
+  facts.memory_bytes = BytesOf(memory, "MemTotal:");
+  facts.memory_available_bytes = BytesOf(memory, "MemAvailable:");
   facts.memory_capacity_bytes = std::min(
       facts.memory_bytes, CgroupMemoryLimit(TextOf(process + "/cgroup"),
                                             folders.sys + "/fs/cgroup"));
@@ -253,8 +254,8 @@ SocketFacts ReadSocketFacts(const std::string& data_dir) {
 
 namespace {
 
-constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
-// After so long no more is written, or read one after the other.
+constexpr uint64_t kChunkBytes = uint64_t{1} << 20;
+// Seconds after which writing the probe file and sequential reading end.
 constexpr double kWriteSeconds = 1;
 constexpr double kScanSeconds = 0.3;
 
@@ -263,7 +264,7 @@ struct Candidate {
   uint64_t bytes = 0;
 };
 
-// The largest file in the folders of datasets; empty if there is none, or they
+// The largest file in the folders of datasets; empty if there is none or they
 // cannot be read.
 Candidate LargestArray(io::FileSystem& files, const std::string& data_dir) {
   Candidate largest;
@@ -287,18 +288,18 @@ Candidate LargestArray(io::FileSystem& files, const std::string& data_dir) {
 
 absl::Status WriteProbe(io::FileSystem& files, const Clock& clock,
                         const std::string& path) {
-  HEARTH_ASSIGN_OR_RETURN(io::AlignedMemory piece,
-                          io::AlignedMemory::Allocate(kPieceBytes));
-  // Zeros could be stored as a hole, or compressed.
+  HEARTH_ASSIGN_OR_RETURN(io::AlignedMemory chunk,
+                          io::AlignedMemory::Allocate(kChunkBytes));
+  // Pseudo-random bytes: zeros could be stored as a hole, or compressed.
   uint64_t word = 0x9e3779b97f4a7c15;
-  for (std::byte& byte : piece.bytes()) {
+  for (std::byte& byte : chunk.bytes()) {
     word = word * 6364136223846793005 + 1442695040888963407;
     byte = static_cast<std::byte>(word >> 56);
   }
   HEARTH_ASSIGN_OR_RETURN(const auto file, files.CreateUncached(path));
   const double start = clock.SteadySeconds();
-  for (uint64_t at = 0; at < kProbeBytes; at += kPieceBytes) {
-    HEARTH_RETURN_IF_ERROR(file->Append(piece.bytes()));
+  for (uint64_t at = 0; at < kProbeBytes; at += kChunkBytes) {
+    HEARTH_RETURN_IF_ERROR(file->Append(chunk.bytes()));
     if (clock.SteadySeconds() - start > kWriteSeconds) break;
   }
   HEARTH_RETURN_IF_ERROR(file->Sync());
@@ -308,14 +309,14 @@ absl::Status WriteProbe(io::FileSystem& files, const Clock& clock,
 absl::StatusOr<double> ScanSpeed(io::ReadableFile& file, const Clock& clock) {
   HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file.Info());
   HEARTH_ASSIGN_OR_RETURN(io::AlignedMemory memory,
-                          io::AlignedMemory::Allocate(kPieceBytes));
+                          io::AlignedMemory::Allocate(kChunkBytes));
   const uint64_t most = std::min(info.size_bytes, 4 * kProbeBytes);
   const double start = clock.SteadySeconds();
   double seconds = 0;
   uint64_t at = 0;
-  while (at + kPieceBytes <= most && seconds < kScanSeconds) {
+  while (at + kChunkBytes <= most && seconds < kScanSeconds) {
     HEARTH_RETURN_IF_ERROR(file.Read(at, memory.bytes()));
-    at += kPieceBytes;
+    at += kChunkBytes;
     seconds = clock.SteadySeconds() - start;
   }
   return seconds > 0 ? static_cast<double>(at) / seconds : 0;
@@ -330,13 +331,12 @@ absl::StatusOr<DiskSpeed> MeasureDisk(io::FileSystem& files,
   const Candidate array = LargestArray(files, folder);
   std::string path = array.path;
   std::string written;
-  // However this ends.
   const absl::Cleanup remove = [&] {
     if (!written.empty()) files.RemoveTree(written).IgnoreError();
   };
   if (array.bytes < kProbeBytes) {
-    // A folder of its own, whose name nobody knows before and which nobody else
-    // may write to: a file, or a link, of another user is never written to.
+    // A new folder with a random name, which no other user can write to: no
+    // file or link of another user is ever written.
     std::string own = io::JoinPath(folder, "hearth-doctor-XXXXXX");
     if (mkdtemp(own.data()) == nullptr) {
       return ErrnoStatus(errno, own, "create");

@@ -109,7 +109,7 @@ TEST_F(MachineFactsTest, AFolderIsThatOfItsDisk) {
   ASSERT_EQ(stat(scratch_.path().c_str(), &info), 0);
   const std::string number = std::to_string(major(info.st_dev)) + ":" +
                              std::to_string(minor(info.st_dev));
-  // A partition, which has no queue of its own.
+  // A partition has no queue of its own.
   Write("sys/devices/nvme0n1/queue/read_ahead_kb", "128\n");
   Write("sys/devices/nvme0n1/queue/rotational", "0\n");
   Write("sys/devices/nvme0n1/nvme0n1p1/size", "1\n");
@@ -140,7 +140,7 @@ TEST_F(MachineFactsTest, AFolderThatIsMissingIsOnTheDiskAboveIt) {
 
 TEST_F(MachineFactsTest, ASocketTellsWhoMayUseIt) {
   EXPECT_FALSE(ReadSocketFacts(scratch_.path()).exists);
-  // Paths of sockets are short.
+  // A short path: a socket's path has 107 bytes at most.
   char folder[] = "/tmp/hearth-facts-XXXXXX";
   ASSERT_NE(mkdtemp(folder), nullptr);
   const int listener = socket(AF_UNIX, SOCK_STREAM, 0);

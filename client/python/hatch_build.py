@@ -16,7 +16,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class AddApi(BuildHookInterface):
-    """Hatchling calls it before and after each wheel and source distribution."""
+    """Hook of Hatchling, called before and after each wheel and source distribution."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         protos = runpy.run_path(str(Path(self.root) / "make_protos.py"))
@@ -32,8 +32,8 @@ class AddApi(BuildHookInterface):
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         if self.target_name != "sdist":
             self._made.cleanup()
-        # Python has kept this file compiled beside it.
+        # Python's compiled form of this file.
         compiled = Path(__spec__.cached)
         compiled.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # Something else is in the folder, or there is none.
+        with contextlib.suppress(OSError):  # The folder has other files, or does not exist.
             compiled.parent.rmdir()

@@ -1,4 +1,4 @@
-"""Makes the Python modules of the daemon's API, the package `hearth.v1`, of its protos.
+"""Makes the package `hearth.v1`, the Python modules of the daemon's API, from the protos.
 
     python3 client/python/make_protos.py FOLDER
 
@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-# A source distribution has the protos beside this file, a clone in proto/.
+# A source distribution has the protos next to this file, a clone in proto/.
 PROTO_ROOT = next(root for root in (HERE / "proto", HERE.parents[1] / "proto") if root.is_dir())
 PROTOS = sorted((PROTO_ROOT / "hearth" / "v1").glob("*.proto"))
 

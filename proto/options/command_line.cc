@@ -18,7 +18,7 @@ namespace hearth::options {
 
 namespace {
 
-// The shortest beginning of a word that is taken for one.
+// Characters of a word's beginning that are enough to guess the word.
 constexpr size_t kLeastPrefix = 3;
 
 std::string Plain(absl::string_view word) {
@@ -46,7 +46,7 @@ size_t Distance(absl::string_view a, absl::string_view b) {
   return least[a.size()][b.size()];
 }
 
-// The innermost command that was named.
+// The innermost command that the command line names.
 const CLI::App& Innermost(const CLI::App& app) {
   const std::vector<CLI::App*> named = app.get_subcommands();
   return named.empty() ? app : Innermost(*named.front());
@@ -60,8 +60,8 @@ std::vector<std::string> CommandNames(const CLI::App& app) {
   return names;
 }
 
-// The long options that a command takes, with dashes: its own, and those of the
-// commands above it.
+// Long options that a command takes, with dashes: its own and its parents'
+// options.
 std::vector<std::string> OptionNames(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::App* at = &app; at != nullptr; at = at->get_parent()) {
@@ -109,7 +109,7 @@ std::string DidYouMean(absl::string_view word,
 
 std::string ParseFault(const CLI::App& app, const CLI::ParseError& error,
                        absl::Span<const std::string> arguments) {
-  // The parser gives what it did not take in an order of its own.
+  // The parser returns the unknown words in an order of its own.
   const std::vector<std::string> rest = app.remaining(/*recurse=*/true);
   std::multiset<std::string> unknown(rest.begin(), rest.end());
   const CLI::App& command = Innermost(app);
@@ -126,10 +126,10 @@ std::string ParseFault(const CLI::App& app, const CLI::ParseError& error,
       const std::string name = word.substr(0, word.find('='));
       faults.push_back(absl::StrCat("unknown option ", name,
                                     DidYouMean(name, OptionNames(command))));
-      // Of an option that is not known, nor is whether it has a value.
+      // An unknown option may have a value: the next word.
       may_be_value = name == word;
     } else if (!is_value && !commands.empty()) {
-      // What follows an unknown command is its own.
+      // Words after an unknown command belong to it.
       return absl::StrCat("unknown command ", word, DidYouMean(word, commands));
     } else if (!is_value) {
       faults.push_back(absl::StrCat("unexpected argument \"", word, "\""));
@@ -140,9 +140,9 @@ std::string ParseFault(const CLI::App& app, const CLI::ParseError& error,
 
 namespace {
 
-// Text as roff shows it: a backslash begins a request, a bare hyphen may be
-// shown as another character, a dot or quote at the beginning of a line names a
-// macro.
+// `text` escaped for roff, where a backslash begins a request, a bare hyphen
+// may be shown as another character, and a dot or quote at the beginning of a
+// line names a macro.
 std::string Text(absl::string_view text) {
   std::string escaped =
       absl::StrReplaceAll(text, {{"\\", "\\e"}, {"-", "\\-"}, {"\n", " "}});
@@ -160,13 +160,13 @@ std::string Italic(absl::string_view text) {
   return absl::StrCat("\\fI", Text(text), "\\fR");
 }
 
-// An argument of a macro, in quotes.
+// `text` as the quoted argument of a macro.
 std::string Argument(absl::string_view text) {
   return absl::StrCat("\"", absl::StrReplaceAll(Text(text), {{"\"", "\\(dq"}}),
                       "\"");
 }
 
-// The form of a value, in a word or a few: "SIZE", "{table,json}".
+// Form of an option's value: "SIZE", "{table,json}".
 std::string ValueForm(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const size_t words = type.find('{');
@@ -182,7 +182,7 @@ bool TakesValue(const CLI::Option& option) {
   return option.get_items_expected_max() > 0;
 }
 
-// "\fB-f\fR, \fB--file\fR \fITEXT\fR".
+// Names and value of an option: "\fB-f\fR, \fB--file\fR \fITEXT\fR".
 std::string NamesOf(const CLI::Option& option) {
   if (option.get_positional() && option.get_lnames().empty()) {
     return Italic(option.get_name(/*positional=*/true));
@@ -237,7 +237,7 @@ void AddOption(const CLI::Option& option, std::string* page) {
   absl::StrAppend(page, "\n");
 }
 
-// The options by the headings that help has them under.
+// Adds the options, under the headings that the help has.
 void AddOptions(const CLI::App& command, const char* heading,
                 std::string* page) {
   std::vector<std::string> groups;
@@ -255,7 +255,7 @@ void AddOptions(const CLI::App& command, const char* heading,
   }
 }
 
-// The commands below, by name.
+// Adds the names of the subcommands.
 void AddNames(const CLI::App& command, std::string* page) {
   for (const CLI::App* below : CommandsOf(command)) {
     absl::StrAppend(page, ".TP\n", Bold(below->get_name()), "\n",
@@ -263,7 +263,7 @@ void AddNames(const CLI::App& command, std::string* page) {
   }
 }
 
-// The commands below, each with its options, and those below them.
+// Adds the subcommands at all depths, each with its options.
 void AddCommands(const CLI::App& command, const std::string& typed,
                  std::string* page) {
   for (const CLI::App* below : CommandsOf(command)) {

@@ -38,7 +38,7 @@ class ParseFaultTest : public testing::Test {
     dataset->add_subcommand("import", "")->add_option("NAME", text_);
   }
 
-  // With exceptions, as the parser reports.
+  // The fault of a command line; the parser reports by exceptions.
   std::string FaultOf(const std::vector<std::string>& arguments) {
     try {
       app_.parse(

@@ -26,7 +26,7 @@ class Walk {
   Walk(std::vector<Option>& options, std::vector<Choice>& choices)
       : options_(options), choices_(choices) {}
 
-  // `at` is where the message is, what is known of it included.
+  // Visits a message of `type`; `at` has its path, group and alternatives.
   void Visit(const Descriptor& type, Option at) {
     if (type.options().HasExtension(v1::group)) {
       at.group = type.options().GetExtension(v1::group);
@@ -40,7 +40,7 @@ class Walk {
       Option below = at;
       below.path.push_back(&field);
       if (IsMessage(field)) {
-        // Only what a user can choose is a condition.
+        // A choice without a flag is not the user's to make: no condition.
         if (chosen && !choices_.back().description.flag().empty()) {
           below.alternatives = {&field};
         }
@@ -65,7 +65,8 @@ class Walk {
   std::vector<Choice>& choices_;
 };
 
-// "strategy", or of several "strategies": the choice of an alternative.
+// Name of the alternative's choice, for `count` alternatives: "strategy",
+// "strategies".
 std::string KindWord(const FieldDescriptor* alternative, size_t count) {
   std::string kind(alternative->real_containing_oneof()->name());
   if (count == 1) return kind;
@@ -170,7 +171,7 @@ std::string AlternativeWords(
 std::string WhyNotApplied(
     const std::vector<const FieldDescriptor*>& alternatives,
     const Chosen& chosen) {
-  // The same name may stand for several fields.
+  // Several alternatives may have one name.
   std::vector<std::string> names;
   for (const FieldDescriptor* alternative : alternatives) {
     const std::string name(alternative->name());

@@ -35,7 +35,7 @@ const Option& OptionAt(const OptionTable& table, const std::string& path) {
   return table.options().front();
 }
 
-// Fields below `type` that hold values and have no description.
+// Collects the value fields below `type` that have no description.
 void FindBare(const Descriptor& type, std::vector<std::string>* bare) {
   for (int i = 0; i < type.field_count(); ++i) {
     const FieldDescriptor& field = *type.field(i);
@@ -198,7 +198,7 @@ TEST(OptionTable, AlternativesAreTold) {
       "not an option of strategy memory; strategies that have it: gnndrive, "
       "ginex, diskgnn, outre, gids";
   EXPECT_EQ(WhyNotApplied(caching, chosen), kCaching);
-  // Each name once.
+  // Each name is told once.
   caching.insert(caching.end(), caching.begin(), caching.end());
   EXPECT_EQ(WhyNotApplied(caching, chosen), kCaching);
   const auto& heads = OptionAt(table, "trains[0].gat.heads").alternatives;

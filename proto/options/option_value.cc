@@ -27,7 +27,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// The fewest digits that read back as `value`.
+// `value` with the fewest digits that read back equal.
 std::string DoubleText(double value) {
   std::array<char, 32> digits;
   const std::to_chars_result end =
@@ -35,7 +35,7 @@ std::string DoubleText(double value) {
   return std::string(digits.data(), end.ptr);
 }
 
-// The largest unit of powers of 1,024 that divides `bytes`.
+// `bytes` in the largest unit (a power of 1,024) that divides them.
 std::string BytesText(uint64_t bytes) {
   constexpr std::array<const char*, 5> kUnits = {"", "KiB", "MiB", "GiB",
                                                  "TiB"};
@@ -56,15 +56,15 @@ bool IsNumber(const FieldDescriptor& field) {
          field.cpp_type() != FieldDescriptor::CPPTYPE_STRING;
 }
 
-// A bound or value as a number, whatever its unit.
+// A bound or value as a number, in whichever unit it is written.
 double NumberOf(const std::string& text) {
   double number = 0;
   if (absl::SimpleAtod(text, &number)) return number;
   return static_cast<double>(ParseByteSize(text).value_or(0));
 }
 
-// "must be" what `value` is not; empty if it is within bounds. `shown` is the
-// value in words.
+// The bound that `value` violates: "must be at most 16, not 17"; empty if it
+// is within bounds. `shown` is the value in words.
 std::string BoundText(const v1::Option& description, double value,
                       const std::string& shown) {
   std::string bound;
@@ -92,7 +92,7 @@ std::string BoundText(const v1::Option& description, double value,
   return absl::StrCat("must be ", bound, ", not ", shown);
 }
 
-// A number of `field`, which is an element's if `index` is given.
+// A number, and as it is written.
 struct Number {
   double value = 0;
   std::string text;
@@ -149,7 +149,7 @@ std::vector<std::string> WordsOf(const v1::Option& description) {
   return {description.words().begin(), description.words().end()};
 }
 
-// Whether a text may be `text`; where no words are described, any may.
+// Whether `text` is one of the described words; true where none are described.
 bool IsOneOfWords(const v1::Option& description, absl::string_view text) {
   return description.words().empty() ||
          std::find(description.words().begin(), description.words().end(),
@@ -169,8 +169,8 @@ bool ParseReal(absl::string_view text, bool times, double* value) {
          absl::SimpleAtod(text, value) && std::isfinite(*value);
 }
 
-// Whether `text` is of the field's type and within its bounds; if so, it sets
-// the field, or adds an element.
+// Sets the field, or adds an element, to `text`; false if `text` is not of the
+// field's type or out of its bounds.
 bool Assign(const Option& option, absl::string_view text, Message& parent) {
   const Reflection& reflection = *parent.GetReflection();
   const FieldDescriptor* field = &option.field();
@@ -230,7 +230,7 @@ bool AssignAll(const Option& option, absl::string_view text, Message& parent) {
          });
 }
 
-// " from 1 to 16", " above 0", " of at least 0 and below 1".
+// Bounds in words: " from 1 to 16", " above 0", " of at least 0 and below 1".
 std::string RangeWords(const Option& option) {
   const v1::Option& description = option.description;
   std::string low = description.min();
@@ -252,7 +252,7 @@ std::string RangeWords(const Option& option) {
   if (!description.above().empty()) {
     parts.push_back(absl::StrCat("above ", description.above()));
   }
-  // A greatest size is far beyond what anyone means.
+  // The upper bound of a size is far beyond any use.
   if (!high.empty() && !bytes) parts.push_back(absl::StrCat("at most ", high));
   if (!description.below().empty()) {
     parts.push_back(absl::StrCat("below ", description.below()));
@@ -316,7 +316,7 @@ absl::Status SetFromText(const Option& option, absl::string_view text,
                          Message& root) {
   Message& parent = Make(ParentOf(option.path), root);
   if (const auto* oneof = option.field().real_containing_oneof()) {
-    // Values of other fields of the same flag go, too.
+    // Clears the other fields of the same flag, too.
     parent.GetReflection()->ClearOneof(&parent, oneof);
   } else {
     parent.GetReflection()->ClearField(&parent, &option.field());
@@ -334,7 +334,8 @@ std::optional<std::string> ToText(const Option& option, const Message& root) {
   const FieldDescriptor& field = option.field();
   if (!IsSet(option, root)) {
     if (!description.unset_word().empty()) return description.unset_word();
-    // Absence that can be told, and zeros that stand for something else.
+    // A zero without presence is a value, unless it stands for a default or is
+    // out of bounds.
     const bool zero_is_meant =
         !field.is_repeated() && !field.has_presence() &&
         description.default_help().empty() &&
@@ -445,7 +446,8 @@ absl::Status Choose(const OptionTable& table, const Choice& choice,
       if (option.description.flag() != flag || !LeadsThrough(option, next)) {
         continue;
       }
-      // Where its bounds differ, the default stands.
+      // A value out of the new alternative's bounds is dropped: the default
+      // stands.
       SetFromText(option, value, root).IgnoreError();
     }
   }
@@ -489,7 +491,7 @@ absl::Status SetNamed(const OptionTable& table, const NamedOption& named,
   bool is_set = false;
   for (const Option* option : named.options) {
     if (!Applies(*option, chosen)) continue;
-    // A field of its own once; all fields of a common flag.
+    // Of an own flag the first field that applies; of a common flag all.
     if (is_set && option->description.common_flag().empty()) break;
     const absl::Status set = SetFromText(*option, text, root);
     is_set = is_set || set.ok();

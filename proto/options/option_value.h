@@ -11,69 +11,70 @@
 #include "absl/strings/string_view.h"
 #include "proto/options/option_table.h"
 
-/// Values of options as text and as fields, and their bounds. Where a message
-/// is asked for, it is the root that the option's path begins at.
+/// Values of options as text and as fields, their bounds, and options by the
+/// names of their flags. `root` is always the message at which the paths of
+/// options begin.
 
 namespace hearth::options {
 
-/// Whether the field is there, or, where its absence cannot be told, not zero.
+/// Whether the field is set; for a field without presence, whether it is not
+/// zero.
 bool IsSet(const Option& option, const google::protobuf::Message& root);
 
-/// Sets the field to what `text` says: "1024", "10,10,-1", "4GiB", "2.5x",
-/// "true"; unset_word clears it. INVALID_ARGUMENT, telling what it may be ("is
-/// not a whole number from 1 to 16"), for anything else, values out of bounds
-/// among it.
+/// Sets the field to the value of `text`: "1024", "10,10,-1", "4GiB", "2.5x",
+/// "true"; unset_word clears it. INVALID_ARGUMENT for other texts and for
+/// values out of bounds, with the values that are allowed: "is not a whole
+/// number from 1 to 16".
 absl::Status SetFromText(const Option& option, absl::string_view text,
                          google::protobuf::Message& root);
 
-/// The field's value, as SetFromText takes it; nothing for a field that is not
-/// set and has no word for it.
+/// The field's value, as SetFromText takes it; nullopt for a field that is not
+/// set and has no unset_word.
 std::optional<std::string> ToText(const Option& option,
                                   const google::protobuf::Message& root);
 
-/// The description's default, given what is chosen; empty if there is none.
+/// The described default with the alternatives of `chosen`; empty without one.
 std::string DefaultOf(const Option& option, const Chosen& chosen);
 std::string DefaultOf(const Choice& choice, const Chosen& chosen);
 
-/// The fault of one value.
+/// A value out of its bounds.
 struct Violation {
-  /// The index in a list.
+  /// Index of the element, for a repeated field.
   std::optional<int> index;
-  /// "must be at most 16, not 17".
+  /// The fault: "must be at most 16, not 17".
   std::string text;
 };
 
-/// How the field's value is out of its bounds; empty if it is not, or not set
-/// and without a default.
+/// Violations of the field's bounds; none for a field that is not set and has
+/// no default.
 std::vector<Violation> CheckBounds(const Option& option,
                                    const google::protobuf::Message& root);
 
-/// The texts that SetFromText takes, in words: "a whole number from 1 to 16".
+/// Texts that SetFromText takes, in words: "a whole number from 1 to 16".
 std::string ValueWords(const Option& option);
 
-/// Options by the names that users give them as flags.
-
-/// The fields and the choice that one name stands for.
+/// All fields and the choice that one flag stands for.
 struct NamedOption {
-  /// Those that carry it as their own flag, or as their common one.
+  /// Options with this name as their flag or as their common flag.
   std::vector<const Option*> options;
   const Choice* choice = nullptr;
 
   bool empty() const { return options.empty() && choice == nullptr; }
 
-  /// All alternatives with which one of the fields applies.
+  /// Union of the options' alternatives.
   std::vector<const google::protobuf::FieldDescriptor*> Alternatives() const;
 };
 
-/// The option that `table`, which must outlive it, calls `name`; empty if none.
+/// The fields and the choice that `table` calls `name`; empty if there are
+/// none. `table` must outlive the result.
 NamedOption FindNamed(const OptionTable& table, absl::string_view name);
 
-/// Sets what `named` stands for in `root` to `text`: the first field that
-/// applies with what is chosen there and can take the value; of a common flag,
-/// all that apply. Another alternative of a choice takes over the options that
-/// it shares with the one before. INVALID_ARGUMENT, telling what the value may
-/// be; FAILED_PRECONDITION, telling with what it applies, where it does not.
-/// REQUIRES: `named` is not empty.
+/// Sets the option `named` of `root` to `text`: the first field that applies
+/// with the alternatives chosen in `root` and can take the value; for a common
+/// flag, all fields that apply. A newly chosen alternative takes over the
+/// options that it shares with the previous one. INVALID_ARGUMENT, with the
+/// values that are allowed; FAILED_PRECONDITION, with the alternatives that
+/// have the option, if no field applies. REQUIRES: `named` is not empty.
 absl::Status SetNamed(const OptionTable& table, const NamedOption& named,
                       absl::string_view text, google::protobuf::Message& root);
 

@@ -6,8 +6,9 @@
 
 namespace hearth {
 
-// The functions of engine/base/crc32c.cc, which //engine/base compiles under
-// these names besides.
+// The functions of engine/base/crc32c.cc, compiled a second time under these
+// names by //engine/base:true_crc32c. They are replaced below, which links only
+// while this program needs nothing else of crc32c.cc.
 uint32_t TrueCrc32c(absl::Span<const std::byte> data, uint32_t crc);
 uint32_t TrueBlockCrc32c(absl::Span<const std::byte> data, uint64_t file_id,
                          uint64_t block_number);

@@ -3,10 +3,10 @@
 
 namespace hearth::bench {
 
-/// A program that links this has other functions in place of those of
-/// engine/base/crc32c.h. All checksums are 0, so that all match. With `on`, as
-/// it begins, the true checksum is computed all the same: the difference is
-/// what checksums cost. Files of such a program are of no use to any other.
+/// Replaces the functions of engine/base/crc32c.h in the program that links
+/// this file: all checksums are 0, and match. With `on`, the default, the true
+/// checksum is still computed, so that the difference is the cost of checksums.
+/// Other programs cannot read files of such a program.
 void SwitchChecksums(bool on);
 
 }  // namespace hearth::bench

@@ -1,8 +1,8 @@
-// Measures what the default checks cost, in turns within one process: epochs
-// of the data path whose rows, packs and tables are checked, and the same with
-// no checksum computed and no row looked up in the table of row checksums.
+// Measures the cost of the default checks, in turns within one process: epochs
+// of the data path with checks of rows, packs and tables, and without checksums
+// and lookups of row checksums.
 //   verification_cost FOLDER [ROUNDS [NODES [EDGES [COLUMNS]]]]
-// The dataset is made in FOLDER, unless it is there.
+// The dataset is made in FOLDER, unless it exists.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -51,13 +51,13 @@ struct Size {
   int64_t num_columns = 128;
 };
 
-/// Time that something took.
+/// Time that a piece of work takes.
 struct Cost {
   double seconds = 0;
   double cpu_seconds = 0;
 };
 
-/// CPU time of all threads of the process, in the kernel, too.
+/// CPU seconds of all threads of the process, kernel included.
 double CpuSeconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -86,7 +86,7 @@ class Measurement {
     return measurement;
   }
 
-  /// Epochs of a strategy that has just been made.
+  /// Cost of `number` epochs of a new strategy.
   absl::StatusOr<Cost> Epochs(const strategy::StrategyOptions& options,
                               int number, bool checked) {
     SwitchChecksums(checked);
@@ -118,13 +118,13 @@ class Measurement {
     });
   }
 
-  /// Reading the neighbors into memory, which a job does once, five times.
+  /// Cost of reading the topology into memory five times; a job does it once.
   absl::StatusOr<Cost> Topology(bool checked) {
     SwitchChecksums(checked);
     const auto load = [&] {
       return dataset_->LoadTopology(store::Residency::kMemory).status();
     };
-    // After it the file is in the page cache, and the memory is at hand.
+    // Warms up: the file is in the page cache, and memory is allocated.
     HEARTH_RETURN_IF_ERROR(load());
     return CostOf([&] {
       absl::Status status;
@@ -170,8 +170,8 @@ class Measurement {
     order_ = sample::NewShuffledOrder(std::move(split.train), 1);
     pass_.order = order_.get();
     pass_.sampler = {.fanouts = {10, 10}, .data_seed = 1};
-    // As many rows of a batch, in proportion, as batches of 1,024 need of a
-    // graph of a hundred million nodes.
+    // A batch needs the same share of rows as a batch of 1,024 on a graph of a
+    // hundred million nodes.
     pass_.batch_size = std::max<int64_t>(1, size.num_nodes / 8'000);
     HEARTH_ASSIGN_OR_RETURN(const store::Labels labels, dataset_->LoadLabels());
     HEARTH_ASSIGN_OR_RETURN(
@@ -193,7 +193,7 @@ class Measurement {
   strategy::Pass pass_;
 };
 
-/// Costs with checks and without, one of each a round.
+/// Costs of one measurement with and without checks, by round.
 struct Row {
   std::string name;
   std::function<absl::StatusOr<Cost>(bool checked)> measure;
@@ -234,12 +234,12 @@ absl::Status Measure(const std::string& folder, const Size& size) {
   std::array<Row, 3> rows = {
       {{"gnndrive",
         epochs(strategy::GnndriveOptions{.cpu_cache_bytes = cache_bytes}, 1)},
-       // So many that they take long enough to be compared.
+       // Ten epochs, which take long enough to be compared.
        {"diskgnn",
         epochs(strategy::DiskgnnOptions{.cpu_cache_bytes = cache_bytes}, 10)},
        {"topology",
         [&](bool checked) { return measurement->Topology(checked); }}}};
-  // The first round counts for nothing: it pays what comes once.
+  // A first round that is not counted pays one-time costs.
   for (Row& row : rows) HEARTH_RETURN_IF_ERROR(row.measure(true).status());
   for (int64_t round = 0; round < size.rounds; ++round) {
     for (Row& row : rows) {

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Compares every #include with the direct dependencies that Bazel knows.
 
-The sandbox hides what is not a dependency at all; this also refuses what is
-only reached through another library, and headers of system libraries whose
-target is not named. Reads `bazel query --output=xml` from standard input:
+The sandbox hides headers that are no dependency at all; this also refuses headers
+that are only reached through another library, and headers of system libraries
+whose target is not named. Reads `bazel query --output=xml` from standard input:
 
   bazel query --output=xml 'kind("cc_(library|binary|test)", //...)' |
       tests/structure/check_includes.py
@@ -55,8 +55,8 @@ def source_path(label):
 
 
 def needed_target(include, header_owner):
-    """The targets of which one provides `include`, or None for the language's
-    and the operating system's own headers."""
+    """Targets any of which provides `include`; None for headers of the language
+    and of the operating system."""
     if include.startswith("hearth/v1/"):
         return [PROTO_TARGET]
     if include in header_owner:
@@ -77,7 +77,7 @@ def main():
     problems = []
     for rule in rules:
         if rule.get("name").startswith("//third_party"):
-            continue  # Part of what others depend on.
+            continue  # Wrappers of system libraries, which others depend on.
         own = {source_path(l) for a in ("srcs", "hdrs")
                for l in labels(rule, a) if l.startswith("//")}
         deps = set(labels(rule, "deps"))

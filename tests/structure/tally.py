@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Adds up what tests/run.sh ran, each test once, by kind.
+"""Adds up the tests that tests/run.sh ran, each test once, by kind.
 
     tests/structure/tally.py STEPS
 
 STEPS has a line for each step: kind, name, exit status, seconds and a file of
-results, separated by tabs. The suffix of the file tells what is counted:
+results, separated by tabs. The suffix of the file tells the unit that is counted:
 
     .xml    pytest's JUnit report: test cases
     .json   Bazel's build events: test targets
-    .skips  no step, but lines of names and reasons: tests that were left out
+    .skips  lines of names and reasons: tests that were left out, no step
     (none)  the step itself
 
 Prints a table, the failures, the skips with their reasons and, as the last
@@ -64,7 +64,7 @@ def pytest_outcomes(report: Path) -> Iterator[Outcome]:
 
 
 def skipped_cases(uri: str) -> tuple[list[Outcome], bool]:
-    """The skipped cases in a GoogleTest report, and whether all of them are."""
+    """Skipped cases in a GoogleTest report, and whether all cases are skipped."""
     path = Path(urllib.request.url2pathname(urllib.parse.urlparse(uri).path))
     cases = list(ElementTree.parse(path).iter("testcase"))
     skipped = [Outcome(f"{case.get('classname')}.{case.get('name')}", SKIPPED, reason.get("message", ""))
@@ -73,8 +73,8 @@ def skipped_cases(uri: str) -> tuple[list[Outcome], bool]:
 
 
 def bazel_outcomes(events: Path) -> Iterator[Outcome]:
-    """One for each target. The skipped cases of a target that passed come besides, without a
-    result: they are told, not counted."""
+    """An outcome for each target. Skipped cases of a target that passed are further outcomes
+    without a result: they are printed, not counted."""
     tests: dict[str, str] = {}
     reports: dict[str, set[str]] = {}
     for line in events.read_text().splitlines():
@@ -103,8 +103,8 @@ def bazel_outcomes(events: Path) -> Iterator[Outcome]:
 
 
 def outcomes(step: Step) -> list[Outcome]:
-    """What a step ran. A step that failed without saying where is itself a failure, and so is
-    one that ran nothing."""
+    """Outcomes of a step. A step that failed without a failed outcome is itself a failure, and so
+    is a step without outcomes."""
     step_itself = Outcome(step.name, FAILED if step.status else PASSED)
     if step.results is None:
         return [step_itself]

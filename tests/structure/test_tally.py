@@ -1,4 +1,4 @@
-"""Every test is counted once, and a step that says nothing has failed."""
+"""Every test is counted once, and a step without outcomes has failed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TALLY = Path(__file__).with_name("tally.py")
 
 @pytest.fixture
 def tally(tmp_path):
-    """Runs it over steps; each is a kind, an exit status and a results file or ""."""
+    """Runs tally.py over steps, each a kind, an exit status and a results file or ""."""
     def run(*steps):
         lines = [f"{kind}\tstep {number}\t{status}\t60\t{results}\n"
                  for number, (kind, status, results) in enumerate(steps)]

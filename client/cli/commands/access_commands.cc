@@ -30,7 +30,7 @@ const std::map<std::string, v1::Role>& Roles() {
   return roles;
 }
 
-// Seconds in "90d", "12h" or "30m".
+// Seconds of a text such as "90d", "12h" or "30m".
 absl::StatusOr<uint64_t> ParseLifetime(const std::string& text) {
   absl::string_view days = text;
   uint32_t count = 0;
@@ -75,7 +75,7 @@ absl::StatusOr<int> Create(CreateOptions options, Session& session) {
     const absl::Status written =
         client::WriteSmallFile(path, absl::StrCat(made.secret(), "\n"));
     if (!written.ok()) {
-      // Nobody has the secret.
+      // Nobody has the secret: the token is of no use.
       static_cast<void>(session.client.RevokeToken(name));
       return written;
     }
@@ -191,8 +191,8 @@ struct CertsOptions {
   int days = 365;
 };
 
-// Writes the two files of a pair, the key first: who sees a new certificate
-// finds its key.
+// Writes the two files of a pair, the key first, so that a new certificate
+// always has its key.
 absl::Status Write(const client::KeyPair& pair, const std::string& stem,
                    Session& session) {
   HEARTH_RETURN_IF_ERROR(client::WriteSmallFile(stem + ".key", pair.key));
@@ -203,8 +203,7 @@ absl::Status Write(const client::KeyPair& pair, const std::string& stem,
   return absl::OkStatus();
 }
 
-// The authority in the folder, which is made if there is none, and never
-// replaced.
+// The authority in `folder`; made if there is none, never replaced.
 absl::StatusOr<client::KeyPair> Authority(const std::string& folder,
                                           absl::Time now, Session& session) {
   const std::string stem = folder + "/ca";
@@ -361,7 +360,7 @@ absl::StatusOr<int> Add(AddOptions options, Session& session) {
         &options.context.files.key, &options.context.files.token}) {
     if (!file->empty()) *file = AbsolutePath(*file, session);
   }
-  // Mistakes in the files are told now.
+  // Reports mistakes in the files now, not at the first use.
   client::ClientOptions checked;
   checked.server = options.context.server;
   HEARTH_RETURN_IF_ERROR(
@@ -434,7 +433,7 @@ void AddContextCommands(CLI::App& app, Action* chosen) {
   const auto options = std::make_shared<AddOptions>();
   CLI::App* add = contexts->add_subcommand(
       "add", "Give a daemon a name, or change the daemon of a name");
-  // Its own --server and files, not those of the call.
+  // --server and files are the context's, not global options.
   add->fallthrough(false);
   add->add_option("name", options->name, "Name")->required();
   add->add_option("--server", options->context.server,

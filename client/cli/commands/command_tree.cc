@@ -1,11 +1,14 @@
 #include "client/cli/commands/command_tree.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "engine/base/version.h"
+#include "proto/options/command_line.h"
 
 namespace hearth::cli {
 
@@ -50,6 +53,43 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions* options) {
 }
 
 }  // namespace
+
+CLI::Validator OneOf(const std::vector<std::string>& words) {
+  return CLI::Validator(
+      [words](std::string& text) -> std::string {
+        if (std::find(words.begin(), words.end(), text) != words.end()) {
+          return "";
+        }
+        return absl::StrCat("\"", text, "\" is not one of ",
+                            absl::StrJoin(words, ", "),
+                            options::DidYouMean(text, words));
+      },
+      absl::StrCat("{", absl::StrJoin(words, ","), "}"));
+}
+
+std::function<void()> AddOptionFlags(
+    CLI::App& command, const std::vector<Flag>& flags,
+    OptionArguments& arguments,
+    const std::function<std::string(const Flag&)>& help,
+    const std::function<std::string(const Flag&)>& group) {
+  std::map<std::string, CLI::Option*> options;
+  for (const Flag& flag : flags) {
+    // take_last: a script may append to its usual options.
+    options[flag.name] = command
+                             .add_option(absl::StrCat("--", flag.name),
+                                         arguments.flags[flag.name], help(flag))
+                             ->type_name(flag.ValueName())
+                             ->group(group(flag))
+                             ->take_last();
+  }
+  return [&arguments, options] {
+    for (const auto& [name, option] : options) {
+      if (option->count() == 0) continue;
+      arguments.values[name] = {arguments.flags[name],
+                                absl::StrCat("--", name)};
+    }
+  };
+}
 
 CommandTree::CommandTree()
     : app("Trains graph neural networks on graphs that do not fit in "

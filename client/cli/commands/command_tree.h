@@ -1,60 +1,66 @@
 #ifndef HEARTH_CLIENT_CLI_COMMANDS_COMMAND_TREE_H_
 #define HEARTH_CLIENT_CLI_COMMANDS_COMMAND_TREE_H_
 
-#include <CLI/App.hpp>
 #include <CLI/CLI.hpp>
-#include <algorithm>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "client/cli/commands/completion.h"
 #include "client/cli/commands/session.h"
+#include "client/cli/options/option_flags.h"
+#include "client/cli/options/option_values.h"
 #include "client/server_choice.h"
-#include "proto/options/command_line.h"
+
+/// All commands of `hearth` as one tree of CLI11, which is parsed, completed
+/// and written down as manual pages; and the parts that commands share. The Add
+/// functions are defined in the files *_commands.cc.
 
 namespace hearth::cli {
 
-/// For options whose value is one of `words`: refuses all others, naming the
-/// one that may be meant, and turns the word into its value. Help shows the
-/// words.
+/// Validator of an option whose value is one of `words`, in this order; the
+/// help shows them. The error for other values names the word that may be
+/// meant.
+CLI::Validator OneOf(const std::vector<std::string>& words);
+
+/// As OneOf, in alphabetical order; turns the word into its value.
 template <typename Value>
 CLI::Validator OneOf(const std::map<std::string, Value>& words) {
   std::vector<std::string> names;
-  for (const auto& [name, value] : words) names.push_back(name);
-  return CLI::Validator(
-      [words, names](std::string& text) -> std::string {
-        const auto found = words.find(text);
-        if (found == words.end()) {
-          return absl::StrCat("\"", text, "\" is not one of ",
-                              absl::StrJoin(names, ", "),
-                              options::DidYouMean(text, names));
-        }
-        text = CLI::detail::value_string(found->second);
-        return "";
-      },
-      absl::StrCat("{", absl::StrJoin(names, ","), "}"));
+  std::map<std::string, std::string> values;
+  for (const auto& [name, value] : words) {
+    names.push_back(name);
+    values[name] = CLI::detail::value_string(value);
+  }
+  CLI::Validator validator = OneOf(names);
+  return validator.operation([names = OneOf(names), values](std::string& text) {
+    std::string fault = names(text);
+    if (fault.empty()) text = values.at(text);
+    return fault;
+  });
 }
 
-/// The same for options whose value is the word itself; help has them in the
-/// order of `words`.
-inline CLI::Validator OneOf(const std::vector<std::string>& words) {
-  return CLI::Validator(
-      [words](std::string& text) -> std::string {
-        if (std::find(words.begin(), words.end(), text) != words.end()) {
-          return "";
-        }
-        return absl::StrCat("\"", text, "\" is not one of ",
-                            absl::StrJoin(words, ", "),
-                            options::DidYouMean(text, words));
-      },
-      absl::StrCat("{", absl::StrJoin(words, ","), "}"));
-}
+/// Options of a job or a sweep, as a command line gives them.
+struct OptionArguments {
+  /// Targets of the parser, by flag; the nodes of a map keep their addresses.
+  std::map<std::string, std::string> flags = {};
+  /// Values of the flags that were given.
+  OptionValues values = {};
+};
 
-// Each adds commands to `app`. Parsing sets `chosen` to what the command line
-// asks for; nothing is done before the action is called.
+/// Adds a flag to `command` for each of `flags`. `help` and `group` return the
+/// texts of a flag. `arguments` must live as long as the command; its values
+/// are set when the command's callback calls the result.
+std::function<void()> AddOptionFlags(
+    CLI::App& command, const std::vector<Flag>& flags,
+    OptionArguments& arguments,
+    const std::function<std::string(const Flag&)>& help =
+        &Flag::HelpWithDefault,
+    const std::function<std::string(const Flag&)>& group = &Flag::Heading);
+
+// Each Add function adds the commands that its comment names. Parsing sets
+// `chosen` to the action of the command line; `chosen_local` is for actions
+// that need no daemon, or choose one themselves.
 
 /// dataset import | upload | uploads | generate | list | show | verify |
 /// export | delete
@@ -72,7 +78,7 @@ void AddGenerateCommand(CLI::App& dataset, Action* chosen);
 /// train | prepare | explain
 void AddTrainCommands(CLI::App& app, Action* chosen);
 
-/// run, which starts a daemon of its own
+/// run, with a private daemon
 void AddRunCommand(CLI::App& app, Action* chosen_local);
 
 /// plan list | show | delete
@@ -97,7 +103,7 @@ void AddEvaluateCommand(CLI::App& app, Action* chosen);
 /// export
 void AddExportCommand(CLI::App& app, Action* chosen);
 
-/// admin backup | drain | token | certs, of which the last asks no daemon.
+/// admin backup | drain | token, and certs, which needs no daemon
 void AddAdminCommands(CLI::App& app, Action* chosen, Action* chosen_local);
 
 /// admin token create | list | revoke: for AddAdminCommands.
@@ -118,15 +124,10 @@ void AddTopCommand(CLI::App& app, Action* chosen);
 /// completion
 void AddCompletionCommand(CLI::App& app, Action* chosen_local);
 
-/// Prints the candidates of a completion, those that a daemon or a file of this
-/// user knows included, as lines of a word, a tab and its meaning. Gives the
-/// exit code.
-int PrintCompletion(Completion completion, Session& session);
-
-/// doctor, which asks a daemon only if it answers.
+/// doctor, which also works without a daemon
 void AddDoctorCommand(CLI::App& app, Action* chosen_local);
 
-/// Flags that are taken before and after every command.
+/// Flags that may stand before and after every command.
 struct GlobalOptions {
   std::string server = {};
   std::string context = {};
@@ -134,18 +135,17 @@ struct GlobalOptions {
   std::string output = "table";
 };
 
-/// All commands and flags: parsed, completed, and written down as manual pages.
-/// Stays where it is made.
+/// All commands and flags, and the targets of parsing them.
 struct CommandTree {
   CommandTree();
   CommandTree(const CommandTree&) = delete;
   CommandTree& operator=(const CommandTree&) = delete;
 
   CLI::App app;
-  /// Targets of parsing: the flags, and one of the actions, of which the latter
-  /// asks no daemon, or one that it chooses itself.
   GlobalOptions options;
+  /// Action of the command line; null if it is a local one.
   Action action;
+  /// Action that needs no daemon, or chooses one itself; null otherwise.
   Action local_action;
 };
 

@@ -32,7 +32,7 @@ std::vector<const CLI::App*> CommandsOf(const CLI::App& app) {
       [](const CLI::App* command) { return !command->get_group().empty(); });
 }
 
-// The command of this name below `app`; null if there is none.
+// The command `name` below `app`; null if there is none.
 const CLI::App* FindCommand(const CLI::App& app, const std::string& name) {
   for (const CLI::App* command : CommandsOf(app)) {
     if (command->get_name() == name) return command;
@@ -40,8 +40,8 @@ const CLI::App* FindCommand(const CLI::App& app, const std::string& name) {
   return nullptr;
 }
 
-// The option that `flag` ("--epochs", "-f") names, of `app` or of those above
-// it; null if there is none.
+// The option that `flag` ("--epochs", "-f") names, of `app` or of its parents;
+// null if there is none.
 const CLI::Option* FindOption(const CLI::App& app, const std::string& flag) {
   for (const CLI::App* at = &app; at != nullptr; at = at->get_parent()) {
     for (const CLI::Option* option : OptionsOf(*at)) {
@@ -61,8 +61,8 @@ LiveNames LiveNamesOf(const std::string& flag) {
   return LiveNames::kNone;
 }
 
-// Kind of names that the first word behind a command has; empty for commands
-// that make something, since its name is new.
+// Kind of names that the first argument of a command has; kNone for commands
+// that make something, whose name is new.
 LiveNames LiveNamesOf(const CLI::App& command) {
   const std::string& name = command.get_name();
   const std::string& group =
@@ -82,7 +82,7 @@ LiveNames LiveNamesOf(const CLI::App& command) {
 void AddFlags(const CLI::App& app, Completion& completion) {
   for (const CLI::App* at = &app; at != nullptr; at = at->get_parent()) {
     for (const CLI::Option* option : OptionsOf(*at)) {
-      // Nobody asks for the version, or for more than one help, of a command.
+      // A command's parents offer neither their version nor their help.
       if (at != &app &&
           (option == at->get_help_ptr() || option == at->get_version_ptr())) {
         continue;
@@ -104,8 +104,8 @@ void AddValues(const CLI::Option& option, Completion& completion) {
   }
 }
 
-// The positional argument that follows the first `count` of `command`; null if
-// it takes no more.
+// The positional argument of `command` after its first `count`; null if it
+// takes no more.
 const CLI::Option* NextPositional(const CLI::App& command, int count) {
   for (const CLI::Option* option : OptionsOf(command)) {
     if (!option->get_positional()) continue;
@@ -127,7 +127,7 @@ std::vector<std::string> WordsOf(const CLI::Option& option) {
   } else if (absl::StrContains(type, '|')) {
     words = absl::StrSplit(type.substr(0, type.find(':')), '|');
   }
-  // "SIZE" and "NUMBER,..." tell a form.
+  // Words with capitals ("SIZE", "NUMBER,...") are forms, not values.
   words.erase(std::remove_if(words.begin(), words.end(),
                              [](const std::string& word) {
                                return word.empty() ||
@@ -189,8 +189,8 @@ Completion Complete(const CLI::App& app,
   return completion;
 }
 
-// Words are split at blanks alone: the shell's own splitting breaks addresses
-// at their colons.
+// Splits words at blanks alone: bash's own splitting breaks addresses at their
+// colons.
 const char kBashCompletion[] =
     R"(# Completion of hearth for bash: source it, or put it where bash looks for
 # completions (/usr/share/bash-completion/completions/hearth).
@@ -232,8 +232,8 @@ fi
 
 namespace {
 
-// Who types does not wait for a daemon.
-constexpr absl::Duration kPatience = absl::Seconds(1);
+// Deadline of a daemon while somebody waits for the completion.
+constexpr absl::Duration kNamesPatience = absl::Seconds(1);
 
 void AddContexts(std::vector<Candidate>& candidates) {
   const auto contexts = client::ReadContexts(client::ContextsPath());
@@ -243,7 +243,7 @@ void AddContexts(std::vector<Candidate>& candidates) {
   }
 }
 
-// The names that the daemon knows; none if it does not answer at once.
+// Adds names that the daemon knows; none if it does not answer in time.
 void AddNames(LiveNames live, client::Client& client,
               std::vector<Candidate>& candidates) {
   const auto add = [&](const auto& things, auto candidate) {
@@ -286,7 +286,7 @@ int PrintCompletion(Completion completion, Session& session) {
   } else if (completion.live != LiveNames::kNone) {
     absl::StatusOr<client::ClientOptions> options = session.client_options();
     if (options.ok()) {
-      options->call_timeout = kPatience;
+      options->call_timeout = kNamesPatience;
       options->call_attempts = 1;
       AddNames(completion.live, *client::NewClient(*options),
                completion.candidates);

@@ -1,13 +1,22 @@
 #ifndef HEARTH_CLIENT_CLI_COMMANDS_COMPLETION_H_
 #define HEARTH_CLIENT_CLI_COMMANDS_COMPLETION_H_
 
-#include <CLI/App.hpp>
 #include <string>
 #include <vector>
 
+/// Completion of command lines in a shell, from the same descriptions as the
+/// help.
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
 namespace hearth::cli {
 
-/// Names of things that a command line cannot know by itself.
+struct Session;
+
+/// Kinds of names that only the daemon, or a file of the user, knows.
 enum class LiveNames {
   kNone,
   kDatasets,
@@ -18,31 +27,35 @@ enum class LiveNames {
   kContexts,
 };
 
-/// A word that may stand where one is typed.
+/// A word that may stand at the place of the typed one.
 struct Candidate {
   std::string word = {};
   /// Meaning of the word; may be empty.
   std::string help = {};
 };
 
-/// Words that may stand where the last word of a command line is typed. With
-/// neither candidates nor names, it is a file, or anything.
+/// Words that may stand at the place of a command line's last word. With
+/// neither candidates nor live names, any word or file may.
 struct Completion {
   std::vector<Candidate> candidates = {};
   LiveNames live = LiveNames::kNone;
-  /// The part of it that is typed already.
+  /// Typed beginning of the word.
   std::string typed = {};
 };
 
-/// Completes the last of `words`, a command line of `app` without its name:
-/// commands, flags, and values of flags that have only some, all of the
-/// descriptions that make the help. REQUIRES: words is not empty.
+/// Completes the last of `words`, a command line of `app` without the program's
+/// name: commands, flags, and the values of flags that have few. REQUIRES:
+/// `words` is not empty.
 Completion Complete(const CLI::App& app, const std::vector<std::string>& words);
 
-/// The values that `option` may have; empty if they are not a few words.
+/// Values that `option` may have; empty unless they are a few words.
 std::vector<std::string> WordsOf(const CLI::Option& option);
 
-/// The scripts by which shells ask `hearth completion words`.
+/// Prints the candidates of `completion`, with the live names that it asks for,
+/// as lines of a word, a tab and its meaning. Returns the exit code.
+int PrintCompletion(Completion completion, Session& session);
+
+/// Scripts with which shells call `hearth completion words`.
 extern const char kBashCompletion[];
 extern const char kZshCompletion[];
 

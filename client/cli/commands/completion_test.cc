@@ -67,11 +67,11 @@ TEST_F(CompletionTest, ValuesAreThoseThatAreTaken) {
               IsSupersetOf({"numpy", "edge-list"}));
   EXPECT_THAT(Words(Of({"completion", ""})),
               UnorderedElementsAre("bash", "zsh"));
-  // Candidates are the words behind the equals sign.
+  // Candidates are the words after the equals sign.
   const Completion joined = Of({"train", "--strategy=m"});
   EXPECT_EQ(joined.typed, "m");
   EXPECT_THAT(Words(joined), Contains("mmap"));
-  // Numbers and files are anyone's to name.
+  // Numbers and files have no candidates.
   for (const char* flag : {"--epochs", "--file", "--staging"}) {
     const Completion free = Of({"train", flag, ""});
     EXPECT_THAT(free.candidates, IsEmpty()) << flag;
@@ -90,11 +90,11 @@ TEST_F(CompletionTest, SomeNamesOnlyADaemonKnows) {
   EXPECT_EQ(Of({"dataset", "uploads", "delete", ""}).live, LiveNames::kUploads);
   EXPECT_EQ(Of({"context", "use", ""}).live, LiveNames::kContexts);
   EXPECT_EQ(Of({"dataset", "export", ""}).live, LiveNames::kDatasets);
-  // New names are new, and one is enough.
+  // New names, and arguments after the last, have no live names.
   EXPECT_EQ(Of({"dataset", "import", ""}).live, LiveNames::kNone);
   EXPECT_EQ(Of({"job", "show", "train-1", ""}).live, LiveNames::kNone);
   EXPECT_EQ(Of({"job", "list", ""}).live, LiveNames::kNone);
-  // The values of flags are no names.
+  // Values of flags do not count as names.
   EXPECT_EQ(Of({"--server", "job", "job", "logs", "--tail", "5", ""}).live,
             LiveNames::kJobs);
 }
@@ -105,7 +105,7 @@ TEST_F(CompletionTest, WhatIsWrongHasNoCompletion) {
   EXPECT_THAT(Of({"train", "--nonsense=x"}).candidates, IsEmpty());
 }
 
-// A flag whose help tells of a few words completes them.
+// Expects each flag whose help has a few words to complete them.
 void ExpectWords(const CLI::App& app) {
   for (const CLI::Option* option :
        app.get_options([](const CLI::Option*) { return true; })) {

@@ -17,18 +17,10 @@
 
 namespace hearth::cli {
 
-/// A line for each dataset.
-void PrintDatasetList(const std::vector<v1::Dataset>& datasets,
-                      std::ostream& out);
-
-/// Everything about one dataset: sizes, statistics, what the import did, and
-/// what looks like a mistake.
-void PrintDataset(const v1::Dataset& dataset, std::ostream& out);
-
 namespace {
 
 constexpr Table::Align kRight = Table::Align::kRight;
-// Columns that a line names.
+// Constant columns that a line names; it counts the others.
 constexpr int kMaxColumnsNamed = 8;
 
 template <typename Types, typename Count>
@@ -133,8 +125,7 @@ void AddEdgeType(const v1::EdgeType& type, Table& table) {
   }
 }
 
-}  // namespace
-
+// Prints a line for each dataset.
 void PrintDatasetList(const std::vector<v1::Dataset>& datasets,
                       std::ostream& out) {
   Table table({{"name"},
@@ -160,6 +151,8 @@ void PrintDatasetList(const std::vector<v1::Dataset>& datasets,
   table.Print(out);
 }
 
+// Prints all about one dataset: sizes, statistics, steps of the import,
+// warnings.
 void PrintDataset(const v1::Dataset& dataset, std::ostream& out) {
   Table table({{""}, {""}});
   table.AddRow({"name", dataset.name()});
@@ -183,9 +176,7 @@ void PrintDataset(const v1::Dataset& dataset, std::ostream& out) {
   }
 }
 
-namespace {
-
-/// Arguments of the commands on one dataset.
+// Arguments of the commands on one dataset.
 struct Arguments {
   std::string name;
   std::string destination;
@@ -234,12 +225,7 @@ absl::StatusOr<int> Export(const Arguments& arguments, Session& session) {
 
 absl::StatusOr<int> Delete(const std::string& name, Session& session) {
   HEARTH_RETURN_IF_ERROR(session.client.DeleteDataset(name));
-  if (session.output == Output::kJson) {
-    PrintJson({{"deleted", name}}, session);
-  } else {
-    session.environment.out << "deleted " << EscapeControl(name) << "\n";
-  }
-  return kExitDone;
+  return PrintDeleted(name, session);
 }
 
 CLI::App* AddNamed(CLI::App& dataset, const char* command, const char* help,

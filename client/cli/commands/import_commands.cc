@@ -191,7 +191,7 @@ struct ImportArguments {
   Submission submission;
 };
 
-// The spec that the arguments ask for, without its source.
+// Spec of an import, without its source.
 absl::StatusOr<v1::ImportSpec> SpecOf(const ImportArguments& arguments) {
   v1::ImportSpec wanted = arguments.spec;
   wanted.set_format(arguments.format);
@@ -232,7 +232,7 @@ absl::StatusOr<int> Import(const ImportArguments& arguments, Session& session) {
   return RunJob(session, spec, arguments.submission);
 }
 
-// Sends the files, and returns the upload.
+// Sends the files; returns the complete upload.
 absl::StatusOr<v1::Upload> Send(const ImportArguments& arguments,
                                 Session& session,
                                 const std::stop_token& interrupted) {
@@ -367,7 +367,7 @@ void AddFormatOptions(CLI::App& command, ImportArguments& arguments) {
       ->check(CLI::TypeValidator<uint64_t>());
 }
 
-// Adds the options that importing and uploading have in common.
+// Adds the options that `import` and `upload` have in common.
 void AddOptions(CLI::App& command, const char* source_help,
                 ImportArguments& arguments) {
   AddSourceOptions(command, source_help, arguments);
@@ -439,12 +439,7 @@ absl::StatusOr<int> List(Session& session) {
 
 absl::StatusOr<int> Delete(const std::string& id, Session& session) {
   HEARTH_RETURN_IF_ERROR(session.client.DeleteUpload(id));
-  if (session.output == Output::kJson) {
-    PrintJson({{"deleted", id}}, session);
-  } else {
-    session.environment.out << "deleted " << EscapeControl(id) << "\n";
-  }
-  return kExitDone;
+  return PrintDeleted(id, session);
 }
 
 }  // namespace

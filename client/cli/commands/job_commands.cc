@@ -1,7 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -27,7 +26,7 @@ absl::StatusOr<int> List(const std::vector<std::string>& state_words,
                          Session& session) {
   std::vector<v1::JobState> states;
   for (const std::string& word : state_words) {
-    // The parser took only words that are states.
+    // The parser accepts only words that are states.
     v1::JobState state = v1::JOB_STATE_UNSPECIFIED;
     v1::JobState_Parse(absl::AsciiStrToUpper(word), &state);
     states.push_back(state);
@@ -63,7 +62,7 @@ absl::StatusOr<int> Watch(const std::string& id, Session& session) {
   return FollowJob(session, job);
 }
 
-// Hands `show` all events up to the newest there is at the start.
+// Hands all events that the job has now to `show`.
 absl::Status ShowLog(const std::string& id,
                      const std::function<void(const v1::JobEvent&)>& show,
                      Session& session) {
@@ -78,8 +77,8 @@ absl::Status ShowLog(const std::string& id,
       std::stop_token());
 }
 
-// The log so far, states and epochs included: up to the newest event there is
-// at the start. `tail`: the last lines alone, so many; 0 = all.
+// Prints the log so far, with states and epochs. `tail`: number of last lines;
+// 0 = all.
 absl::StatusOr<int> Logs(const std::string& id, uint32_t tail,
                          Session& session) {
   auto lines = nlohmann::ordered_json::array();
@@ -123,12 +122,7 @@ absl::StatusOr<int> Cancel(const std::string& id, Session& session) {
 
 absl::StatusOr<int> Delete(const std::string& id, Session& session) {
   HEARTH_RETURN_IF_ERROR(session.client.DeleteJob(id));
-  if (session.output == Output::kJson) {
-    PrintJson({{"deleted", id}}, session);
-  } else {
-    session.environment.out << "deleted " << EscapeControl(id) << "\n";
-  }
-  return kExitDone;
+  return PrintDeleted(id, session);
 }
 
 using JobAction = absl::StatusOr<int> (*)(const std::string&, Session&);
@@ -189,10 +183,7 @@ namespace {
 
 struct ResumeArguments {
   std::string id;
-  // Written by the parser; the nodes of a map stay where they are.
-  std::map<std::string, std::string> flags;
-  // The options given on the command line.
-  OptionValues values;
+  OptionArguments options;
   bool detach = false;
 };
 
@@ -200,7 +191,7 @@ absl::StatusOr<int> Resume(const ResumeArguments& arguments, Session& session) {
   HEARTH_ASSIGN_OR_RETURN(const v1::Job job,
                           session.client.GetJob(arguments.id));
   v1::JobSpec spec = job.spec();
-  HEARTH_RETURN_IF_ERROR(ChangeOptions(arguments.values, spec));
+  HEARTH_RETURN_IF_ERROR(ChangeOptions(arguments.options.values, spec));
   HEARTH_ASSIGN_OR_RETURN(const v1::Job resumed,
                           session.client.ResumeJob(arguments.id, spec));
   return FollowOrDetach(session, resumed, arguments.detach);
@@ -217,23 +208,16 @@ void AddResumeCommand(CLI::App& jobs, Action* chosen) {
   command->add_option("ID", arguments->id, "The job's id")->required();
   command->add_flag("--detach", arguments->detach,
                     "Print the job's id and do not wait for its end");
-  std::map<std::string, CLI::Option*> options;
-  for (const Flag& flag : ResumeFlags()) {
-    options[flag.name] =
-        command
-            ->add_option(absl::StrCat("--", flag.name),
-                         arguments->flags[flag.name],
-                         absl::StrCat(flag.Help(), " (default: as it was)"))
-            ->type_name(flag.ValueName())
-            ->group("Options that may change; none changes the result")
-            ->take_last();
-  }
+  const std::function<void()> take = AddOptionFlags(
+      *command, ResumeFlags(), arguments->options,
+      [](const Flag& flag) {
+        return absl::StrCat(flag.Help(), " (default: as it was)");
+      },
+      [](const Flag&) {
+        return "Options that may change; none changes the result";
+      });
   command->callback([=] {
-    for (const auto& [name, option] : options) {
-      if (option->count() == 0) continue;
-      arguments->values[name] = {arguments->flags[name],
-                                 absl::StrCat("--", name)};
-    }
+    take();
     *chosen = [=](Session& session) { return Resume(*arguments, session); };
   });
 }

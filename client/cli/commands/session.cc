@@ -5,7 +5,9 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "client/cli/views/job_view.h"
 #include "client/cli/views/progress.h"
@@ -19,6 +21,24 @@ void PrintJson(const nlohmann::ordered_json& json, Session& session) {
   session.environment.out << json.dump(2, ' ', /*ensure_ascii=*/true,
                                        nlohmann::json::error_handler_t::replace)
                           << "\n";
+}
+
+int PrintDeleted(const std::string& name, Session& session) {
+  if (session.output == Output::kJson) {
+    PrintJson({{"deleted", name}}, session);
+  } else {
+    session.environment.out << "deleted " << EscapeControl(name) << "\n";
+  }
+  return kExitDone;
+}
+
+absl::Status WithMessage(const absl::Status& status,
+                         const std::string& message) {
+  absl::Status changed(status.code(), message);
+  status.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
+    changed.SetPayload(type, payload);
+  });
+  return changed;
 }
 
 std::string AbsolutePath(const std::string& path, const Session& session) {
@@ -40,27 +60,38 @@ void AddSubmissionFlags(CLI::App& command, Submission& submission) {
 
 namespace {
 
-constexpr absl::Duration kInterval = absl::Milliseconds(200);
+constexpr absl::Duration kTransferInterval = absl::Milliseconds(200);
 
-std::unique_ptr<ProgressDisplay> NewDisplay(Session& session) {
+std::unique_ptr<ProgressDisplay> NewDisplay(Session& session,
+                                            ProgressUnit unit) {
   Environment& environment = session.environment;
   if (environment.err_is_terminal) {
-    return NewLiveProgress(environment.err, ProgressUnit::kBytes,
-                           environment.columns);
+    return NewLiveProgress(environment.err, unit, environment.columns);
   }
   if (session.output == Output::kJson) return NewNoProgress();
   return NewPlainProgress(environment.err);
 }
 
+ProgressUnit UnitOf(const v1::JobSpec& spec) {
+  return spec.has_train() || spec.has_prepare() || spec.has_explain()
+             ? ProgressUnit::kBatches
+             : ProgressUnit::kBytes;
+}
+
+std::string WatchCommand(const Session& session, const v1::Job& job) {
+  return absl::StrCat("hearth", session.server_flag, " job watch ",
+                      EscapeControl(job.id()));
+}
+
 }  // namespace
 
 TransferProgress::TransferProgress(Session& session)
-    : display_(NewDisplay(session)) {}
+    : display_(NewDisplay(session, ProgressUnit::kBytes)) {}
 
 void TransferProgress::Show(const std::string& phase, uint64_t done,
                             uint64_t total) {
   const absl::Time now = absl::Now();
-  if (phase == phase_ && now - shown_ < kInterval) return;
+  if (phase == phase_ && now - shown_ < kTransferInterval) return;
   phase_ = phase;
   shown_ = now;
   v1::JobEvent event;
@@ -71,42 +102,6 @@ void TransferProgress::Show(const std::string& phase, uint64_t done,
   event.mutable_progress()->set_done(done);
   event.mutable_progress()->set_total(total);
   display_->Show(event);
-}
-
-namespace {
-
-std::string WatchCommand(const Session& session, const v1::Job& job) {
-  return absl::StrCat("hearth", session.server_flag, " job watch ",
-                      EscapeControl(job.id()));
-}
-
-std::unique_ptr<ProgressDisplay> NewDisplay(Session& session,
-                                            const v1::Job& job) {
-  Environment& environment = session.environment;
-  if (environment.err_is_terminal) {
-    return NewLiveProgress(environment.err,
-                           job.spec().has_train() || job.spec().has_prepare() ||
-                                   job.spec().has_explain()
-                               ? ProgressUnit::kBatches
-                               : ProgressUnit::kBytes,
-                           environment.columns);
-  }
-  if (session.output == Output::kJson) return NewNoProgress();
-  return NewPlainProgress(environment.err);
-}
-
-}  // namespace
-
-int PrintEnded(Session& session, const v1::Job& job) {
-  const bool succeeded = job.state() == v1::SUCCEEDED;
-  Environment& environment = session.environment;
-  if (session.output == Output::kJson) {
-    PrintJson(client::JobToJson(job), session);
-  }
-  if (session.output == Output::kTable || !succeeded) {
-    PrintOutcome(job, succeeded ? environment.out : environment.err);
-  }
-  return succeeded ? kExitDone : kExitFailed;
 }
 
 absl::StatusOr<int> RunJob(Session& session, const v1::JobSpec& spec,
@@ -134,7 +129,8 @@ absl::StatusOr<std::optional<v1::Job>> WatchToEnd(Session& session,
                                                   uint64_t from_sequence,
                                                   std::stop_token stop) {
   Environment& environment = session.environment;
-  const std::unique_ptr<ProgressDisplay> display = NewDisplay(session, job);
+  const std::unique_ptr<ProgressDisplay> display =
+      NewDisplay(session, UnitOf(job.spec()));
   if (session.output == Output::kTable) {
     environment.err << EscapeControl(job.id()) << "\n";
   }
@@ -152,6 +148,18 @@ absl::StatusOr<std::optional<v1::Job>> WatchToEnd(Session& session,
                                           WatchCommand(session, job), ")"));
   }
   return session.client.GetJob(job.id());
+}
+
+int PrintEnded(Session& session, const v1::Job& job) {
+  const bool succeeded = job.state() == v1::SUCCEEDED;
+  Environment& environment = session.environment;
+  if (session.output == Output::kJson) {
+    PrintJson(client::JobToJson(job), session);
+  }
+  if (session.output == Output::kTable || !succeeded) {
+    PrintOutcome(job, succeeded ? environment.out : environment.err);
+  }
+  return succeeded ? kExitDone : kExitFailed;
 }
 
 absl::StatusOr<int> FollowJob(Session& session, const v1::Job& job,

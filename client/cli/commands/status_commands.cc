@@ -103,27 +103,28 @@ void AddStatusCommand(CLI::App& app, Action* chosen) {
 namespace {
 
 constexpr absl::Duration kInterval = absl::Seconds(1);
-// So that a daemon that does not answer is told of soon.
-constexpr absl::Duration kStatusPatience = absl::Seconds(3);
-// More are not followed: a screen has no room for them.
+// Deadline of a call: the picture soon tells that a daemon is silent.
+constexpr absl::Duration kTopPatience = absl::Seconds(3);
+// Jobs that are watched; a screen does not hold more.
 constexpr size_t kMostFollowed = 64;
-// Progress is stored twice a second: one of the last events tells it.
+// Newest events among which there is one of progress: the daemon stores one
+// twice a second.
 constexpr uint64_t kLastEvents = 8;
 
-// Watches of running jobs, a thread each, of which the newest progress is kept.
+// Watches of running jobs, with a thread and the newest progress for each.
 // Thread-compatible.
 class JobWatches {
  public:
   explicit JobWatches(client::Client& client) : client_(client) {}
 
-  // Watches these jobs, and no others.
+  // Watches the running jobs of `jobs`, and no others.
   void Follow(const std::vector<v1::Job>& jobs) {
     std::map<std::string, std::unique_ptr<Watch>> followed;
     for (const v1::Job& job : jobs) {
       if (job.state() != v1::RUNNING && job.state() != v1::PREPARING) continue;
       if (followed.size() == kMostFollowed) break;
       auto known = watches_.extract(job.id());
-      // One that was given up, for the daemon was away, begins anew.
+      // A watch that was given up while the daemon was away starts again.
       if (!known.empty() && !known.mapped()->HasEnded()) {
         followed.insert(std::move(known));
       } else {
@@ -134,13 +135,13 @@ class JobWatches {
     watches_ = std::move(followed);
   }
 
-  // Waits until each has had its first event, or `patience` is over.
+  // Waits until each watch has an event, for at most `patience`.
   void AwaitFirst(absl::Duration patience) {
     const absl::Time end = absl::Now() + patience;
     for (auto& [id, watch] : watches_) watch->AwaitFirst(end);
   }
 
-  // Tells `view` what is new.
+  // Hands the new events to `view`.
   void Tell(TopView& view) {
     for (auto& [id, watch] : watches_) {
       for (const v1::JobEvent& event : watch->Take()) view.Add(id, event);
@@ -154,7 +155,7 @@ class JobWatches {
         : thread_([this, &client, id = job.id(),
                    last = job.last_sequence()](const std::stop_token& stop) {
             const uint64_t from = last > kLastEvents ? last - kLastEvents : 1;
-            // Why it ends is the business of the other calls.
+            // The calls of Refresh report errors.
             client
                 .WatchJob(
                     id, from,
@@ -199,7 +200,7 @@ class JobWatches {
     absl::CondVar changed_;
     std::vector<v1::JobEvent> events_ ABSL_GUARDED_BY(mutex_);
     bool has_ended_ ABSL_GUARDED_BY(mutex_) = false;
-    // Last: ends first.
+    // Last member: the thread ends before the others go.
     std::jthread thread_;
   };
 
@@ -207,7 +208,8 @@ class JobWatches {
   std::map<std::string, std::unique_ptr<Watch>> watches_;
 };
 
-// The jobs that have begun, and of the queue, which may be long, one page.
+// All jobs that have begun and not ended, and one page of the queue, which may
+// be long.
 absl::StatusOr<std::vector<v1::Job>> ListUnfinished(client::Client& client) {
   HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Job> queued,
                           client.ListNewestJobs({v1::QUEUED}));
@@ -217,13 +219,13 @@ absl::StatusOr<std::vector<v1::Job>> ListUnfinished(client::Client& client) {
   std::set<std::string> begun;
   for (const v1::Job& job : jobs) begun.insert(job.id());
   for (const v1::Job& job : queued) {
-    // It may have begun between the two answers.
+    // A job may have begun between the two answers.
     if (!begun.contains(job.id())) jobs.push_back(job);
   }
   return jobs;
 }
 
-// Asks once; an error other than that the daemon is away is returned.
+// Asks the daemon once, and updates the watches and the view.
 absl::Status Refresh(client::Client& client, JobWatches& watches,
                      TopView& view) {
   const double now = Clock::Real().SteadySeconds();
@@ -240,12 +242,12 @@ absl::Status Refresh(client::Client& client, JobWatches& watches,
   return absl::OkStatus();
 }
 
-// A daemon that stops answers that it does.
+// Whether the daemon is away, or answers that it stops.
 bool IsAway(const absl::Status& status) {
   return client::IsUnreachable(status) || absl::IsUnavailable(status);
 }
 
-// Two looks, a moment apart, for what is told by the second.
+// Asks twice, kInterval apart, since rates need two answers, and prints once.
 absl::StatusOr<int> ShowOnce(client::Client& client, JobWatches& watches,
                              TopView& view, Session& session) {
   const absl::Time begin = absl::Now();
@@ -265,7 +267,7 @@ absl::StatusOr<int> ShowLive(client::Client& client, JobWatches& watches,
                              TopView& view, Session& session) {
   const Environment& environment = session.environment;
   const std::stop_token stop = environment.catch_termination();
-  // The first look has the patience of any command: there is nothing to show.
+  // The first answer is awaited as by any command: nothing can be shown yet.
   HEARTH_RETURN_IF_ERROR(Refresh(session.client, watches, view));
   Screen screen(environment.out, STDIN_FILENO);
   do {
@@ -279,7 +281,7 @@ absl::StatusOr<int> ShowLive(client::Client& client, JobWatches& watches,
 absl::StatusOr<int> Top(bool once, Session& session) {
   HEARTH_ASSIGN_OR_RETURN(client::ClientOptions options,
                           session.client_options());
-  options.call_timeout = kStatusPatience;
+  options.call_timeout = kTopPatience;
   options.call_attempts = 1;
   const std::unique_ptr<client::Client> client = client::NewClient(options);
   JobWatches watches(*client);
@@ -326,7 +328,7 @@ void Append(std::vector<Finding> more, std::vector<Finding>& findings) {
   std::move(more.begin(), more.end(), std::back_inserter(findings));
 }
 
-// Asks the daemon that the options mean about itself.
+// The status of the daemon that the options name.
 absl::StatusOr<doctor::DaemonAnswer> AskDaemon(
     absl::StatusOr<client::ClientOptions> options) {
   HEARTH_RETURN_IF_ERROR(options.status());
@@ -340,8 +342,8 @@ absl::StatusOr<doctor::DaemonAnswer> AskDaemon(
   return answer;
 }
 
-// The finding about a daemon that did not answer: start it, or reach it
-// otherwise.
+// The finding about a daemon that did not answer, with how to start or reach
+// it.
 Finding NoAnswer(const absl::Status& status, bool was_named,
                  const absl::StatusOr<client::ClientOptions>& options) {
   if (options.ok() && client::IsUnreachable(status)) {
@@ -371,7 +373,7 @@ std::vector<Finding> CheckSpeed(const std::string& data_dir, uint32_t jobs) {
                                    jobs == 1 ? "a job runs" : "jobs run"),
              .remedy = ""}};
   }
-  // Where it is not there yet, on the disk that it will be on.
+  // The nearest existing parent is on the same disk.
   std::filesystem::path folder = data_dir;
   std::error_code error;
   while (!std::filesystem::exists(folder, error) &&
@@ -413,7 +415,7 @@ std::vector<Finding> Examine(const std::string& data_dir, Session& session) {
   const doctor::FolderFacts folder_facts =
       doctor::ReadFolderFacts(folders, folder);
   const bool is_daemons = is_here && folder == answer->status.data_dir();
-  // The daemon has looked at a folder of its own itself.
+  // The daemon has checked the owner of its own folder itself.
   Append(doctor::CheckFolder(folder_facts,
                              is_daemons ? folder_facts.owner : geteuid()),
          findings);

@@ -1,16 +1,14 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <fstream>
-#include <map>
+#include <functional>
 #include <memory>
 #include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "client/cli/commands/command_tree.h"
@@ -26,16 +24,14 @@
 namespace hearth::cli {
 namespace {
 
-// Trials that the live table shows, besides those that run.
+// Best trials in the live table, which also has all running ones.
 constexpr size_t kLiveTrials = 20;
 constexpr absl::Duration kLiveInterval = absl::Milliseconds(500);
 
 struct SubmitArguments {
-  // Written by the parser; the nodes of a map stay where they are.
-  std::map<std::string, std::string> flags;
+  OptionArguments options;
+  // Values of --space.
   std::vector<std::string> spaces;
-  // The options given on the command line, the space apart.
-  OptionValues values;
   std::string file;
   Submission submission;
 };
@@ -73,8 +69,8 @@ absl::Status PrintWhole(const v1::Sweep& sweep, const SweepHistory& history,
   return absl::UnknownError(absl::StrCat(csv, ": cannot be written"));
 }
 
-// Shows a sweep while it runs: on a terminal a table that is written over, else
-// a line for each end.
+// Shows a running sweep: on a terminal a table that is redrawn, else a line for
+// each trial that ends.
 class SweepDisplay {
  public:
   SweepDisplay(const std::string& id, Session& session)
@@ -94,7 +90,7 @@ class SweepDisplay {
     }
   }
 
-  // Takes the table away.
+  // Erases the table.
   void Clear() {
     if (lines_ == 0) return;
     session_.environment.err << "\x1b[" << lines_ << "A\x1b[J";
@@ -106,7 +102,7 @@ class SweepDisplay {
  private:
   void Draw() {
     const absl::StatusOr<v1::Sweep> sweep = session_.client.GetSweep(id_);
-    // The watch tells of a daemon that is away.
+    // The watch reports a daemon that is away.
     if (!sweep.ok()) return;
     std::ostringstream text;
     PrintSweep(*sweep, history_, text, kLiveTrials);
@@ -114,21 +110,9 @@ class SweepDisplay {
     std::istringstream lines(text.str());
     const auto width = static_cast<size_t>(session_.environment.columns());
     for (std::string line; std::getline(lines, line); ++lines_) {
-      session_.environment.err << Cut(line, width) << "\n";
+      session_.environment.err << FirstCharacters(line, width) << "\n";
     }
     session_.environment.err.flush();
-  }
-
-  // The first `width` characters of UTF-8.
-  static std::string Cut(const std::string& line, size_t width) {
-    size_t characters = 0;
-    size_t end = 0;
-    for (; end < line.size(); ++end) {
-      const bool begins =
-          (static_cast<unsigned char>(line[end]) & 0xc0) != 0x80;
-      if (begins && ++characters > width) break;
-    }
-    return line.substr(0, end);
   }
 
   const std::string id_;
@@ -168,7 +152,7 @@ absl::StatusOr<int> Follow(const std::string& id, const std::string& csv,
 
 absl::StatusOr<v1::Sweep> SubmitSpec(const SubmitArguments& arguments,
                                      Session& session) {
-  OptionValues values = arguments.values;
+  OptionValues values = arguments.options.values;
   for (const std::string& space : arguments.spaces) {
     HEARTH_RETURN_IF_ERROR(AddSpace(space, values));
   }
@@ -183,14 +167,9 @@ absl::StatusOr<v1::Sweep> SubmitSpec(const SubmitArguments& arguments,
   absl::StatusOr<v1::Sweep> sweep =
       session.client.SubmitSweep(spec, arguments.submission.priority);
   if (sweep.ok()) return sweep;
-  // The daemon names fields.
-  absl::Status status(sweep.status().code(),
-                      NameSweepFlags(sweep.status().message(), spec, values));
-  sweep.status().ForEachPayload(
-      [&](absl::string_view type, const absl::Cord& payload) {
-        status.SetPayload(type, payload);
-      });
-  return status;
+  // The daemon's message names fields instead of flags.
+  return WithMessage(sweep.status(),
+                     NameSweepFlags(sweep.status().message(), spec, values));
 }
 
 absl::StatusOr<int> Submit(const SubmitArguments& arguments, Session& session) {
@@ -263,7 +242,7 @@ absl::StatusOr<int> Best(const std::string& id, const std::string& destination,
   return RunJob(session, spec, Submission());
 }
 
-// Prints the answer to a command that changes a sweep.
+// Prints the sweep that a command has changed.
 absl::StatusOr<int> PrintChanged(const absl::StatusOr<v1::Sweep>& sweep,
                                  Session& session) {
   HEARTH_RETURN_IF_ERROR(sweep.status());
@@ -313,12 +292,7 @@ absl::StatusOr<int> Add(const std::string& id,
 
 absl::StatusOr<int> Delete(const std::string& id, Session& session) {
   HEARTH_RETURN_IF_ERROR(session.client.DeleteSweep(id));
-  if (session.output == Output::kJson) {
-    PrintJson({{"deleted", id}}, session);
-  } else {
-    session.environment.out << "deleted " << EscapeControl(id) << "\n";
-  }
-  return kExitDone;
+  return PrintDeleted(id, session);
 }
 
 void AddSubmit(CLI::App& sweeps, Action* chosen) {
@@ -336,22 +310,10 @@ void AddSubmit(CLI::App& sweeps, Action* chosen) {
       ->type_name("NAME=VALUES")
       ->take_all();
   AddSubmissionFlags(*command, arguments->submission);
-  std::map<std::string, CLI::Option*> options;
-  for (const Flag& flag : SweepFlags()) {
-    options[flag.name] =
-        command
-            ->add_option(absl::StrCat("--", flag.name),
-                         arguments->flags[flag.name], flag.HelpWithDefault())
-            ->type_name(flag.ValueName())
-            ->group(flag.Heading())
-            ->take_last();
-  }
+  const std::function<void()> take =
+      AddOptionFlags(*command, SweepFlags(), arguments->options);
   command->callback([=] {
-    for (const auto& [name, option] : options) {
-      if (option->count() == 0) continue;
-      arguments->values[name] = {arguments->flags[name],
-                                 absl::StrCat("--", name)};
-    }
+    take();
     *chosen = [=](Session& session) { return Submit(*arguments, session); };
   });
 }
@@ -363,7 +325,7 @@ CLI::App* AddWithId(CLI::App& sweeps, const char* name, const char* help,
   return command;
 }
 
-// A command with an id and, if it has a name, a text.
+// Adds a command with the argument ID and a text flag.
 void AddWithText(CLI::App& sweeps, const char* name, const char* help,
                  const char* flag, const char* flag_help,
                  absl::StatusOr<int> (*act)(const std::string&,

@@ -17,9 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "client/cli/commands/command_tree.h"
 #include "client/cli/commands/session.h"
 #include "client/cli/options/job_options.h"
@@ -34,86 +32,52 @@
 
 namespace hearth::cli {
 
-/// The options of a train job as a command line gives them: as flags, and as
-/// the file of --file.
+namespace {
+
+// Options of a train job: flags, and the file of --file.
 struct TrainArguments {
-  /// Written by the parser; the nodes of a map stay where they are.
-  std::map<std::string, std::string> flags = {};
-  /// The flags that were given.
-  OptionValues values = {};
+  OptionArguments options = {};
   std::string file = {};
 };
 
-/// Adds --file and a flag for each option of a train job. `arguments` must live
-/// as long as the command; its values are there when the command's callback
-/// calls the result.
-std::function<void()> AddTrainFlags(CLI::App& command,
-                                    TrainArguments& arguments);
-
-/// The options of flags and file together. `more`: names of further ones that
-/// the file may have.
-absl::StatusOr<OptionValues> ReadTrainArguments(
-    const TrainArguments& arguments, const std::vector<std::string>& more = {});
-
-/// `status`, which names fields, as the daemon does, with the flags of `values`
-/// in their place.
-absl::Status WithFlags(const absl::Status& status, const OptionValues& values);
-
+// Adds --file and a flag for each option of a train job; see AddOptionFlags.
 std::function<void()> AddTrainFlags(CLI::App& command,
                                     TrainArguments& arguments) {
   command.add_option("-f,--file", arguments.file,
                      "YAML file with any of these options; flags win");
-  std::map<std::string, CLI::Option*> options;
-  for (const Flag& flag : TrainFlags()) {
-    // A script may append to its usual options.
-    options[flag.name] =
-        command
-            .add_option(absl::StrCat("--", flag.name),
-                        arguments.flags[flag.name], flag.HelpWithDefault())
-            ->type_name(flag.ValueName())
-            ->group(flag.Heading())
-            ->take_last();
-  }
-  return [&arguments, options] {
-    for (const auto& [name, option] : options) {
-      if (option->count() == 0) continue;
-      arguments.values[name] = {arguments.flags[name],
-                                absl::StrCat("--", name)};
-    }
-  };
+  return AddOptionFlags(command, TrainFlags(), arguments.options);
 }
 
+// Options of the flags and of the file together. `more`: names of further keys
+// that the file may have.
 absl::StatusOr<OptionValues> ReadTrainArguments(
-    const TrainArguments& arguments, const std::vector<std::string>& more) {
-  if (arguments.file.empty()) return arguments.values;
+    const TrainArguments& arguments,
+    const std::vector<std::string>& more = {}) {
+  const OptionValues& typed = arguments.options.values;
+  if (arguments.file.empty()) return typed;
   std::vector<std::string> known = TrainOptionNames();
   known.insert(known.end(), more.begin(), more.end());
   HEARTH_ASSIGN_OR_RETURN(OptionValues from_file,
                           ReadYamlOptions(arguments.file, known));
-  return MergeOptions(arguments.values, std::move(from_file));
+  return MergeOptions(typed, std::move(from_file));
 }
 
+// `status` of the daemon, with the flags of `values` in place of its fields.
 absl::Status WithFlags(const absl::Status& status, const OptionValues& values) {
-  absl::Status named(status.code(), NameFlags(status.message(), values));
-  status.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
-    named.SetPayload(type, payload);
-  });
-  return named;
+  return WithMessage(status, NameFlags(status.message(), values));
 }
-
-namespace {
 
 struct Arguments {
   TrainArguments train;
-  // `prepare` makes only the partition.
+  // Whether `prepare` makes only the partition.
   bool partition_only = false;
   Submission submission;
 };
 
-// The command that the options are given to.
+// The command that takes the options.
 enum class Purpose { kTrain, kPrepare, kExplain };
 
-// The width of the model's hidden layers; 0 if there is none, or it is not
+// Width of the model's hidden layers; 0 if the model has none, or it is not
 // given.
 uint32_t HiddenOf(const v1::TrainSpec& spec) {
   const auto* models = v1::TrainSpec::descriptor()->FindOneofByName("model");
@@ -198,15 +162,15 @@ void AddTrainCommands(CLI::App& app, Action* chosen) {
       Purpose::kExplain, chosen);
 }
 
-/// A run, step by step:
-///
-///   1. a daemon is started on the data directory (see private_daemon.h), which
-///      goes on with whatever was not at its end there;
-///   2. the dataset is imported, if it is not there and a source is named;
-///   3. the job is submitted, by a request id that is made of its spec: the
-///      same command finds the same job again, and resumes one that failed;
-///   4. it is watched to its end, or until a signal, or the daemon's end;
-///   5. the daemon is stopped, at a checkpoint where the job has not ended.
+// `hearth run`, step by step:
+//
+//   1. A private daemon is started on the data directory. It goes on with the
+//      jobs there that have not ended.
+//   2. If the dataset does not exist and a source is given, it is imported.
+//   3. The job is submitted with a request id that is a digest of its spec, so
+//      that the same command finds its job again. A failed job is resumed.
+//   4. The job is watched until its end, a signal, or the daemon's end.
+//   5. The daemon is stopped; a job that has not ended is at a checkpoint then.
 
 namespace {
 
@@ -221,7 +185,7 @@ struct RunArguments {
   std::string destination;
 };
 
-// Requested when one of two is.
+// A stop that is requested when one of two others is.
 class EitherStop {
  public:
   EitherStop(std::stop_token one, std::stop_token other)
@@ -264,7 +228,7 @@ absl::StatusOr<std::unique_ptr<client::PrivateDaemon>> StartDaemon(
   } else {
     options.program = AbsolutePath(arguments.hearthd, session);
   }
-  // Many may run on one machine: none has a port.
+  // No port: many private daemons may run on one machine.
   options.flags = {"--metrics-listen", ""};
   if (!arguments.config.empty()) {
     options.flags.insert(options.flags.end(),
@@ -280,7 +244,7 @@ absl::StatusOr<bool> IsMissing(client::Client& client,
   return !found.ok();
 }
 
-// Whether what a job has made was removed since.
+// Whether the dataset or the exported model of a job was removed since.
 absl::StatusOr<bool> ProductIsMissing(client::Client& client,
                                       const v1::JobSpec& spec) {
   if (spec.has_import()) return IsMissing(client, spec.import().name());
@@ -292,9 +256,9 @@ absl::StatusOr<bool> ProductIsMissing(client::Client& client,
   return false;
 }
 
-// The job that the same command began before, or a new one. Each whose product
-// is missing has a successor, whose request id is made of its id too: the
-// command finds that again as well.
+// The job of an earlier run of the same command, or a new one. A job whose
+// product is missing gets a successor, whose request id depends on the id of
+// the job, so that later runs find the successor, too.
 absl::StatusOr<v1::Job> FindOrSubmit(client::Client& client,
                                      const v1::JobSpec& spec) {
   std::string predecessor;
@@ -316,7 +280,8 @@ absl::StatusOr<v1::Job> FindOrSubmit(client::Client& client,
   }
 }
 
-// Runs a job to its end; nullopt if `stop` came first.
+// Submits or resumes a job and watches it to its end; nullopt if `stop` came
+// first.
 absl::StatusOr<std::optional<v1::Job>> RunToEnd(Session& session,
                                                 const v1::JobSpec& spec,
                                                 const std::stop_token& stop) {
@@ -348,8 +313,8 @@ absl::StatusOr<std::optional<v1::Job>> Export(Session& session,
   return RunToEnd(session, spec, stop);
 }
 
-// All jobs, one after the other, until one has not succeeded; nullopt if `stop`
-// came first.
+// Imports, trains and exports, one job after the other, until one does not
+// succeed; nullopt if `stop` came first.
 absl::StatusOr<std::optional<int>> RunJobs(const RunArguments& arguments,
                                            const v1::TrainJobSpec& train,
                                            const std::string& source,
@@ -411,10 +376,10 @@ absl::StatusOr<int> Run(const RunArguments& arguments, Session& outer) {
   const EitherStop stop(interrupted, daemon->ended());
   const absl::StatusOr<std::optional<int>> exit_code =
       RunJobs(arguments, train, source, stop.token(), session);
-  // A connection breaks a moment before the end is noted.
+  // A connection breaks a moment before the daemon's end is noticed.
   const bool ended_itself = daemon->ended().stop_requested() ||
                             absl::IsUnavailable(exit_code.status());
-  // The daemon waits for connections that are open to end.
+  // The daemon does not end while this connection is open.
   client.reset();
   const absl::Status stopped = daemon->Stop();
   if (interrupted.stop_requested()) {
@@ -422,7 +387,7 @@ absl::StatusOr<int> Run(const RunArguments& arguments, Session& outer) {
         << "stopped; the same command goes on from the last checkpoint\n";
     return kExitInterrupted;
   }
-  // It may be why the rest failed.
+  // The daemon's end may be the cause of other errors.
   if (ended_itself || exit_code.ok()) HEARTH_RETURN_IF_ERROR(stopped);
   if (!exit_code.ok()) return WithFlags(exit_code.status(), values);
   if (exit_code->has_value()) return **exit_code;
@@ -493,12 +458,7 @@ absl::StatusOr<int> Show(const std::string& name, Session& session) {
 
 absl::StatusOr<int> Delete(const std::string& name, Session& session) {
   HEARTH_RETURN_IF_ERROR(session.client.DeletePlan(name));
-  if (session.output == Output::kJson) {
-    PrintJson({{"deleted", name}}, session);
-  } else {
-    session.environment.out << "deleted " << EscapeControl(name) << "\n";
-  }
-  return kExitDone;
+  return PrintDeleted(name, session);
 }
 
 void AddNamed(CLI::App& plan, const char* command, const char* help,

@@ -45,7 +45,7 @@ absl::Status RequireOptions(const std::vector<Flag>& flags,
   return absl::OkStatus();
 }
 
-// Makes each choice, the default one where none is given.
+// Makes all choices of `spec`: from `values`, else the default.
 absl::Status Choose(const OptionTable& table, const OptionValues& values,
                     Message& spec) {
   for (const Choice& choice : table.choices()) {
@@ -67,7 +67,7 @@ absl::Status Choose(const OptionTable& table, const OptionValues& values,
   return absl::OkStatus();
 }
 
-// Sets all fields of a common flag but those that have values of their own.
+// Sets all fields of a common flag, except fields whose own flags are given.
 absl::Status SetAll(const Flag& flag, const OptionValues& values,
                     Message& spec) {
   const OptionValue& value = values.at(flag.name);
@@ -79,7 +79,8 @@ absl::Status SetAll(const Flag& flag, const OptionValues& values,
   return absl::OkStatus();
 }
 
-// The field of `flag` that says what `spec` has; null if none applies.
+// The field of `flag` to show for `spec`: the first one that is set, else the
+// first that applies; null if none applies.
 const Option* OptionIn(const Flag& flag, const Chosen& chosen,
                        const Message& spec) {
   const Option* applying = nullptr;
@@ -115,12 +116,12 @@ bool IsPathCharacter(char c) {
          absl::StrContains("_.[]/-", c);
 }
 
-// The flag for a word that names a field; the word itself otherwise.
+// The flag of the field that `word` names; `word` if it names none.
 std::string NameFlag(absl::string_view word, const OptionValues& values) {
   absl::string_view path = word;
   while (absl::EndsWith(path, ".")) path.remove_suffix(1);
   absl::string_view field = path;
-  // Elements of lists are named as the list.
+  // An element has the flag of its list.
   if (absl::EndsWith(field, "]")) field = field.substr(0, field.rfind('['));
   if (field.find_first_of("._") == field.npos) return std::string(word);
   const Flag* flag = FlagOfField(TrainFlags(), field);
@@ -224,7 +225,7 @@ std::vector<Flag> FindResumeFlags() {
   return flags;
 }
 
-// The flag with the fields that it sets in jobs of this kind.
+// `flag` with only the fields of jobs of the kind `kind`.
 Flag OfKind(const Flag& flag, const FieldDescriptor& kind) {
   Flag narrowed = flag;
   narrowed.options.clear();

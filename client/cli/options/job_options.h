@@ -15,53 +15,52 @@
 #include "hearth/v1/spec.pb.h"
 #include "proto/options/option_table.h"
 
-/// The options of `hearth train`, `prepare` and `explain`, the same as flags
-/// and in a job file: those that spec.proto describes.
+/// Options of `hearth train`, `prepare`, `explain` and `job resume`, as
+/// spec.proto describes them: the same as flags, in job files and as they are
+/// shown.
 
 namespace hearth::cli {
 
-/// All of them, in the order of the proto.
+/// All options of a train job, in the order of the proto.
 const std::vector<Flag>& TrainFlags();
 
-/// Their names.
+/// Names of TrainFlags().
 std::vector<std::string> TrainOptionNames();
 
-/// The options of a command line and of a job file together: those of the
-/// command line win, also where it has a flag that sets several of the file's.
+/// The options of a command line and of a job file together. The command line
+/// wins, also where one of its flags sets several options of the file.
 OptionValues MergeOptions(OptionValues typed, OptionValues from_file);
 
-/// Sets what `values` say of the options of `table`, whose flags are `flags`,
-/// in `spec`, a message of its type; errors as TrainJobFromOptions.
+/// Sets `values`, options of `table` with its flags `flags`, in `spec`, a
+/// message of the table's type. Errors as TrainJobFromOptions.
 absl::Status SetOptions(const options::OptionTable& table,
                         const std::vector<Flag>& flags,
                         const OptionValues& values,
                         google::protobuf::Message& spec);
 
-/// The job that `values` ask for. INVALID_ARGUMENT names the option and what
-/// it may be. What is not given stays unset, for the daemon to fill in; only
-/// choices (strategy, model, optimizer) are always made.
+/// The job with the options `values`. INVALID_ARGUMENT names the option and the
+/// values that it may have. Other fields stay unset, and the daemon fills them
+/// in, except choices (strategy, model, optimizer), which are always made.
 absl::StatusOr<v1::TrainJobSpec> TrainJobFromOptions(
     const OptionValues& values);
 
-/// The options that give `spec`, as (name, value).
+/// Options that make `spec`, as pairs of name and value.
 std::vector<std::pair<std::string, std::string>> OptionsOfTrainJob(
     const v1::TrainJobSpec& spec);
 std::vector<std::pair<std::string, std::string>> OptionsOfPrepareJob(
     const v1::PrepareSpec& spec);
 
-/// `text` with the flag in place of each field that it names
-/// ("train.data.batch_size", "learning_rate"; names of one word, without dots
-/// and underscores, are left alone): as it was typed, if it is among `values`.
+/// `text` with flags in place of names of fields ("train.data.batch_size",
+/// "learning_rate"; not of names without dots and underscores). A flag among
+/// `values` is named as it was typed.
 std::string NameFlags(absl::string_view text, const OptionValues& values);
 
-/// The options of `hearth job resume`: those that spec.proto describes as
-/// changing no result.
-
-/// All of them, of jobs of any kind.
+/// Options of `hearth job resume`, for jobs of all kinds: the options that
+/// change no result.
 const std::vector<Flag>& ResumeFlags();
 
-/// Sets the options that are given, in a job's spec. INVALID_ARGUMENT for one
-/// that jobs of its kind do not have, and for values that it may not have.
+/// Sets `values`, options of ResumeFlags(), in a job's spec. INVALID_ARGUMENT
+/// for an option that jobs of its kind do not have, and for bad values.
 absl::Status ChangeOptions(const OptionValues& values, v1::JobSpec& spec);
 
 }  // namespace hearth::cli

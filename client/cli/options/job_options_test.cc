@@ -321,7 +321,7 @@ TEST(TrainJobFromOptions, RefusesOptionsThatWouldChangeNothing) {
               HasSubstr("optimizer that has it: sgd"));
 }
 
-// `train` takes what `job show` prints.
+// `train` takes the options that `job show` prints.
 TEST(OptionsOfTrainJob, IsTheInverse) {
   const std::vector<Flags> jobs = {
       {{"model", "gat"},
@@ -454,7 +454,7 @@ v1::JobSpec Job() {
   return spec;
 }
 
-// An option that changes results must not appear here.
+// No option that changes results may appear here.
 TEST(ResumeOptionsTest, AreThoseThatChangeNoResult) {
   std::vector<std::string> names;
   for (const Flag& flag : ResumeFlags()) names.push_back(flag.name);

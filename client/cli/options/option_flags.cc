@@ -26,7 +26,8 @@ Flag& FlagNamed(const std::string& name, std::vector<Flag>* flags) {
   return flags->back();
 }
 
-// All alternatives with which one of `options` applies; none if it always does.
+// All alternatives with which one of `options` applies; none if one always
+// applies.
 Alternatives Union(const std::vector<const Option*>& options) {
   Alternatives all;
   for (const Option* option : options) {
@@ -40,7 +41,7 @@ Alternatives Union(const std::vector<const Option*>& options) {
   return all;
 }
 
-// Whether these are all alternatives that have options of their own.
+// Whether `alternatives` are all that have options of their own.
 bool AreAll(const Alternatives& alternatives) {
   const auto* oneof = alternatives.front()->real_containing_oneof();
   for (int i = 0; i < oneof->field_count(); ++i) {
@@ -95,7 +96,7 @@ std::string ValueNameOf(const Option& option) {
   }
 }
 
-// The texts of all options, each different one once.
+// Distinct texts of the options, joined.
 template <typename Text>
 std::string Distinct(const std::vector<const Option*>& options,
                      const char* separator, Text text) {
@@ -109,12 +110,12 @@ std::string Distinct(const std::vector<const Option*>& options,
   return absl::StrJoin(texts, separator);
 }
 
-// Whether `name` is `path`, or the end of it after a dot.
+// Whether `name` is `path`, or its end after a dot.
 bool IsEndOf(absl::string_view name, absl::string_view path) {
   return name == path || absl::EndsWith(path, absl::StrCat(".", name));
 }
 
-// Whether the choice that decides of `option` lets others' options be.
+// Whether the chosen alternative ignores `option`, which belongs to others.
 bool IsIgnored(const Option& option, const options::Chosen& chosen) {
   const auto it =
       chosen.find(option.alternatives.front()->real_containing_oneof());

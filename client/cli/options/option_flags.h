@@ -13,50 +13,52 @@
 
 namespace hearth::cli {
 
-/// A flag of a command, and key of a job file: all fields that it may set.
+/// A flag of a command, which is also a key of a job file, and all fields that
+/// it may set.
 struct Flag {
   std::string name;
-  /// Those that carry it as their own flag or, if `common`, as their common
-  /// one. The table has them.
+  /// Options of the table with this name as their flag or, if `common`, as
+  /// their common flag.
   std::vector<const options::Option*> options;
-  /// The oneof whose alternative it names, if it does not set fields.
+  /// The choice whose alternative the flag names; null for a flag that sets
+  /// fields.
   const options::Choice* choice = nullptr;
   bool common = false;
 
-  /// Its meaning, without its default.
+  /// Meaning of the flag, without its default.
   std::string Help() const;
-  /// "1024", "0; adamw 0.01"; empty without one.
+  /// Default of the flag: "1024", "0; adamw 0.01"; empty without a default.
   std::string Default() const;
-  /// Its meaning, with its default or that it is required.
+  /// Meaning of the flag, with its default, or that it is required.
   std::string HelpWithDefault() const;
-  /// The form of its value: "SIZE", "random|normal".
+  /// Form of its value: "SIZE", "random|normal".
   std::string ValueName() const;
-  /// The values it may have, in words.
+  /// Values that it may have, in words.
   std::string Values() const;
-  /// The heading it belongs to: "data", "strategy gnndrive", "optimizer".
+  /// Group of the flag: "data", "strategy gnndrive", "optimizer".
   std::string Group() const;
-  /// The same as a title: "Strategy gnndrive".
+  /// Group as a heading: "Strategy gnndrive".
   std::string Heading() const;
   bool required() const;
 };
 
-/// All flags of `table`, which must outlive them, in the order of the proto.
+/// All flags of `table`, in the order of the proto. `table` must outlive them.
 std::vector<Flag> FlagsOf(const options::OptionTable& table);
 
-/// "--epochs: "x" is ...".
+/// The error of a value: --epochs: "x" `what`.
 absl::Status ValueError(const OptionValue& value, absl::string_view what);
 
-/// Sets the first field of `flag`, which is not a common one and no choice,
-/// that applies with what is chosen and can take the value. INVALID_ARGUMENT if
-/// there is none, telling why. Where the choice that decides of it lets others'
-/// options be, the value is ignored.
+/// Sets the first field of `flag` that applies with `chosen` and can take the
+/// value. INVALID_ARGUMENT, with the reason, if there is none. A value is
+/// ignored if the chosen alternative ignores other alternatives' options.
+/// REQUIRES: `flag` is neither common nor a choice.
 absl::Status SetField(const Flag& flag, const OptionValue& value,
                       const options::Chosen& chosen,
                       google::protobuf::Message& root);
 
-/// The flag that sets the field named `path`, which may begin above the table's
-/// root or below it: "train.data.batch_size" and "batch_size" name the same.
-/// Null if there is none.
+/// The flag that sets the field named `path`; null if there is none. A path may
+/// begin above or below the table's root: "train.data.batch_size" and
+/// "batch_size" name the same field.
 const Flag* FlagOfField(const std::vector<Flag>& flags, absl::string_view path);
 
 }  // namespace hearth::cli

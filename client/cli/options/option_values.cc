@@ -23,7 +23,7 @@ absl::Status LineError(const std::string& name, const YAML::Mark& mark,
       absl::StrCat(name, " line ", mark.line + 1, ": ", what));
 }
 
-// A scalar as written; a list of scalars as "10,10", with that separator.
+// A scalar as it is written; a list of scalars joined by `separator`: "10,10".
 absl::StatusOr<std::string> ValueText(const std::string& name,
                                       const std::string& key,
                                       const YAML::Node& value,
@@ -42,7 +42,7 @@ absl::StatusOr<std::string> ValueText(const std::string& name,
   return absl::StrJoin(elements, separator);
 }
 
-// "; did you mean epochs?", or all that there are.
+// "; did you mean epochs?", or all known keys.
 std::string UnknownWords(const std::string& key,
                          const std::vector<std::string>& known,
                          const std::vector<std::string>& maps) {
@@ -58,7 +58,7 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Adds the option `key` of the value at `mark`.
+// Adds the option `key`, whose value is at `mark`.
 absl::Status AddValue(const std::string& name, const YAML::Mark& mark,
                       const std::string& key, const YAML::Node& node,
                       const char* separator, OptionValues& values) {
@@ -110,7 +110,7 @@ absl::StatusOr<OptionValues> FromDocument(
   return values;
 }
 
-/// Where the documents of a text begin.
+// Collects the marks at which the documents of a text begin.
 class DocumentMarks final : public YAML::EventHandler {
  public:
   void OnDocumentStart(const YAML::Mark& mark) override {
@@ -134,8 +134,8 @@ class DocumentMarks final : public YAML::EventHandler {
   std::vector<YAML::Mark> marks_;
 };
 
-/// The first two documents. YAML::LoadAll would not end for a text that begins
-/// with a comma: it makes empty documents of it until memory is spent.
+// Marks of the first two documents. YAML::LoadAll does not end for a text that
+// begins with a comma: it makes empty documents until memory is spent.
 std::vector<YAML::Mark> FindDocuments(const std::string& yaml) {
   std::istringstream text(yaml);
   YAML::Parser parser(text);
@@ -155,7 +155,7 @@ absl::StatusOr<OptionValues> ParseYamlOptions(
     return absl::InvalidArgumentError(
         absl::StrCat(name, ": more than ", kMaxYamlBytes, " bytes"));
   }
-  // yaml-cpp throws; nothing of it leaves this function.
+  // yaml-cpp throws; no exception leaves this function.
   try {
     const std::vector<YAML::Mark> documents = FindDocuments(yaml);
     if (documents.empty()) return OptionValues();
@@ -173,7 +173,7 @@ absl::StatusOr<OptionValues> ReadYamlOptions(
     const std::vector<std::string>& maps) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return ErrnoStatus(errno, path, "open");
-  // One byte over the limit is enough to know.
+  // One byte over the limit shows that the file is too long.
   std::string yaml(kMaxYamlBytes + 1, '\0');
   file.read(yaml.data(), static_cast<std::streamsize>(yaml.size()));
   if (file.bad()) return ErrnoStatus(errno, path, "read");

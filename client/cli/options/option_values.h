@@ -7,33 +7,37 @@
 
 #include "absl/status/statusor.h"
 
+/// Values of options as they are written: on a command line, or in a job file
+/// in YAML. No protobuf here: the fuzzer of YAML links this library alone.
+
 namespace hearth::cli {
 
-/// An option's value as it was written, and where.
+/// An option's value as it is written, and the place.
 struct OptionValue {
   std::string text;
-  /// For error messages: "--epochs" or "job.yaml line 3: epochs".
+  /// Place, for error messages: "--epochs" or "job.yaml line 3: epochs".
   std::string source;
 };
 
-/// Values by option name, such as "batch-size".
+/// Values by names of options, such as "batch-size".
 using OptionValues = std::map<std::string, OptionValue>;
 
-/// Largest job file, in bytes: parsing takes a thousand times as much memory.
+/// Bytes of the largest job file: parsing takes a thousand times as much
+/// memory.
 constexpr size_t kMaxYamlBytes = 64 << 10;
 
-/// Options of a job file: one YAML mapping from option names ("batch-size") to
-/// values; a list may be written [10, 10] or "10,10". INVALID_ARGUMENT names
-/// `name` and the line for anything else: names not in `known`, names given
-/// twice, values that are no scalars, more than kMaxYamlBytes. The value of a
-/// name in `maps` is a mapping itself, from any names: its entries are options
-/// such as "space.lr", and a list is written "a|b".
+/// Options of a job file: one YAML mapping from names in `known` ("batch-size")
+/// to values; a list may be written [10, 10] or "10,10". The value of a name in
+/// `maps` is a mapping from any names: its entries are options such as
+/// "space.lr", and its lists become "a|b". INVALID_ARGUMENT, with `name` and
+/// the line, for anything else: unknown names, names given twice, values that
+/// are no scalars, more than kMaxYamlBytes.
 absl::StatusOr<OptionValues> ParseYamlOptions(
     const std::string& yaml, const std::string& name,
     const std::vector<std::string>& known,
     const std::vector<std::string>& maps = {});
 
-/// As ParseYamlOptions, for the file at `path`.
+/// ParseYamlOptions of the file at `path`.
 absl::StatusOr<OptionValues> ReadYamlOptions(
     const std::string& path, const std::vector<std::string>& known,
     const std::vector<std::string>& maps = {});

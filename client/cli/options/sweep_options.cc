@@ -27,7 +27,7 @@ const options::OptionTable& SweepTable() {
   return table;
 }
 
-// LOW:HIGH or LOW:HIGH:STEPS.
+// Reads LOW:HIGH or LOW:HIGH:STEPS.
 template <typename Range, typename Number>
 bool ParseRange(absl::string_view text,
                 bool (*parse)(absl::string_view, Number*), Range& range) {

@@ -94,7 +94,7 @@ TEST(SweepFromOptions, RefusesOptionsOfOtherAlgorithms) {
               HasSubstr("algorithms that have it: asha, halving"));
 }
 
-// Jobs and sweeps have an option of this name.
+// --metric is an option of jobs and of sweeps.
 TEST(SweepFromOptions, TheMetricIsThatOfTheJobsOrTheLoss) {
   const auto with = [](const char* metric) {
     const auto spec = SweepFromOptions(

@@ -203,7 +203,7 @@ std::string Decimal(double value, int digits) {
   return absl::StrFormat("%.*f", digits, value);
 }
 
-// Share of the rows that a cache held.
+// Share of the needed rows that caches held.
 std::string HitRatio(const v1::EpochReport& epoch) {
   if (epoch.hits().empty() || epoch.rows_needed() == 0) return kUnknown;
   uint64_t hits = 0;
@@ -241,7 +241,7 @@ void PrintEpochs(const v1::TrainReport& report, std::ostream& out) {
   table.Print(out);
 }
 
-// Epochs with and without a history, where they were compared.
+// Prints how epochs with and without a history compare.
 void PrintComparison(const v1::TrainReport& report, std::ostream& out) {
   const std::string metric =
       absl::StrCat("valid ", MetricWords(report.metric()));
@@ -272,7 +272,7 @@ void PrintComparison(const v1::TrainReport& report, std::ostream& out) {
   table.Print(out);
 }
 
-// Where the time of the last epoch went.
+// Prints the time of an epoch by stage.
 void PrintStages(const v1::EpochReport& epoch, std::ostream& out) {
   Table table({{"stage"},
                {"threads", kRight},
@@ -288,7 +288,7 @@ void PrintStages(const v1::EpochReport& epoch, std::ostream& out) {
   table.Print(out);
 }
 
-// Prints the peak of memory of a report that has these fields.
+// Prints the peak memory, for a report with such fields.
 template <typename Report>
 void PrintPeakMemory(const Report& report, std::ostream& out) {
   if (report.peak_memory_bytes() == 0) return;
@@ -297,7 +297,7 @@ void PrintPeakMemory(const Report& report, std::ostream& out) {
   PrintCuts(report.cuts(), report.memory_limit_bytes(), out);
 }
 
-// Prints the result of the test of a report that has these fields.
+// Prints the test metric, for a report with such fields.
 template <typename Report>
 void PrintTestMetric(const Report& report, std::ostream& out) {
   if (!report.has_test_metric()) return;
@@ -312,8 +312,8 @@ void PrintCompany(const v1::Company& company, std::ostream& out) {
       << " as its part of " << FormatByteSize(company.bytes_alone()) << "\n";
 }
 
-// "  constant_buffer: 84.2% of the rows", where a strategy has several levels,
-// and how it read the others.
+// Prints the hits by level ("  constant_buffer: 84.2% of the rows") of
+// strategies with several levels, and how the other rows were read.
 void PrintLevels(const v1::EpochReport& epoch, std::ostream& out) {
   if (epoch.rows_needed() == 0) return;
   const auto share = [&](uint64_t rows) {
@@ -342,7 +342,7 @@ void PrintLevels(const v1::EpochReport& epoch, std::ostream& out) {
   }
 }
 
-// Says which parts of a dataset's split a job with a model had no nodes of.
+// Prints which parts of the split had no nodes, for a job with a model.
 void PrintLeftOut(const v1::TrainJobSpec& spec, const v1::TrainReport& report,
                   std::ostream& out) {
   if (report.model_path().empty()) return;

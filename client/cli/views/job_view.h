@@ -10,39 +10,42 @@
 #include "hearth/v1/plans.pb.h"
 #include "hearth/v1/report.pb.h"
 
+/// Jobs, their reports, forecasts and plans, as text.
+
 namespace hearth::cli {
 
-/// A line for each plan.
+/// Prints a line for each plan.
 void PrintPlanList(const std::vector<v1::Plan>& plans, std::ostream& out);
 
-/// Everything about one plan.
+/// Prints all about one plan.
 void PrintPlan(const v1::Plan& plan, std::ostream& out);
 
-/// A plan that a job found or made: what it cost, and why it is as it is.
+/// Prints the plan that a job found or made: its cost and the choices in it.
 void PrintPreparation(const v1::PreparationReport& preparation,
                       std::ostream& out);
 
-/// Prints the embeddings that a job keeps, and what that is measured against.
+/// Prints the history of embeddings that a job keeps, and how many rows each
+/// seed takes without a history.
 void PrintHistory(const v1::HistoryChoice& history, std::ostream& out);
 
-/// Prints what a job has less of than asked: "cpu-cache: 512.0 MiB instead of
-/// 1.0 GiB, to fit the memory limit of 2.8 GiB".
+/// Prints the budgets that were cut: "cpu-cache: 512.0 MiB instead of 1.0 GiB,
+/// to fit the memory limit of 2.8 GiB".
 void PrintCuts(const google::protobuf::RepeatedPtrField<v1::BudgetCut>& cuts,
                uint64_t memory_limit_bytes, std::ostream& out);
 
 /// Prints the forecast of a job: reads, time, disk and memory.
 void PrintExplanation(const v1::ExplainReport& report, std::ostream& out);
 
-/// The dataset or job that a job works on, in a word; "-" for none.
+/// Name of the dataset, or id of the job, that a job works on; "-" for none.
 std::string SubjectOf(const v1::JobSpec& spec);
 
-/// One line per job.
+/// Prints a line for each job.
 void PrintJobList(const std::vector<v1::Job>& jobs, std::ostream& out);
 
-/// Prints the options of a job and what it did so far.
+/// Prints a job's options, its state, and its report so far.
 void PrintJob(const v1::Job& job, std::ostream& out);
 
-/// How a job ended: its result, or why there is none.
+/// Prints the result of a job that has ended, or why there is none.
 void PrintOutcome(const v1::Job& job, std::ostream& out);
 
 }  // namespace hearth::cli

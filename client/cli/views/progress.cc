@@ -19,13 +19,14 @@ namespace {
 
 constexpr double kRateMemorySeconds = 10;
 
-// Epochs without the job's history, which come before those of the job.
+// Whether an epoch is one without history, to compare with; such epochs come
+// before the job's own.
 bool IsComparing(const v1::Progress& progress) {
   return absl::StartsWith(progress.phase(), "comparing");
 }
 
-// Phases of an epoch go on with the estimate of the whole training; any other
-// phase stands alone.
+// Whether the estimate goes on: through the phases of all epochs, or within a
+// phase outside training.
 bool ContinuesEstimate(const v1::Progress& before, const v1::Progress& now) {
   return (now.epochs() > 0 && before.epochs() == now.epochs() &&
           IsComparing(before) == IsComparing(now)) ||
@@ -50,7 +51,7 @@ void ProgressEstimate::Add(const v1::Progress& progress, double time) {
   if (!ContinuesEstimate(now_, progress)) start_fraction_.reset();
   now_ = progress;
   time_ = time;
-  // A job that went on from a checkpoint may be behind where it was.
+  // A job that is resumed from a checkpoint repeats some progress.
   const std::optional<double> whole = WholeFraction();
   if (whole && (!start_fraction_ || *whole < *start_fraction_)) {
     start_fraction_ = whole;
@@ -67,7 +68,7 @@ std::optional<double> ProgressEstimate::fraction() const {
 std::optional<double> ProgressEstimate::WholeFraction() const {
   const std::optional<double> phase = fraction();
   if (now_.epochs() == 0 || now_.epoch() == 0) return phase;
-  // Only the training pass moves the whole; validation stands at its end.
+  // In validation the epoch counts as done.
   if (now_.phase() != "training" && now_.phase() != "comparing") {
     return 1.0 * now_.epoch() / now_.epochs();
   }
@@ -90,8 +91,8 @@ constexpr int kMinBar = 5;
 constexpr int kMinColumns = 20;
 constexpr char kEraseLine[] = "\r\x1b[K";
 
-// Lines that stay, the same on a terminal and elsewhere; nothing for events
-// that only move the live line.
+// The lasting line of an event, on a terminal and elsewhere; nullopt for events
+// that only change the live line.
 std::optional<std::string> LastingLine(const v1::JobEvent& event) {
   if (event.has_epoch()) return EpochLine(event.epoch());
   if (event.has_log() && event.log().severity() >= v1::LogLine::WARNING) {
@@ -170,13 +171,14 @@ class LiveProgress : public ProgressDisplay {
     return Fitted(head, fraction, tail);
   }
 
-  // A job that works on batches packs rows.
+  // Packing counts bytes, also in jobs that count batches.
   ProgressUnit UnitOf(const v1::Progress& progress) const {
     return absl::StartsWith(progress.phase(), "packing") ? ProgressUnit::kBytes
                                                          : unit_;
   }
 
-  // Head, bar and tail; the bar gives way first, then the end of the line.
+  // Head, bar and tail within the width: the bar is shortened first, then the
+  // end of the line.
   std::string Fitted(const std::string& head, std::optional<double> fraction,
                      const std::string& tail) const {
     // The last column stays free: some terminals wrap when it is written.
@@ -210,7 +212,7 @@ class PlainProgress : public ProgressDisplay {
     if (event.has_state() && event.state().state() != v1::WAITING) {
       out_ << StateWord(event.state().state()) << std::endl;
     }
-    // Epochs have lines of their own.
+    // Phases of epochs have no lines; the epochs have.
     if (event.has_progress() && event.progress().epochs() == 0 &&
         event.progress().phase() != phase_) {
       phase_ = event.progress().phase();

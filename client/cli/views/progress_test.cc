@@ -58,7 +58,7 @@ TEST(ProgressEstimate, TimeOfValidationCounts) {
   EXPECT_FALSE(estimate.rate());
 }
 
-// Epochs without a history, to compare, come before those of the job.
+// Compared epochs, without a history, come before the job's own epochs.
 TEST(ProgressEstimate, TheComparedEpochsStandAlone) {
   ProgressEstimate estimate;
   v1::Progress comparing = Training(1, 0);
@@ -149,7 +149,7 @@ v1::JobEvent Log(v1::LogLine::Severity severity) {
   return event;
 }
 
-// The screen's current line after `text`.
+// The terminal's current line after `text`.
 std::string LastLine(const std::string& text) {
   const size_t start = text.rfind("\r\x1b[K");
   return start == std::string::npos ? text : text.substr(start + 4);

@@ -22,12 +22,12 @@ namespace {
 constexpr Table::Align kRight = Table::Align::kRight;
 constexpr size_t kCurveWidth = 24;
 
-// "0.8127"; losses may be large.
+// A metric or loss: "0.8127"; losses may be large.
 std::string MetricText(double value) {
   return std::isfinite(value) ? absl::StrFormat("%.4g", value) : "not finite";
 }
 
-// "TRIAL_RUNNING" -> "running".
+// Word of an enum value: "running" for "TRIAL_RUNNING" and "TRIAL_".
 std::string WordOf(const std::string& name, absl::string_view prefix) {
   absl::string_view word = name;
   absl::ConsumePrefix(&word, prefix);
@@ -44,7 +44,7 @@ std::vector<std::string> ParameterNames(const v1::Sweep& sweep) {
   for (const v1::SweepParameter& parameter : sweep.spec().space()) {
     add(parameter.name());
   }
-  // Added trials may have others.
+  // Added trials may have further parameters.
   for (const v1::Trial& trial : sweep.trials()) {
     for (const v1::TrialSetting& setting : trial.parameters()) {
       add(setting.name());
@@ -68,7 +68,7 @@ std::string SettingsText(
       });
 }
 
-// The curve in blocks, the lowest value at the bottom.
+// A curve as a line of block characters, the lowest value at the bottom.
 std::string CurveText(const std::vector<double>& curve) {
   static constexpr const char* kBlocks[] = {"▁", "▂", "▃", "▄",
                                             "▅", "▆", "▇", "█"};
@@ -81,7 +81,7 @@ std::string CurveText(const std::vector<double>& curve) {
   std::string text;
   const size_t width = std::min(curve.size(), kCurveWidth);
   for (size_t i = 0; i < width; ++i) {
-    // The last epoch of each share of a long curve.
+    // A curve longer than the width: the last epoch of each share.
     const double value = curve[(i + 1) * curve.size() / width - 1];
     const double share = range > 0 ? (value - *low) / range : 1;
     text += std::isfinite(value)
@@ -98,7 +98,7 @@ std::string CountsText(const v1::Sweep& sweep) {
       });
 }
 
-// "1-4, 7": numbers in ascending order.
+// Ascending numbers as ranges: "1-4, 7".
 std::string RangesText(absl::Span<const uint32_t> numbers) {
   std::string text;
   for (size_t i = 0; i < numbers.size();) {
@@ -125,7 +125,7 @@ std::string EqualLine(uint32_t trial, absl::Span<const uint32_t> equal) {
                             " and take its result");
 }
 
-// Why a trial is as it is, for people.
+// Why a trial waits, was stopped or has another trial's result.
 std::string WhyText(const v1::Trial& trial) {
   if (!trial.waiting_reason().empty()) return trial.waiting_reason();
   if (trial.same_as() == 0) return trial.reason();
@@ -133,7 +133,7 @@ std::string WhyText(const v1::Trial& trial) {
                       trial.reason().empty() ? "" : ": ", trial.reason());
 }
 
-// ", test 0.81" of the best trial.
+// Test metric of the best trial: ", test 0.81".
 std::string TestText(const v1::Sweep& sweep) {
   return sweep.has_best_test_metric()
              ? absl::StrCat(", test ", MetricText(sweep.best_test_metric()))
@@ -303,7 +303,7 @@ void WriteCsv(const v1::Sweep& sweep, const SweepHistory& history,
   for (const std::string& name : names) out << "," << CsvCell(name);
   out << ",epoch,loss,metric,state,rank\n";
   for (const v1::EpochResult& result : history.results()) {
-    // Those that came after the sweep was asked for.
+    // Skips trials that were added after `sweep` was read.
     if (static_cast<int>(result.trial()) > sweep.trials_size()) continue;
     const v1::Trial& trial = sweep.trials(static_cast<int>(result.trial()) - 1);
     out << result.trial() << "," << result.replica() << ","
@@ -350,7 +350,7 @@ std::vector<std::string> SweepLog::Take(const v1::SweepEvent& event) {
     const v1::ReplicaEnd& end = event.ended();
     const bool succeeded = end.state() == v1::SUCCEEDED;
     if (succeeded) succeeded_[end.trial()].insert(end.replica());
-    // One line for all replicas.
+    // One line for all replicas of a trial.
     if (!succeeded || succeeded_[end.trial()] == begun_[end.trial()]) {
       lines.push_back(absl::StrCat(
           Subject(end.trial()), " ",
@@ -381,7 +381,7 @@ std::vector<std::string> SweepLog::Take(const v1::SweepEvent& event) {
                                    EscapeControl(decision.reason())));
     }
   }
-  // No job of it is to be stopped.
+  // The trial was stopped by its number.
   if (event.has_stop() && told.insert(event.stop().trial()).second) {
     lines.push_back(absl::StrCat(Subject(event.stop().trial()), " stopped"));
     for (auto& [trial, equal] : equal_) std::erase(equal, event.stop().trial());

@@ -13,67 +13,70 @@
 
 namespace hearth::cli {
 
-/// The epochs of a sweep, from its events. Single-owner.
+/// Epochs of a sweep, from its events. Single-owner.
 class SweepHistory {
  public:
-  /// Takes the events in order.
+  /// Takes the next event.
   void Add(const v1::SweepEvent& event);
 
-  /// All results, in the order in which they came.
+  /// All results, in the order of their events.
   const std::vector<v1::EpochResult>& results() const { return results_; }
 
-  /// The mean over replicas of what a trial is judged by, epoch by epoch, as
-  /// far as all that reported have come; without values that are not there.
+  /// Mean over a trial's replicas of the value that judges it, by epoch, up to
+  /// the last epoch that all replicas with results have. Missing values are
+  /// left out.
   std::vector<double> CurveOf(uint32_t trial) const;
 
  private:
   std::vector<v1::EpochResult> results_;
   std::string metric_;
-  // Values of each replica of each trial.
+  // Values by trial, replica and epoch.
   std::map<uint32_t, std::map<uint32_t, std::vector<double>>> values_;
 };
 
-/// "running", "done".
+/// A sweep's state in a word: "running", "done".
 std::string StateWord(v1::SweepState state);
 std::string StateWord(v1::TrialState state);
 
-/// That trials are all points of the space. REQUIRES: spec.every_point().
+/// The line that tells that the trials are all points of the space. REQUIRES:
+/// spec.every_point().
 std::string EveryPointLine(const v1::SweepSpec& spec);
 
-/// One line a sweep.
+/// Prints a line for each sweep.
 void PrintSweepList(const std::vector<v1::Sweep>& sweeps, std::ostream& out);
 
-/// The leader, and a table of the trials by number, or, with `most` > 0, of the
-/// best `most` and those that run. The column "convoy" has the trials with
-/// which one shared its last pass; a trial that takes the result of an equal
-/// one is not in the latter table.
+/// Prints the leader and a table of all trials by number or, with `most` > 0,
+/// of the best `most` trials and the running ones, without trials that take the
+/// result of an equal one. The column "convoy" has the trials that shared the
+/// trial's last pass.
 void PrintSweep(const v1::Sweep& sweep, const SweepHistory& history,
                 std::ostream& out, size_t most = 0);
 
-/// One trial: parameters, result and job.
+/// Prints one trial: parameters, result and job.
 void PrintTrial(const v1::Sweep& sweep, const v1::Trial& trial,
                 std::ostream& out);
 
-/// A line of CSV for each epoch of each job, below a head line.
+/// Writes CSV: a head line, and a line for each epoch of each job.
 void WriteCsv(const v1::Sweep& sweep, const SweepHistory& history,
               std::ostream& out);
 
-/// What a sweep's events tell people: a line for each trial that has ended, and
-/// for those that are the same as an earlier one. Single-owner.
+/// Log of a sweep for people: a line for each trial that has ended, and for
+/// each trial that is the same as an earlier one. Single-owner.
 class SweepLog {
  public:
-  /// The lines of the next event, in order; none for most events.
+  /// Takes the next event; returns its lines, none for most events.
   std::vector<std::string> Take(const v1::SweepEvent& event);
 
  private:
   void NoteEqual(uint32_t trial, uint32_t same_as);
-  // "trial 3" or "trial 3, and 5, 7-9 with it,".
+  // A trial and the trials that take its result: "trial 3", "trial 3, and 5,
+  // 7-9 with it,".
   std::string Subject(uint32_t trial) const;
 
-  // By trial: replicas that have begun, and those that have succeeded.
+  // Replicas that have begun, and that have succeeded, by trial.
   std::map<uint32_t, std::set<uint32_t>> begun_;
   std::map<uint32_t, std::set<uint32_t>> succeeded_;
-  // By trial: the later trials that take its result.
+  // Later trials that take a trial's result, by trial.
   std::map<uint32_t, std::vector<uint32_t>> equal_;
 };
 

@@ -27,8 +27,8 @@ constexpr char kHome[] = "\x1b[H";
 constexpr char kEraseToEndOfLine[] = "\x1b[K";
 constexpr char kEraseBelow[] = "\x1b[J";
 
-// State of the terminal before the Screen that there is, for RestoreTerminal.
-// Not a part of it: another thread may end the process while it goes.
+// State of the terminal before the current Screen, for RestoreTerminal. Not a
+// member of Screen: another thread may end the process during ~Screen.
 struct Before {
   int keys = -1;
   bool reads_keys = false;
@@ -58,7 +58,7 @@ Screen::~Screen() {
 }
 
 void Screen::Draw(const std::string& text) {
-  // Nothing flickers: each line is written over the one before.
+  // Overwriting the lines does not flicker, as clearing them would.
   out_ << kHome
        << absl::StrReplaceAll(text,
                               {{"\n", std::string(kEraseToEndOfLine) + "\n"}})
@@ -75,13 +75,13 @@ bool Screen::Wait(absl::Duration pause, const std::stop_token& stop) {
     if (left <= absl::ZeroDuration()) return true;
     pollfd ready[2] = {{wake, POLLIN, 0},
                        {reads_keys_ ? keys_ : -1, POLLIN, 0}};
-    // Rounded up, and no longer than poll can tell.
+    // Rounded up, and within the range of poll.
     const int milliseconds = static_cast<int>(
         absl::ToInt64Milliseconds(std::min(left, absl::Hours(1))) + 1);
     if (poll(ready, 2, milliseconds) <= 0) continue;
     if (ready[1].revents == 0) continue;
     char key = 0;
-    // The end of input is that of the terminal.
+    // At the end of input the terminal is gone.
     if (read(keys_, &key, 1) <= 0 || key == 'q' || key == 'Q') return false;
   }
   return false;
@@ -90,28 +90,29 @@ bool Screen::Wait(absl::Duration pause, const std::stop_token& stop) {
 void RestoreTerminal() {
   if (!is_shown.exchange(false)) return;
   if (before.reads_keys) tcsetattr(before.keys, TCSANOW, &before.settings);
-  // Where it fails there is nothing to be done.
+  // A failure is ignored: nothing can be done about it.
   [[maybe_unused]] const ssize_t written =
       write(STDOUT_FILENO, kLeave, sizeof(kLeave) - 1);
 }
 
 namespace {
 
-// A shell starts background jobs with SIGINT ignored; so it stays.
+// Whether a signal is ignored, as SIGINT is in background jobs of a shell; it
+// stays so.
 bool IsIgnored(int signal) {
   struct sigaction action = {};
   return sigaction(signal, nullptr, &action) == 0 &&
          action.sa_handler == SIG_IGN;
 }
 
-// As if nobody had caught it, so that a shell sees a death by the signal.
+// Ends the process by the signal's default action, which a shell sees.
 [[noreturn]] void DieOf(int signal, bool is_second) {
   RestoreTerminal();
   if (is_second) {
     const std::string text =
         absl::StrCat("hearth: ended at once by a second signal (",
                      sigdescr_np(signal), ")\n");
-    // A reader of stderr that takes nothing does not hold the end up.
+    // Does not wait for a reader of stderr that takes nothing.
     pollfd ready = {STDERR_FILENO, POLLOUT, 0};
     if (poll(&ready, 1, 0) > 0) {
       [[maybe_unused]] const ssize_t written =

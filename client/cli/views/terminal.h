@@ -11,24 +11,27 @@
 
 #include "absl/time/time.h"
 
+/// The terminal: its second screen, and the signals of Ctrl-C and SIGTERM,
+/// after which the first screen is shown again.
+
 namespace hearth::cli {
 
-/// The terminal's alternate screen: what was there before comes back when this
-/// goes, and keys are read as they are pressed, unseen. One at a time in a
-/// process. Single-owner.
+/// The terminal's alternate screen. The destructor brings the normal screen
+/// back. Meanwhile keys are read when they are pressed, without echo. One
+/// object at a time in a process. Single-owner.
 class Screen {
  public:
-  /// `out` is a terminal, and must outlive this; keys come from descriptor
-  /// `keys`, of which nothing is asked if it is no terminal.
+  /// `out` is a terminal and must outlive this object. Keys are read from the
+  /// descriptor `keys` if it is a terminal.
   Screen(std::ostream& out, int keys);
   ~Screen();
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  /// Shows `text`, lines without an end of their own, in place of what was.
+  /// Replaces the contents of the screen by `text`, whose last line has no end.
   void Draw(const std::string& text);
 
-  /// Waits for `pause`; false if `stop` was requested, or q pressed, first.
+  /// Waits for `pause`; false if `stop` is requested or q is pressed before.
   bool Wait(absl::Duration pause, const std::stop_token& stop);
 
  private:
@@ -38,15 +41,14 @@ class Screen {
   termios before_ = {};
 };
 
-/// Does what ~Screen does, on standard output, for the Screen that there is, if
-/// any, in a process that is about to end without it. Thread-safe and
-/// async-signal-safe.
+/// Does the work of ~Screen, on standard output, if there is a Screen: for a
+/// process that ends without destructors. Thread-safe and async-signal-safe.
 void RestoreTerminal();
 
-/// Turns Ctrl-C (SIGINT), and SIGTERM where that is asked for, into a stop
-/// request. Make it before any other thread: the signals are blocked in all
-/// threads but its own, which may do what a signal handler must not. Programs
-/// that are started inherit that. One per process.
+/// Turns Ctrl-C (SIGINT) and SIGTERM into stop requests, on a thread of its
+/// own, since signal handlers may do little. Make it before any other thread:
+/// it blocks the signals in all other threads, and in programs that they start.
+/// One per process.
 class Interrupts {
  public:
   Interrupts();
@@ -54,12 +56,12 @@ class Interrupts {
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
 
-  /// From now on the first Ctrl-C requests a stop on the token; before, and
-  /// from the second on, it ends the process as usual, which of the second is
-  /// told on standard error. Thread-safe.
+  /// From now on, the first Ctrl-C requests a stop on the returned token. The
+  /// second one ends the process, with a message on standard error; so does any
+  /// before this call, without a message. Thread-safe.
   std::stop_token Catch();
 
-  /// The same, of both signals.
+  /// As Catch(), for Ctrl-C and SIGTERM.
   std::stop_token CatchTermination();
 
  private:

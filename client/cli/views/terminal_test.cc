@@ -23,7 +23,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// The two ends of a terminal.
+// A pseudo-terminal with its two ends.
 class ScreenTest : public testing::Test {
  protected:
   ScreenTest() {
@@ -65,7 +65,7 @@ TEST_F(ScreenTest, WhatWasThereComesBackWhenASignalEndsTheProcess) {
     dup2(near_, STDOUT_FILENO);
     Interrupts interrupts;
     Screen screen(out_, near_);
-    // Nobody has asked for it to be caught.
+    // Catch() was not called.
     kill(getpid(), SIGINT);
     while (true) pause();
   }
@@ -108,7 +108,7 @@ TEST_F(ScreenTest, WithoutATerminalNoKeysAreRead) {
   close(ends[1]);
 }
 
-// Each test is a process of its own: signal masks are inherited.
+// Each test runs in its own process, since signal masks are inherited.
 TEST(InterruptsDeathTest, ACaughtInterruptRequestsAStop) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(

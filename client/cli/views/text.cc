@@ -20,8 +20,8 @@ namespace hearth::cli {
 
 namespace {
 
-// Bytes of the UTF-8 character that `text` starts with; 0 if it starts with
-// none (overlong forms, surrogates and code points over U+10FFFF included).
+// Bytes of the UTF-8 character that `text` starts with; 0 if there is none
+// (overlong forms, surrogates and code points over U+10FFFF are none).
 size_t CharacterSize(absl::string_view text) {
   const auto byte = [&](size_t i) {
     return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0};
@@ -53,6 +53,11 @@ bool IsControl(absl::string_view character) {
          static_cast<uint8_t>(character[1]) < 0xa0;
 }
 
+// Whether a byte of valid UTF-8 is the first of a character.
+bool BeginsCharacter(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xc0) != 0x80;
+}
+
 void AppendEscaped(absl::string_view bytes, std::string* out) {
   for (const char c : bytes) {
     if (c == '\n') {
@@ -63,6 +68,16 @@ void AppendEscaped(absl::string_view bytes, std::string* out) {
       absl::StrAppendFormat(out, "\\x%02x", static_cast<uint8_t>(c));
     }
   }
+}
+
+// Characters of `text`, which is valid UTF-8.
+size_t Width(const std::string& text) {
+  return std::count_if(text.begin(), text.end(), BeginsCharacter);
+}
+
+std::string Padded(const std::string& text, size_t width, Table::Align align) {
+  const std::string blanks(width - Width(text), ' ');
+  return align == Table::Align::kRight ? blanks + text : text + blanks;
 }
 
 }  // namespace
@@ -132,21 +147,13 @@ double Seconds(const google::protobuf::Timestamp& time) {
   return static_cast<double>(time.seconds()) + time.nanos() * 1e-9;
 }
 
-namespace {
-
-// Characters rather than bytes, of valid UTF-8.
-size_t Width(const std::string& text) {
-  return std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
-  });
+std::string FirstCharacters(absl::string_view text, size_t count) {
+  size_t bytes = 0;
+  for (size_t characters = 0; bytes < text.size(); ++bytes) {
+    if (BeginsCharacter(text[bytes]) && characters++ == count) break;
+  }
+  return std::string(text.substr(0, bytes));
 }
-
-std::string Padded(const std::string& text, size_t width, Table::Align align) {
-  const std::string blanks(width - Width(text), ' ');
-  return align == Table::Align::kRight ? blanks + text : text + blanks;
-}
-
-}  // namespace
 
 Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {
   std::vector<std::string> titles;

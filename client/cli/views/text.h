@@ -16,39 +16,43 @@
 #include "hearth/v1/jobs.pb.h"
 #include "hearth/v1/spec.pb.h"
 
+/// Values as text for people: escaped, counted, shortened, in words, in tables.
+
 namespace hearth::cli {
 
 /// `text` fit for a terminal: control characters (C0, DEL and C1) and bytes
-/// that are not UTF-8 become "\n", "\t" or "\x1b", so that a name or message
-/// from elsewhere cannot move the cursor or fake output.
+/// that are not UTF-8 become "\n", "\t" or "\x1b", so that names and messages
+/// of others cannot move the cursor or fake output.
 std::string EscapeControl(absl::string_view text);
 
-/// "117,659".
+/// A count with separators: "117,659".
 std::string FormatCount(uint64_t count);
 
-/// "1 epoch", "2 epochs", "1,200 epochs": `one` with an s unless `many` says
-/// how several are called.
+/// A count of things: "1 epoch", "2 epochs", "1,200 epochs". The plural is
+/// `many`, or `one` with an s if `many` is empty.
 std::string Counted(uint64_t count, absl::string_view one,
                     absl::string_view many = "");
 
-/// A loss: "0.6931"; with four significant digits, "4.714e+19", where four
-/// decimals say too little or would take too many digits.
+/// A loss: "0.6931"; below 0.001 and from 10,000 on with four significant
+/// digits: "4.714e+19".
 std::string FormatLoss(double value);
 
-/// "0:42", "12:05", "1:02:03": whole seconds, rounded.
+/// A duration in rounded seconds: "0:42", "12:05", "1:02:03".
 std::string FormatDuration(double seconds);
 
-/// The fewest digits that read back as `value`: "0.003".
+/// `value` with the fewest digits that read back equal: "0.003".
 std::string FormatDouble(double value);
 
-/// "2026-01-31 13:05:00" in the local time zone; "-" for no time.
+/// A time in the local time zone: "2026-01-31 13:05:00"; "-" for no time.
 std::string FormatTimestamp(const google::protobuf::Timestamp& time);
 
 /// Seconds since 1970.
 double Seconds(const google::protobuf::Timestamp& time);
 
-/// Text in aligned columns for people. Cells are escaped (EscapeControl).
-/// Single-owner.
+/// The first `count` characters of `text`, which is valid UTF-8.
+std::string FirstCharacters(absl::string_view text, size_t count);
+
+/// A table in aligned columns. Cells are escaped (EscapeControl). Single-owner.
 class Table {
  public:
   enum class Align { kLeft, kRight };
@@ -57,13 +61,13 @@ class Table {
     Align align = Align::kLeft;
   };
 
-  /// No titles at all = no head line.
+  /// Without any title the table has no head line.
   explicit Table(std::vector<Column> columns);
 
-  /// REQUIRES: as many cells as columns.
+  /// Adds a row. REQUIRES: one cell for each column.
   void AddRow(const std::vector<std::string>& cells);
 
-  /// Two blanks between columns, none at the ends of lines.
+  /// Prints all rows, with two blanks between columns and none at line ends.
   void Print(std::ostream& out) const;
 
  private:
@@ -71,10 +75,10 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// "edge-list" for the value EDGE_LIST; "auto" for the value 0.
+/// The word for an enum value: "edge-list" for EDGE_LIST, "auto" for 0.
 std::string EnumWord(const google::protobuf::EnumValueDescriptor& value);
 
-/// The word for `value`; its number if this client does not know it.
+/// The word for `value`; its number if this client does not know the value.
 template <typename Enum>
 std::string EnumWord(Enum value) {
   const google::protobuf::EnumValueDescriptor* known =
@@ -82,7 +86,7 @@ std::string EnumWord(Enum value) {
   return known != nullptr ? EnumWord(*known) : std::to_string(value);
 }
 
-/// The values of an enum of the API by their words, for OneOf.
+/// Values of an enum of the API by their words, for OneOf.
 template <typename Enum>
 std::map<std::string, Enum> EnumWords() {
   const google::protobuf::EnumDescriptor& all =
@@ -94,39 +98,40 @@ std::map<std::string, Enum> EnumWords() {
   return words;
 }
 
-/// "45 classes", "121 labels", "1 target"; "no labels" for a width of 0.
+/// Labels in words: "45 classes", "121 labels", "1 target"; "no labels" for a
+/// width of 0.
 std::string LabelWords(v1::LabelKind kind, uint64_t width);
 
-/// The name of a report's metric for users: "accuracy", "micro-F1", "mean
-/// squared error", "ROC-AUC", "average precision"; escaped if it is none that
-/// this client knows.
+/// Name of a metric for users: "accuracy", "micro-F1", "mean squared error",
+/// "ROC-AUC", "average precision". Unknown metrics are escaped.
 std::string MetricWords(const std::string& metric);
 
-/// A metric's value: three decimals for shares, six digits otherwise; "not
+/// Value of a metric: three decimals for shares, six digits for others; "not
 /// defined" for NaN.
 std::string FormatMetric(const std::string& metric, double value);
 
-/// "queued", "running", ...
+/// A job's state in a word: "queued", "running".
 std::string StateWord(v1::JobState state);
 
-/// The same with what the job waits for: "waiting: memory: ...", escaped.
+/// A job's state with the reason of waiting, escaped: "waiting: memory: ...".
 std::string StateText(const v1::StateChange& change);
 
-/// "train", "import", "export-dataset": as job ids begin.
+/// Kind of a job, with which its id begins: "train", "import",
+/// "export-dataset".
 std::string KindWord(const v1::JobSpec& spec);
 
-/// "INVALID_ARGUMENT: node_label.npy: ...", escaped, with flags in place of the
-/// fields that it names.
+/// A job's error, escaped, with flags in place of fields:
+/// "INVALID_ARGUMENT: node_label.npy: ...".
 std::string ErrorText(const v1::JobError& error);
 
-/// "epoch 3: loss 1.2345, valid accuracy 0.812, 4.2 s".
+/// An epoch in a line: "epoch 3: loss 1.2345, valid accuracy 0.812, 4.2 s".
 std::string EpochLine(const v1::EpochReport& epoch);
 
-/// "warning: ...", escaped.
+/// A log line with its severity, escaped: "warning: ...".
 std::string LogText(const v1::LogLine& log);
 
-/// The line of a job's log for an event: its own log line, or one for a state
-/// or an epoch; absent for progress.
+/// The log line of an event: its own, or a line about a state or an epoch;
+/// nullopt for progress.
 std::optional<v1::LogLine> LogLineOf(const v1::JobEvent& event);
 
 }  // namespace hearth::cli

@@ -1,6 +1,7 @@
 #include "client/cli/views/top_view.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <utility>
 
@@ -17,7 +18,7 @@ namespace {
 
 constexpr char kUnknown[] = "-";
 
-// A stage, and the share of its threads' time in which they work.
+// A stage, and the share of time in which its threads work.
 struct Occupancy {
   std::string stage;
   double share = 0;
@@ -39,7 +40,8 @@ std::vector<Occupancy> OccupancyOf(const v1::EpochReport& epoch) {
   return stages;
 }
 
-// The stage that the others wait for; empty without stages.
+// Name of the stage that works most, for which the others wait; empty without
+// stages.
 std::string BoundBy(const std::vector<Occupancy>& stages) {
   const auto busiest = std::max_element(
       stages.begin(), stages.end(),
@@ -53,7 +55,7 @@ std::string StagesText(const std::vector<Occupancy>& stages) {
   });
 }
 
-// "cpu_cache 81.2%, gpu_cache 3.0%".
+// Hits of an epoch by level: "cpu_cache 81.2%, gpu_cache 3.0%".
 std::string HitsText(const v1::EpochReport& epoch) {
   if (epoch.hits().empty() || epoch.rows_needed() == 0) return kUnknown;
   return absl::StrJoin(
@@ -74,21 +76,10 @@ std::string Count(double value) {
   return FormatCount(static_cast<uint64_t>(value));
 }
 
-// "3 of 5".
+// Progress in counts: "3 of 5".
 std::string Of(uint64_t done, uint64_t total) {
   if (total == 0) return done == 0 ? kUnknown : FormatCount(done);
   return absl::StrCat(FormatCount(done), " of ", FormatCount(total));
-}
-
-// The first `columns` characters of valid UTF-8.
-std::string Cut(const std::string& line, size_t columns) {
-  size_t bytes = 0;
-  for (size_t shown = 0; bytes < line.size(); ++bytes) {
-    const bool begins =
-        (static_cast<unsigned char>(line[bytes]) & 0xc0) != 0x80;
-    if (begins && shown++ == columns) break;
-  }
-  return line.substr(0, bytes);
 }
 
 nlohmann::ordered_json JobJson(const v1::Job& job) {
@@ -147,7 +138,7 @@ void TopView::Add(const v1::Status& status, std::vector<v1::Job> jobs,
   status_ = status;
   answered_ = seconds;
   fault_ = absl::OkStatus();
-  // Those that do something first, then in the order of their turn.
+  // Running jobs first, then the others in the order of their turn.
   std::stable_sort(jobs.begin(), jobs.end(), [](const auto& a, const auto& b) {
     const auto rank = [](const v1::Job& job) {
       return job.state() == v1::RUNNING     ? 0
@@ -286,14 +277,14 @@ std::string TopView::Text(int columns, int rows) const {
       lines.emplace_back(line);
     }
   }
-  const size_t room = rows > 0 ? static_cast<size_t>(rows) : lines.size();
-  if (lines.size() > room && room > 0) {
-    const size_t hidden = lines.size() - room + 1;
-    lines.resize(room - 1);
+  const size_t height = rows > 0 ? static_cast<size_t>(rows) : lines.size();
+  if (lines.size() > height && height > 0) {
+    const size_t hidden = lines.size() - height + 1;
+    lines.resize(height - 1);
     lines.push_back(absl::StrCat("... ", hidden, " more"));
   }
   for (std::string& line : lines) {
-    if (columns > 0) line = Cut(line, static_cast<size_t>(columns));
+    if (columns > 0) line = FirstCharacters(line, static_cast<size_t>(columns));
   }
   return absl::StrJoin(lines, "\n");
 }

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,28 +15,28 @@
 
 namespace hearth::cli {
 
-/// The picture of `hearth top`: a daemon and its jobs that have not ended, of
-/// which it is told again and again. The phase of a job is that of its newest
-/// event; the shares of its stages, its hits and rows are of its last whole
-/// epoch. Single-owner.
+/// The picture of `hearth top`: a daemon and its unfinished jobs, from repeated
+/// answers of the daemon. A job's phase is the phase of its newest event;
+/// shares of its stages, hits and rows are of its last whole epoch.
+/// Single-owner.
 class TopView {
  public:
-  /// Takes the daemon's answers; `seconds` on a steady clock. Another process
-  /// than before is a restart.
+  /// Takes the daemon's answers; `seconds` on a steady clock. A changed process
+  /// id counts as a restart.
   void Add(const v1::Status& status, std::vector<v1::Job> jobs, double seconds);
 
-  /// Takes the newest progress of a job.
+  /// Takes a progress event of the job with the id `job`.
   void Add(const std::string& job, const v1::JobEvent& event);
 
-  /// The daemon could not be reached.
+  /// To be called when the daemon could not be reached, with the reason.
   void Lose(const absl::Status& why, double seconds);
 
-  /// All of it in `rows` lines of `columns`; 0 = as many as there are.
+  /// The picture in at most `rows` lines of `columns` characters; 0 = no limit.
   std::string Text(int columns, int rows) const;
   nlohmann::ordered_json Json() const;
 
  private:
-  // Progress of a job that runs.
+  // Progress of a running job.
   struct Doing {
     v1::Progress progress;
     ProgressEstimate estimate;
@@ -48,11 +48,11 @@ class TopView {
   v1::Status status_;
   std::vector<v1::Job> jobs_;
   std::map<std::string, Doing> doing_;
-  // Rates between the last two answers of one process.
+  // Disk reads between the last two answers of one process.
   std::optional<double> reads_per_second_;
   std::optional<double> bytes_per_second_;
   double answered_ = 0;
-  // Since when, and why, it does not answer; OK while it does.
+  // Why the daemon does not answer, and since when; OK while it answers.
   absl::Status fault_;
   double silent_seconds_ = 0;
   int restarts_ = 0;

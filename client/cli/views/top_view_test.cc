@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -76,7 +77,7 @@ v1::JobEvent ProgressAt(int64_t seconds, uint64_t done) {
   return event;
 }
 
-// The line of the text that begins with `id`.
+// The line of the picture that begins with `id`.
 std::string LineOf(const TopView& view, const std::string& id) {
   const std::string text = view.Text(0, 0);
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {

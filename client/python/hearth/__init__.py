@@ -1,8 +1,8 @@
 """Python side of Hearth: a client of the daemon, and converters of datasets.
 
-The client needs grpcio and protobuf, the converters (hearth.datasets) need numpy; neither
-needs what the other does. Other packages (pandas, tqdm, torch, ...) are imported where they are
-used, and an error names the one that is missing.
+The client needs grpcio and protobuf only, the converters (hearth.datasets) numpy only. Other
+packages (pandas, tqdm, torch, ...) are imported where they are used; an error names a missing
+one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hearth.space import LogUniform as LogUniform
     from hearth.space import Uniform as Uniform
 
-# In an editable install hearth.v1 lies in site-packages, and the rest in the tree.
+# In an editable install hearth.v1 is in site-packages, and all else in the tree.
 __path__ = extend_path(__path__, __name__)
 
 _HOMES = {
@@ -41,7 +41,7 @@ __all__ = [name for names in _HOMES.values() for name in names]
 
 
 def __getattr__(name: str) -> Any:
-    """Imports what is asked for, so that converters run without grpcio."""
+    """Imports a name of the client at its first use: converters run without grpcio."""
     for home, names in _HOMES.items():
         if name not in names:
             continue

@@ -17,9 +17,9 @@ from hearth.transport import AsyncTransport
 
 
 class AsyncClient(Calls["AsyncJob", "AsyncDataset", "AsyncSweep"]):
-    """hearth.Client for programs of asyncio: the same calls, awaited; `watch` and `sweep_watch`
-    are for `async for`. A task that is cancelled cancels its call, and no job. A client belongs
-    to the event loop in which it makes its first call.
+    """hearth.Client for programs of asyncio: the same calls as coroutines; `watch` and
+    `sweep_watch` are asynchronous iterators. Cancelling a task cancels its call, not a job. A
+    client belongs to the event loop in which it makes its first call.
 
     Arguments are as for Client; `on_silence` is called on any thread.
     """
@@ -44,7 +44,7 @@ class AsyncClient(Calls["AsyncJob", "AsyncDataset", "AsyncSweep"]):
 
 @dataclass(frozen=True, repr=False)
 class AsyncJob(JobRecord):
-    """A job as it stands, and the client's calls about it."""
+    """A job as of the last call, with the client's calls about it as methods."""
 
     refresh = on_id(AsyncClient.job)
     watch = on_id(AsyncClient.watch)
@@ -63,7 +63,7 @@ class AsyncJob(JobRecord):
 
 @dataclass(frozen=True, repr=False)
 class AsyncDataset(DatasetRecord):
-    """A dataset as it stands, and the client's calls about it."""
+    """A dataset as of the last call, with the client's calls about it as methods."""
 
     refresh = on_id(AsyncClient.dataset)
     export = on_id(AsyncClient.export_dataset)
@@ -73,7 +73,7 @@ class AsyncDataset(DatasetRecord):
 
 @dataclass(frozen=True, repr=False)
 class AsyncSweep(SweepRecord):
-    """A sweep as it stands, and the client's calls about it."""
+    """A sweep as of the last call, with the client's calls about it as methods."""
 
     refresh = on_id(AsyncClient.sweep_show)
     watch = on_id(AsyncClient.sweep_watch)

@@ -2,7 +2,7 @@
 
 Calls are written once, as coroutines and asynchronous generators (hearth.calls). AsyncClient has
 them as they are. Over a blocking transport they never suspend, so that Client runs them to their
-end where they stand.
+end on the spot.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def run(steps: Coroutine[Any, Any, Result]) -> Result:
 
 
 def iterate(items: AsyncGenerator[Item, None]) -> Generator[Item, None, None]:
-    """What an asynchronous generator that never suspends gives; closed with the iterator."""
+    """Items of an asynchronous generator that never suspends; closed with the iterator."""
     try:
         while True:
             try:
@@ -47,7 +47,7 @@ def iterate(items: AsyncGenerator[Item, None]) -> Generator[Item, None, None]:
 
 
 def blocking(method: Callable[P, Coroutine[Any, Any, Result]]) -> Callable[P, Result]:
-    """A method that waits for the result."""
+    """A blocking method, made of a coroutine method."""
     @functools.wraps(method)
     def call(*args: P.args, **more: P.kwargs) -> Result:
         return run(method(*args, **more))
@@ -56,7 +56,7 @@ def blocking(method: Callable[P, Coroutine[Any, Any, Result]]) -> Callable[P, Re
 
 def iterating(method: Callable[P, AsyncGenerator[Item, None]]
               ) -> Callable[P, Generator[Item, None, None]]:
-    """A method that gives an iterator."""
+    """A method that returns an iterator, made of an asynchronous generator method."""
     @functools.wraps(method)
     def call(*args: P.args, **more: P.kwargs) -> Generator[Item, None, None]:
         return iterate(method(*args, **more))
@@ -65,7 +65,7 @@ def iterating(method: Callable[P, AsyncGenerator[Item, None]]
 
 def of_client(method: Callable[Concatenate[Calls, P], Result]
               ) -> Callable[Concatenate[Any, P], Result]:
-    """A method of an object that has its calls in `_calls`."""
+    """A method that forwards to the call of the same name in `_calls`."""
     @functools.wraps(method)
     def call(self: Any, /, *args: P.args, **more: P.kwargs) -> Result:
         return method(self._calls, *args, **more)
@@ -74,7 +74,7 @@ def of_client(method: Callable[Concatenate[Calls, P], Result]
 
 def on_id(method: Callable[Concatenate[Calls, str, P], Result]
           ) -> Callable[Concatenate[Any, P], Result]:
-    """A method of a job or the like: a call on its `id`."""
+    """A method of a job or the like that makes a call with its `id`."""
     @functools.wraps(method)
     def call(self: Any, /, *args: P.args, **more: P.kwargs) -> Result:
         if self._calls is None:

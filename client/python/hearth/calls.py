@@ -16,8 +16,8 @@ from hearth.transport import Transport
 
 class Calls(DatasetCalls[AnyJob, AnyDataset], SweepCalls[AnySweep], DaemonCalls,
             Generic[AnyJob, AnyDataset, AnySweep]):
-    """What clients of both kinds do; they differ in the transport, and in the types of what
-    comes back, whose methods are calls of the same kind."""
+    """The calls of both clients, which differ in the transport and in the types of results:
+    methods of results are calls of the same kind."""
 
     def __init__(self, transport: Transport, patience: float, watch_patience: float,
                  on_silence: Optional[OnSilence], type_of_job: type[AnyJob],

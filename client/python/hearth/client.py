@@ -17,7 +17,7 @@ from hearth.transport import BlockingTransport
 
 
 class _Calls(Calls["Job", "Dataset", "Sweep"]):
-    """Over a transport that waits."""
+    """The calls over the blocking transport."""
 
 
 class Client:
@@ -36,8 +36,8 @@ class Client:
     encrypted; `cert` and `key` are the client's own certificate, and `token_file` holds a token.
     These are paths, by default of HEARTH_CA, HEARTH_CERT, HEARTH_KEY and HEARTH_TOKEN_FILE.
 
-    Errors are HearthError. `timeout` is the longest that one call may take, in seconds. A call
-    tries for `patience` seconds, and a watch for `watch_patience` seconds, to reach the daemon.
+    Errors are HearthError. `timeout` bounds one call, in seconds. A call tries for `patience`
+    seconds, and a watch for `watch_patience` seconds, to reach the daemon.
     """
 
     def __init__(self, server: Optional[str] = None, *, context: Optional[str] = None,
@@ -123,7 +123,7 @@ class Client:
 
 @dataclass(frozen=True, repr=False)
 class Job(JobRecord):
-    """A job as it stands, and the client's calls about it."""
+    """A job as of the last call, with the client's calls about it as methods."""
 
     refresh = blocking(on_id(_Calls.job))
     watch = iterating(on_id(_Calls.watch))
@@ -142,7 +142,7 @@ class Job(JobRecord):
 
 @dataclass(frozen=True, repr=False)
 class Dataset(DatasetRecord):
-    """A dataset as it stands, and the client's calls about it."""
+    """A dataset as of the last call, with the client's calls about it as methods."""
 
     refresh = blocking(on_id(_Calls.dataset))
     export = blocking(on_id(_Calls.export_dataset))
@@ -152,7 +152,7 @@ class Dataset(DatasetRecord):
 
 @dataclass(frozen=True, repr=False)
 class Sweep(SweepRecord):
-    """A sweep as it stands, and the client's calls about it."""
+    """A sweep as of the last call, with the client's calls about it as methods."""
 
     refresh = blocking(on_id(_Calls.sweep_show))
     watch = iterating(on_id(_Calls.sweep_watch))

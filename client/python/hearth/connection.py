@@ -16,13 +16,13 @@ from hearth.servers import why_tls_is_refused
 from hearth.transport import KEEPALIVE_TIMEOUT_MS, Response, Transport
 from hearth.v1 import jobs_pb2, sweeps_pb2
 
-# The daemon's metadata of a watch that it has begun, before any event.
+# Metadata that the daemon sends when a watch has begun, before any event.
 _WATCH_IS_OPEN = "hearth-watch"
 _SILENCE_LIMIT_SECONDS = 10.0
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 2.0
-# Codes that gRPC reports when the other side goes away. A daemon that is killed gives UNAVAILABLE;
-# one that shuts down may give any of them.
+# Codes of calls and streams whose other side went away. A killed daemon gives UNAVAILABLE; a
+# daemon that shuts down may give any of these.
 _BROKEN = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN,
            grpc.StatusCode.DEADLINE_EXCEEDED}
 _UNREACHABLE = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
@@ -36,7 +36,7 @@ _log = logging.getLogger("hearth")
 
 
 def new_request_id() -> str:
-    """Names a request, which may be repeated with it and still takes effect once."""
+    """A random id with which a request may be repeated and still takes effect once."""
     return str(uuid.uuid4())
 
 
@@ -45,7 +45,7 @@ def _same(path: str) -> str:
 
 
 class Silence:
-    """Tells when the other side has not been heard for 10 s, and when it is heard again.
+    """Notices that the other side is silent for 10 s, and that it is heard again.
     Thread-safe."""
 
     def __init__(self, notice: OnSilence) -> None:
@@ -56,7 +56,7 @@ class Silence:
         self._told = False
 
     def heard(self) -> None:
-        """Something has come from the other side."""
+        """To be called when anything comes from the other side."""
         with self._lock:
             if self._timer is None:
                 return
@@ -67,8 +67,8 @@ class Silence:
             self._notice(0.0)
 
     def lost(self, before: float = 0.0) -> None:
-        """From now on nothing comes, after `before` seconds of silence; nothing happens if that
-        is known."""
+        """To be called when the other side stops answering, after `before` seconds of silence;
+        no effect during a silence."""
         with self._lock:
             if self._timer is not None:
                 return
@@ -80,7 +80,7 @@ class Silence:
             timer.start()
 
     def close(self) -> None:
-        """Nothing is told from now on."""
+        """Ends all notices."""
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()
@@ -96,8 +96,8 @@ class Silence:
 
 
 class Connection:
-    """One channel to a daemon: what is repeated, and what is resumed, over a transport. Its
-    coroutines suspend where the transport's do: those of a blocking one never do."""
+    """One channel to a daemon: repeats calls and resumes watches over a transport. Its coroutines
+    suspend where the transport's do: over a blocking transport, never."""
 
     def __init__(self, transport: Transport, patience: float, watch_patience: float,
                  on_silence: Optional[OnSilence]) -> None:
@@ -112,8 +112,8 @@ class Connection:
 
     async def call(self, method: str, request: Message, response: type[Response],
                    name_of: NameOf = _same) -> Response:
-        """Makes a call, again while the daemon cannot be reached. All calls can be repeated:
-        those that change something have a request id."""
+        """Makes a call, and repeats it while the daemon cannot be reached. Any call may be
+        repeated: requests that change something have a request id."""
         silence = Silence(self._on_silence)
         silence.lost()
         pauses = _Pauses(self._patience)
@@ -137,7 +137,7 @@ class Connection:
             silence.close()
 
     async def _explained(self, problem: HearthError) -> HearthError:
-        """The error of a daemon that cannot be reached, with what keeps TLS from working."""
+        """`problem`, with the reason for which TLS is refused, if the daemon cannot be reached."""
         server = self._transport.server
         refusal = await self._transport.work(lambda: why_tls_is_refused(server))
         if not refusal:
@@ -148,15 +148,16 @@ class Connection:
     async def watch(self, method: str, request: WatchRequest, event_type: type[Event],
                     is_end: Callable[[Event], bool],
                     has_ended: Callable[[], Awaitable[bool]]) -> AsyncGenerator[Event, None]:
-        """The events of what `request` names, from its from_sequence on, each once and in order,
-        until the end.
+        """The events of the job or sweep of `request`, from its from_sequence on, each once and in
+        order, until the end.
 
-          1. Stream events from the next number wanted, and want the one after each next.
-          2. The stream ended well and the end was among its events: done.
-          3. It ended well without the end (the daemon was stopping, or the end came before the
-             first number wanted): done if `has_ended`, else go on as after a break.
-          4. It broke: pause, unless nothing has come for longer than patience allows, and start
-             over. Answers that will not change by waiting (NOT_FOUND, say) are raised.
+          1. Stream events from the next wanted number on; after each event, the number after it
+             is wanted.
+          2. The stream ended well, and its last state was the end: done.
+          3. The stream ended well without the end (the daemon stops, or the end came before the
+             first wanted number): done if `has_ended`, else as after a break.
+          4. The stream broke: pause, unless nothing has come for longer than patience allows, and
+             start over. Errors that waiting does not change (NOT_FOUND, say) are raised.
         """
         silence = Silence(self._on_silence)
         pauses = _Pauses(self._watch_patience)
@@ -200,8 +201,8 @@ class Connection:
             silence.close()
 
     async def resume(self, attempt: Callable[[Callable[[], None]], Awaitable[Result]]) -> Result:
-        """What `attempt`, a transfer, returns; it is made again when it breaks, as watches are,
-        and goes on then by itself. It calls what it is given when something has come."""
+        """The result of the transfer `attempt`, which is called again after a break, as watches
+        are, and goes on by itself. It calls its argument when anything has come."""
         silence = Silence(self._on_silence)
         pauses = _Pauses(self._watch_patience)
 
@@ -213,7 +214,7 @@ class Connection:
             while True:
                 try:
                     return await attempt(heard)
-                except Unavailable as error:  # Of a call that it made.
+                except Unavailable as error:  # From a call of the attempt.
                     problem: HearthError = error
                     silence.lost()
                 except grpc.RpcError as error:
@@ -230,7 +231,7 @@ class Connection:
 
     async def stream(self, method: str, request: Message,
                      response: type[Response]) -> AsyncGenerator[Response, None]:
-        """The messages of one stream of the daemon's. Raises grpc.RpcError: see resume."""
+        """The messages of one stream of the daemon. Raises grpc.RpcError: see resume."""
         stream = self._transport.stream(method, request, response)
         try:
             while (message := await stream.read()) is not None:
@@ -244,7 +245,7 @@ class Connection:
         return await self._transport.send(method, requests, response)
 
     async def work(self, job: Callable[[], Result]) -> Result:
-        """What `job`, which takes long and makes no call, returns."""
+        """The result of `job`, which takes long and makes no calls."""
         return await self._transport.work(job)
 
     def _log_silence(self, seconds: float) -> None:
@@ -256,20 +257,20 @@ class Connection:
 
 
 class _Pauses:
-    """Pauses between attempts, each twice as long as the one before, up to 2 s, until as much
-    time has passed as patience allows."""
+    """Pauses between attempts, each twice as long as the last one, up to 2 s, until patience is
+    at its end."""
 
     def __init__(self, patience: float) -> None:
         self._patience = patience
         self.reset()
 
     def reset(self) -> None:
-        """Something worked."""
+        """After a success: the next pause is the first again."""
         self._next = _FIRST_PAUSE_SECONDS
         self._began: Optional[float] = None
 
     def next(self) -> Optional[float]:
-        """The seconds of the next one; None once patience is at its end."""
+        """Seconds of the next pause; None once patience is at its end."""
         now = time.monotonic()
         self._began = now if self._began is None else self._began
         pause = self._next

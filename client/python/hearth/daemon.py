@@ -12,7 +12,7 @@ from hearth.v1 import access_pb2, admin_pb2, plans_pb2
 
 @dataclass(frozen=True, repr=False)
 class Plan(Record):
-    """What jobs prepared, and the daemon keeps for others."""
+    """A plan that a job has prepared and the daemon keeps for later jobs."""
 
     name: str
     strategy: str
@@ -24,7 +24,7 @@ class Plan(Record):
     create_time: Optional[datetime]
     use_time: Optional[datetime]
     properties: Mapping[str, str]
-    """What the plan was made for and what it holds."""
+    """Purpose and contents of the plan."""
     message: plans_pb2.Plan = field(repr=False, compare=False)
 
     shown: ClassVar[tuple[str, ...]] = ("name", "strategy", "datasets", "state", "size_bytes",
@@ -63,17 +63,17 @@ class Status(Record):
 
 @dataclass(frozen=True, repr=False)
 class Token(Record):
-    """A token by which callers say who they are, without the secret."""
+    """A token by which callers authenticate, without its secret."""
 
     name: str
     role: str
     """"viewer", "user" or "operator"."""
     create_time: Optional[datetime]
     expire_time: Optional[datetime]
-    """None = never."""
+    """None = the token never expires."""
     last_use_time: Optional[datetime]
     revoke_time: Optional[datetime]
-    """None = it was not revoked."""
+    """None = the token is not revoked."""
     message: admin_pb2.Token = field(repr=False, compare=False)
 
     shown: ClassVar[tuple[str, ...]] = ("name", "role", "create_time", "expire_time",

@@ -70,8 +70,8 @@ class DaemonCalls:
             raise invalid("role", f'"{role}" is not one of {", ".join(_ROLES)}')
         request = admin_pb2.CreateTokenRequest(name=name, lifetime_seconds=lifetime_seconds,
                                                role=role.upper())
-        # A repetition of a call that succeeded would be refused, its secret lost: it is for the
-        # caller to revoke and try again.
+        # Not repeated: after a success whose answer was lost, a repetition would be refused, and
+        # the secret lost. The caller may revoke the token and try again.
         return (await self._connection.call("Admin/CreateToken", request,
                                             admin_pb2.NewToken)).secret
 

@@ -22,7 +22,7 @@ AnyPath = Union[str, os.PathLike[str]]
 
 
 class DatasetCalls(JobCalls[AnyJob], Generic[AnyJob, AnyDataset]):
-    """The daemon's datasets. What takes time is a job: these calls wait for it, and raise
+    """The daemon's datasets. Calls that take time are jobs: they wait for the job, and raise
     JobFailed if it fails; `submit` does not wait."""
 
     def __init__(self, connection: Connection, type_of_job: type[AnyJob],

@@ -1,4 +1,4 @@
-"""Files that outlive a loss of power."""
+"""Files that survive a loss of power."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def sync(path: Path) -> None:
-    """Has a file, or the names in a folder, on the disk."""
+    """Writes a file, or the names in a folder, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""What can go wrong between a program and the daemon."""
+"""Exceptions of calls, and what their fields mean."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Violation:
     """One field of a request that is at fault, and why."""
 
     field: str
-    """The option as a keyword of Client.train ("batch_size"), or as a parameter of a sweep
-    ("space lr"); the path in the request ("data.batch_size") where neither is meant."""
+    """The option, as a keyword of Client.train ("batch_size") or a parameter of a sweep
+    ("space lr"); for other fields the path in the request ("data.batch_size")."""
     description: str
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class InvalidRequest(HearthError):
 
 
 class NotFound(HearthError):
-    """There is no job, sweep or dataset of that name (NOT_FOUND)."""
+    """No job, sweep or dataset has that name (NOT_FOUND)."""
 
 
 class Unavailable(HearthError):
@@ -62,8 +62,7 @@ class Unavailable(HearthError):
 
 
 class JobFailed(HearthError):
-    """A job that was waited for did not succeed. `job` is its id, `code` the daemon's, or
-    CANCELLED."""
+    """A job did not succeed. `job` is its id, `code` the daemon's code, or CANCELLED."""
 
     def __init__(self, job: str, code: grpc.StatusCode, message: str) -> None:
         super().__init__(code, message)
@@ -84,7 +83,7 @@ def code_of(number: int) -> grpc.StatusCode:
 
 def from_rpc(error: grpc.RpcError, server: str,
              name_of: Callable[[str], str] = lambda field: field) -> HearthError:
-    """The error of a finished call. `name_of` gives the option that a field's path means."""
+    """The error of a finished call. `name_of` maps a field's path to its option."""
     # Errors of calls are calls themselves, which the stubs of grpc do not say.
     call: Any = error
     code: grpc.StatusCode = call.code()
@@ -107,15 +106,15 @@ def from_rpc(error: grpc.RpcError, server: str,
 def was_silent(error: grpc.RpcError) -> bool:
     """Whether the connection was given up because pings were not answered."""
     call: Any = error
-    # Only the message tells, in one way or another by the version of gRPC.
+    # Only the message tells, in words that depend on the version of gRPC.
     message = (call.details() or "").lower()
     return (call.code() == grpc.StatusCode.UNAVAILABLE
             and any(words in message for words in ("keepalive", "ping timeout")))
 
 
 def _violations(metadata: Sequence[tuple[str, Any]]) -> list[Violation]:
-    """Those of a google.rpc.BadRequest in a google.rpc.Status, which are read field by field:
-    a package for them is not worth its while.
+    """Violations of a google.rpc.BadRequest in a google.rpc.Status, read field by field: a
+    package for these messages is not worth a dependency.
 
         Status         { int32 code = 1; string message = 2; repeated Any details = 3; }
         BadRequest     { repeated FieldViolation field_violations = 1; }
@@ -135,7 +134,7 @@ def _violations(metadata: Sequence[tuple[str, Any]]) -> list[Violation]:
 
 
 def _bytes_fields(message: bytes, number: int) -> list[bytes]:
-    """The values of all length-delimited fields of a number of a serialized message."""
+    """Values of all length-delimited fields numbered `number` of a serialized message."""
     length_delimited = 2
     fields: Any = UnknownFieldSet(Empty.FromString(message))  # Stubs do not say it is iterable.
     return [field.data for field in fields

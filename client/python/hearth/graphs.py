@@ -1,4 +1,4 @@
-"""Datasets, as the daemon tells of them."""
+"""Datasets and uploads, as the daemon describes them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class NodeType:
     name: str
     num_nodes: int
     feature_dim: int
-    """Columns; 0 = no features."""
+    """Columns of the features; 0 = no features."""
     feature_dtype: str
     feature_path: str
-    """Where features registered in place lie; empty = in the data directory."""
+    """Path of features registered in place; empty = in the data directory."""
     label_kind: str
     """"classes", "multi-label" or "targets"; empty = no labels."""
     label_width: int
-    """Classes, labels a node may have, or targets."""
+    """Number of classes, of labels that a node may have, or of targets."""
     num_train: int
     num_valid: int
     num_test: int
@@ -44,7 +44,7 @@ class EdgeType:
 
 @dataclass(frozen=True, repr=False)
 class DatasetRecord(Record):
-    """A dataset as it stands; more is in `message`, which datasets.proto explains."""
+    """A dataset as of the call; `message` has all fields, which datasets.proto explains."""
 
     name: str
     fingerprint: str
@@ -64,7 +64,7 @@ class DatasetRecord(Record):
 
     @property
     def id(self) -> str:
-        """Its name."""
+        """Name of the dataset."""
         return self.name
 
     @property
@@ -87,19 +87,19 @@ AnyDataset = TypeVar("AnyDataset", bound=DatasetRecord)
 
 @dataclass(frozen=True, repr=False)
 class Upload(Record):
-    """A graph that was sent, or is being sent, and is not imported yet."""
+    """A graph that is sent, or has been sent, and is not imported yet."""
 
     id: str
     name: str
-    """Of the dataset to be."""
+    """Name of the future dataset."""
     owner: str
     num_files: int
     received_bytes: int
     size_bytes: int
     job_id: str
-    """The import that uses it, and with whose end it goes; empty = none."""
+    """The import that uses the upload, which is deleted at its end; empty = none."""
     expire_time: Optional[datetime]
-    """When it goes if nothing more comes; None where a job uses it."""
+    """Time of deletion if nothing more comes; None while a job uses the upload."""
     message: datasets_pb2.Upload = field(repr=False, compare=False)
 
     shown: ClassVar[tuple[str, ...]] = ("id", "name", "owner", "received_bytes", "size_bytes",

@@ -49,21 +49,21 @@ class JobCalls(Generic[AnyJob]):
                      priority: int = 0, **more: Value) -> AnyJob:
         """Puts a job of any kind into the queue: train, prepare, explain, import, generate,
         export_dataset, verify, export or evaluate. Options have the names of the command line's
-        flags; what it takes without a name is `name`, `dataset` or `job`. Relative paths start
+        flags; arguments without a flag are `name`, `dataset` or `job`. Relative paths start
         where the program runs."""
         spec = job_spec(kind, merged(options, more))
         return self._job(await self._submit(kind, spec, priority))
 
     async def prepare(self, options: Optional[Options] = None, /, *, priority: int = 0,
                       **more: Value) -> PrepareReport:
-        """Makes the plan that a train job of the same options would make, or with
-        `partition=True` its partition alone; returns when it is there. Raises JobFailed."""
+        """Makes the plan of a train job with the same options, or with `partition=True` only its
+        partition; returns when the plan is made. Raises JobFailed."""
         job = await self._done("prepare", merged(options, more), priority)
         return prepare_from(job.message.report.prepare)
 
     async def explain(self, options: Optional[Options] = None, /, *, priority: int = 0,
                       **more: Value) -> ExplainReport:
-        """Forecasts the reads, seconds, memory and disk of a train job of the same options,
+        """Forecasts the reads, seconds, memory and disk of a train job with the same options,
         without training. Raises JobFailed."""
         job = await self._done("explain", merged(options, more), priority)
         return explanation_from(job.message.report.explain)
@@ -94,8 +94,8 @@ class JobCalls(Generic[AnyJob]):
 
     async def jobs(self, *states: Union[JobState, str], kind: Optional[str] = None,
                    dataset: Optional[str] = None, sweep: Optional[str] = None) -> Rows[AnyJob]:
-        """Jobs, the newest first. Each argument that is given selects among them: `states`
-        ("running", ...), `kind`, `dataset` or `sweep`."""
+        """Jobs, the newest first; optionally only those in `states` ("running", ...), or of a
+        `kind`, `dataset` or `sweep`."""
         request = jobs_pb2.ListJobsRequest(
             page_size=_JOBS_PER_PAGE, states=[_state_named(state).value for state in states])
         jobs: list[AnyJob] = []
@@ -110,12 +110,12 @@ class JobCalls(Generic[AnyJob]):
                     and dataset in (None, job.dataset) and sweep in (None, job.sweep))
 
     async def job(self, id: str) -> AnyJob:
-        """One job as it stands."""
+        """One job in its current state."""
         return self._job(await self._get(id))
 
     async def watch(self, id: str, from_sequence: int = 1) -> AsyncGenerator[JobEvent, None]:
-        """The events of a job in order, from a sequence number on, until it has ended. Goes on
-        after the last one seen when the daemon comes back from a restart."""
+        """The events of a job in order, from a sequence number on, until it has ended. After a
+        restart of the daemon it goes on after the last event seen."""
         async def has_ended() -> bool:
             return job_state((await self._get(id)).state).has_ended
 
@@ -133,7 +133,7 @@ class JobCalls(Generic[AnyJob]):
 
     async def logs(self, id: str, *, tail: Optional[int] = None) -> Rows[JobEvent]:
         """The log of a job so far: its states, epochs and lines, without progress; with `tail`
-        the last ones alone, up to 1000."""
+        only so many of the last ones, at most 1000."""
         if tail is not None:
             if not 1 <= tail <= _LONGEST_TAIL:
                 raise invalid("tail", f"{tail} is not a whole number from 1 to {_LONGEST_TAIL}")
@@ -154,7 +154,7 @@ class JobCalls(Generic[AnyJob]):
         return Rows(events)
 
     async def wait(self, id: str) -> AnyJob:
-        """The job once it has ended, however."""
+        """Waits for the end of a job, with or without success, and returns the job."""
         job = await self.job(id)
         if not job.state.has_ended:
             async with aclosing(self.watch(id, job.last_sequence + 1)) as events:
@@ -171,8 +171,8 @@ class JobCalls(Generic[AnyJob]):
 
     async def track(self, id: str, *trackers: Tracker, progress: bool = False) -> AnyJob:
         """Follows a job until it has ended, and returns it: its options, epochs and result go to
-        trackers of experiments (hearth.trackers). No epoch is logged twice, whether the daemon
-        restarts, the job is resumed, or the same job is tracked once more."""
+        trackers of experiments (hearth.trackers). No epoch is logged twice, also when the daemon
+        restarts, the job is resumed, or the same job is tracked again."""
         return await self._follow(id, *trackers, progress=progress)
 
     async def _follow(self, id: str, *trackers: Tracker, progress: bool) -> AnyJob:
@@ -203,8 +203,8 @@ class JobCalls(Generic[AnyJob]):
 
     async def resume(self, id: str, options: Optional[Options] = None, /,
                      **more: Value) -> AnyJob:
-        """Queues a job that failed or was cancelled once more, from its last checkpoint. It may
-        go on with other values of options that change no result (cpu_cache, samplers, ...)."""
+        """Queues a failed or cancelled job again, from its last checkpoint, optionally with other
+        values of options that change no result (cpu_cache, samplers, ...)."""
         request = jobs_pb2.ResumeJobRequest(request_id=new_request_id(), id=id)
         values = merged(options, more)
         if values:
@@ -214,7 +214,7 @@ class JobCalls(Generic[AnyJob]):
                                                      option_named_by))
 
     async def delete(self, id: str) -> None:
-        """Forgets a job that has ended, its events, checkpoints and model."""
+        """Deletes a job that has ended, with its events, checkpoints and model."""
         request = jobs_pb2.DeleteJobRequest(id=id, request_id=new_request_id())
         await self._connection.call("Jobs/DeleteJob", request, Empty)
 
@@ -225,7 +225,7 @@ class JobCalls(Generic[AnyJob]):
                                            lambda path: option_of(kind, path))
 
     async def _done(self, kind: str, options: Options, priority: int) -> AnyJob:
-        """A job of a kind once it has succeeded."""
+        """Submits a job of a kind; returns it once it has succeeded."""
         job = await self._submit(kind, job_spec(kind, options), priority)
         return await self._succeeded(job.id)
 

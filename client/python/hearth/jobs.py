@@ -1,4 +1,4 @@
-"""Jobs, as the daemon tells of them: what they are, what they did, and their events."""
+"""Jobs, as the daemon describes them: options, states, reports and events."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Epoch:
-    """One finished epoch; more is in `message`, which report.proto explains."""
+    """One finished epoch; `message` has all fields, which report.proto explains."""
 
     epoch: int
     loss: float
@@ -72,7 +72,7 @@ class Epoch:
     read_ops: Optional[int]
     io_wait_seconds: Optional[float]
     hits: Mapping[str, int]
-    """Rows that a level of the cache held, by its name."""
+    """Rows that each level of the cache held, by the level's name."""
     phases: Mapping[str, float]
     """Seconds of the strategy's own phases."""
     stages: Rows[Stage]
@@ -99,7 +99,7 @@ class TrainReport:
 
     @property
     def best_epoch(self) -> Optional[Epoch]:
-        """The first epoch with the best validation metric; None without any. NaN, of a metric
+        """The first epoch with the best validation metric; None without any. NaN, for a metric
         that is not defined, is never the best."""
         judged = [epoch for epoch in self.epochs
                   if epoch.valid_metric is not None and not math.isnan(epoch.valid_metric)]
@@ -124,7 +124,7 @@ class EvaluateReport:
 
 @dataclass(frozen=True)
 class ImportReport:
-    """What an import, or a generated graph, became."""
+    """Result of an import or of a generated graph."""
 
     num_nodes: int
     num_edges: int
@@ -137,7 +137,7 @@ class ImportReport:
 
 @dataclass(frozen=True)
 class VerifyReport:
-    """What was read against its checksums, without damage."""
+    """Amount of data that matched its checksums."""
 
     files: int
     blocks: int
@@ -148,7 +148,7 @@ class VerifyReport:
 
 @dataclass(frozen=True)
 class Preparation:
-    """A plan that was made or found; more is in `message`."""
+    """A plan that was made or found; `message` has all fields."""
 
     plan: str
     reused: bool
@@ -171,11 +171,11 @@ class PrepareReport:
 
 @dataclass(frozen=True)
 class ExplainReport:
-    """The forecast of a train job. What cannot be told is None."""
+    """The forecast of a train job; None for unknown values."""
 
     memory_bytes: int
     memory: Mapping[str, int]
-    """Bytes by purpose."""
+    """Bytes of memory by purpose."""
     batches: int
     rows_needed: int
     bytes_needed: int
@@ -192,7 +192,7 @@ class ExplainReport:
 
 @dataclass(frozen=True, repr=False)
 class JobRecord(Record):
-    """A job as it stands; more is in `message`, which jobs.proto explains."""
+    """A job as of the call; `message` has all fields, which jobs.proto explains."""
 
     id: str
     kind: str
@@ -200,7 +200,7 @@ class JobRecord(Record):
     options: Mapping[str, str]
     """The options of a train job, by their names as keywords of Client.train."""
     report: Optional[TrainReport]
-    """Of a train job."""
+    """Report of a train job."""
     error: Optional[JobError]
     create_time: Optional[datetime]
     start_time: Optional[datetime]
@@ -222,7 +222,7 @@ class JobRecord(Record):
 
     @property
     def dataset(self) -> str:
-        """The dataset that it is about; empty if it is about none."""
+        """Name of the job's dataset; empty if it has none."""
         spec: Any = getattr(self.message.spec, self.kind, None)
         if self.kind in ("import", "generate"):
             return str(spec.name)
@@ -234,7 +234,7 @@ class JobRecord(Record):
 
     @property
     def model(self) -> str:
-        """The model that it trains; empty for other jobs."""
+        """Model that a train job trains; empty for other jobs."""
         return self.options.get("model", "")
 
     @property
@@ -247,8 +247,8 @@ class JobRecord(Record):
         return self.train_report().epochs.frame()
 
     def stages_frame(self) -> pandas.DataFrame:
-        """A row for each stage of the pipeline in each epoch so far: how long its threads
-        worked, waited for input (starved) and for room in the next queue (blocked). Needs
+        """A row for each stage of the pipeline in each epoch so far: seconds in which its threads
+        worked (busy), waited for input (starved) and for the next stage (blocked). Needs
         pandas."""
         return Rows(stage for epoch in self.train_report().epochs
                     for stage in epoch.stages).frame()
@@ -277,7 +277,7 @@ class StateChanged:
 
 @dataclass(frozen=True)
 class Progressed:
-    """The job goes on."""
+    """The job made progress."""
 
     sequence: int
     time: datetime
@@ -382,7 +382,7 @@ def job_from(message: jobs_pb2.Job, type_of_job: type[AnyJob], calls: Any = None
 
 
 def event_from(message: jobs_pb2.JobEvent) -> Optional[JobEvent]:
-    """None for an event that a later version of the daemon sends."""
+    """The event of a message; None for events of later versions of the daemon."""
     sequence, time = message.sequence, time_of(message.time)
     payload = message.WhichOneof("payload")
     if payload == "state":

@@ -1,4 +1,4 @@
-"""Optuna asks for trials, the daemon trains them: a study of jobs that share the daemon.
+"""Optuna chooses trials, the daemon trains them as trials of one sweep.
 
     study = optuna.create_study(direction="maximize", pruner=optuna.pruners.MedianPruner())
     hearth.optuna.optimize(study, {"dataset": "papers", "model": "sage", "epochs": 9},
@@ -47,14 +47,14 @@ def optimize(study: optuna.Study, template: Mapping[str, Value], space: StudySpa
     `parallel` trials are asked for at a time, so that the daemon can train them together.
     `template` has the options that they have in common, as in Client.train. After each epoch
     the validation metric (or with metric="loss" the training loss; the mean over `seeds`) is
-    reported, and a trial that should be pruned is stopped before another one: trials wait for
-    the pruner for up to 5 seconds. The value of a trial is the best of its epochs, as `hearth sweep
-    show` has it. A trial with the parameters of an earlier one is not trained again: it takes the
-    result of that one, pruned or not, and reports no epochs. Trials that fail, diverge or have an impossible
-    combination of parameters are told as failed. Each has the user attributes `hearth_sweep`,
-    `hearth_trial` and, once it has a result, `hearth_job`.
+    reported, and a trial that should be pruned is stopped before its next epoch: trials wait for
+    the pruner for up to 5 seconds. The value of a trial is its best epoch, as in `hearth sweep
+    show`. A trial with the parameters of an earlier one is not trained again: it takes the
+    earlier result, pruned or not, and reports no epochs. Trials that fail, diverge or have an
+    impossible combination of parameters are reported as failed. Each trial has the user
+    attributes `hearth_sweep`, `hearth_trial` and, once it has a result, `hearth_job`.
 
-    An interrupt, or any error, stops the sweep and tells the trials in flight as failed.
+    An interrupt, or any error, stops the sweep and reports the trials in flight as failed.
     """
     if len(study.directions) != 1:
         raise ValueError("the study has several objectives; trials of a sweep have one")
@@ -65,7 +65,7 @@ def optimize(study: optuna.Study, template: Mapping[str, Value], space: StudySpa
         with Client(patience=120.0) as own:
             return optimize(study, template, space, parallel, n_trials=n_trials, seeds=seeds,
                             metric=metric, priority=priority, client=own)
-    # The template may name the metric of validation.
+    # The template may name the validation metric.
     judged_by = {} if metric == "valid" else {"metric": metric}
     sweep = client.sweep({**template, **judged_by, "algorithm": "manual", "parallel": parallel,
                           "seeds": seeds, "verdict-wait": _VERDICT_WAIT}, priority=priority)
@@ -81,8 +81,8 @@ def optimize(study: optuna.Study, template: Mapping[str, Value], space: StudySpa
 
 
 class _Search:
-    """The trials that are in flight, by their numbers in the sweep (`_open`), and all that have
-    not been told, by those in the study."""
+    """Trials in flight by their numbers in the sweep (`_open`), and all trials that are not
+    reported yet by their numbers in the study."""
 
     def __init__(self, study: optuna.Study, distributions: dict[str, BaseDistribution],
                  suggest: Suggest, client: Client, sweep: str, seeds: int) -> None:
@@ -95,12 +95,12 @@ class _Search:
         self._asked = 0
         self._untold: dict[int, optuna.Trial] = {}
         self._open: dict[int, optuna.Trial] = {}
-        # Of these, the trials that take the result of an equal one and report no epochs.
+        # Open trials that take the result of an equal one and report no epochs.
         self._taking: set[int] = set()
         self._values: dict[tuple[int, int], list[float]] = {}
 
     def run(self, parallel: int, n_trials: int) -> None:
-        """Until all trials are told."""
+        """Runs until all trials are reported."""
         self._fill(parallel, n_trials)
         if not self._open:
             return
@@ -112,12 +112,12 @@ class _Search:
         raise HearthError(grpc.StatusCode.ABORTED, f"{self._sweep} was stopped by somebody else")
 
     def fail_rest(self) -> None:
-        """Tells what has not been told, so that the study has no trial that seems to run."""
+        """Reports all other trials as failed, so that the study has none that seems to run."""
         for trial in list(self._untold.values()):
             self._tell(trial, state=optuna.trial.TrialState.FAIL)
 
     def _fill(self, parallel: int, n_trials: int) -> None:
-        """Asks until as many trials are in flight as may be."""
+        """Asks for trials until `parallel` are in flight."""
         while len(self._open) < parallel and self._asked < n_trials:
             self._asked += 1
             trial = self._study.ask(self._distributions)
@@ -170,7 +170,7 @@ class _Search:
             self._client.continue_trial(self._sweep, number, epoch)
 
     def _settle(self) -> None:
-        """Tells the trials that have ended."""
+        """Reports the trials that have ended."""
         sweep = self._client.sweep_show(self._sweep)
         for ended in sweep.trials:
             trial = self._open.get(ended.number)
@@ -203,7 +203,7 @@ def _check_direction(study: optuna.Study, metric: str) -> None:
 
 
 def _study_space(space: StudySpace) -> tuple[dict[str, BaseDistribution], Suggest]:
-    """What a trial is asked for with, and the options that it then has."""
+    """Distributions for asking a trial, and the function that returns its options."""
     if callable(space):
         return {}, space
     distributions = {name: _distribution(name, values) for name, values in space.items()}
@@ -216,7 +216,7 @@ def _distribution(name: str, values: Union[Space, BaseDistribution]) -> BaseDist
         return values
     domain = domain_of(name, values)
     if isinstance(domain, Choice):
-        # Optuna knows no lists.
+        # Optuna has no lists.
         return CategoricalDistribution([value if isinstance(value, (str, bool, int, float))
                                         else text_of(named, value) for value in domain.values])
     if isinstance(domain, Integers):

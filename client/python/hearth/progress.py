@@ -1,4 +1,4 @@
-"""What people see of a job or a sweep that they follow: a bar, or lines."""
+"""Progress of a job or a sweep for people: a bar, or lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hearth.jobs import JobEvent, Progressed
 from hearth.rows import figure
 from hearth.sweeps import ReplicaEnded, SweepEvent, SweepRecord, TrialAdded
 
-# Characters that a terminal would obey: texts are others'.
+# Characters that control a terminal: texts may come from other users.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 _Event = TypeVar("_Event")
@@ -20,9 +20,9 @@ _AnyProgress = TypeVar("_AnyProgress", bound="Progress[Any]")
 
 
 class Progress(Generic[_Event]):
-    """How the events of one job or sweep are shown: as a bar by tqdm in terminals and notebooks,
-    with other events as lines above it; as lines alone without tqdm, and where the output is a
-    file. By itself it shows nothing."""
+    """Display of the events of one job or sweep: a bar by tqdm in terminals and notebooks, with
+    other events as lines above it; only lines without tqdm, and if the output is a file. This
+    base shows nothing."""
 
     def __init__(self, title: str, output: Optional[TextIO] = None) -> None:
         self._title = title
@@ -81,12 +81,12 @@ class JobProgress(Progress[JobEvent]):
 
 
 class SweepProgress(Progress[SweepEvent]):
-    """Shows a sweep: the bar counts ended jobs, of the jobs of all trials so far."""
+    """Shows a sweep: the bar counts ended jobs among the jobs of all trials so far."""
 
     def __init__(self, sweep: SweepRecord, output: Optional[TextIO] = None) -> None:
         super().__init__(sweep.id, output)
         self._num_seeds = max(sweep.message.spec.seeds, 1)
-        # Those of most searches are there from the beginning.
+        # Most searches have all their trials from the beginning.
         self._trained = {one.number for one in sweep.trials if not one.same_as}
         self._ended: set[tuple[int, int]] = set()
 
@@ -108,12 +108,12 @@ class SweepProgress(Progress[SweepEvent]):
 
 
 def _tqdm_for(output: TextIO) -> Any:
-    """The class of bars; None without tqdm, and where nobody watches the output change."""
+    """tqdm's class of bars; None without tqdm, and if the output is a file."""
     if not ("ipykernel" in sys.modules or output.isatty()):
         return None
     try:
         with warnings.catch_warnings():
-            # That a notebook without ipywidgets has bars of text is no news.
+            # Hides the warning that a notebook without ipywidgets has bars of text.
             warnings.simplefilter("ignore")
             from tqdm.auto import tqdm
     except ImportError:

@@ -24,25 +24,25 @@ from hearth.jobs import Epoch, EpochFinished, JobEvent, JobState
 class Trainable(tune.Trainable):
     """A train job of the daemon; an iteration is an epoch, and takes no CPU of Ray's.
 
-    The config has the options of Client.train and perhaps `hearth_server`, the daemon's address
-    as it is seen from Ray's workers. A result has `valid_metric` (where there are validation
+    The config has the options of Client.train and, optionally, `hearth_server`, the daemon's
+    address for Ray's workers. A result has `valid_metric` (where there are validation
     nodes), `loss`, `epoch`, `seconds` and `hearth_job`; the last one also `test_metric`.
 
-    A checkpoint is the id of the job: what stops a trial cancels its job, and what restores it
-    resumes the job from the daemon's last checkpoint, perhaps further on than the result that
-    was seen last; no epoch is reported twice or left out. Its options stay what they were, so
-    schedulers that change those of a trial (population based training) cannot be used.
+    A checkpoint is the id of the job: stopping a trial cancels its job, and restoring it resumes
+    the job from the daemon's last checkpoint, which may be later than the last result seen; no
+    epoch is reported twice or left out. Options do not change, so schedulers that change the
+    options of a trial (population based training) cannot be used.
     """
 
     @classmethod
     def default_resource_request(cls, config: dict[str, Any]) -> tune.PlacementGroupFactory:
-        # A request must ask for something: a byte of memory.
+        # Ray refuses empty requests: one byte of memory.
         return tune.PlacementGroupFactory([{"CPU": 0, "memory": 1}])
 
     def setup(self, config: dict[str, Any]) -> None:
         self._options = dict(config)
         self._client = Client(self._options.pop("hearth_server", None), patience=120.0)
-        # A trial that is restored has a job already, so it begins with the first step.
+        # Not in setup: a restored trial has a job already.
         self._job: Optional[Job] = None
         self._events: Iterator[JobEvent] = iter(())
         self._sequence = 0

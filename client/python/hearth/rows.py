@@ -1,4 +1,4 @@
-"""Lists of results, which pandas can have as a frame."""
+"""Records of results, and lists of them, which can become data frames."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Row = TypeVar("Row")
 
 class Record:
     """Base of the frozen dataclasses that describe the daemon's jobs, datasets and the like, as
-    of the call. Copies and pickles have no client behind them."""
+    of the call. Copies and pickles have no client."""
 
     shown: ClassVar[tuple[str, ...]] = ()
     """Fields and properties that people are shown."""
 
     def __repr__(self) -> str:
-        """The first five of `shown`, but for empty ones: Job(id='train-1', kind='train', ...)."""
+        """The first five fields of `shown` that are not empty: Job(id='train-1', ...)."""
         texts = [(name, getattr(self, name), self._text(name)) for name in self.shown[:5]]
         facts = (f"{name}={text if isinstance(value, (int, float)) else repr(text)}"
                  for name, value, text in texts if text)
@@ -65,7 +65,7 @@ class Rows(tuple[Row, ...], Generic[Row]):
                                   if name not in nested} for row in cells])
 
     def _repr_html_(self) -> str:
-        """A table, for notebooks; of long lists, the first rows."""
+        """A table of the first rows, for notebooks."""
         if not self:
             return "<p>none</p>"
         names: Sequence[str] = getattr(type(self[0]), "shown", ()) or [
@@ -77,7 +77,7 @@ class Rows(tuple[Row, ...], Generic[Row]):
 
 
 def html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of texts, which are escaped. Without a head, the first column is one."""
+    """A table of escaped texts. Without a head row, the first column is the head."""
     def row(cells: Iterable[tuple[str, str]]) -> str:
         return "<tr>" + "".join(f"<{tag}>{html.escape(text)}</{tag}>"
                                 for tag, text in cells) + "</tr>"
@@ -106,7 +106,7 @@ def cell_text(value: Any) -> str:
 
 
 def _at(row: Any, path: str) -> Any:
-    """The field "report.metric" of a row, or the entry of a mapping; None where it is not."""
+    """The field at a path such as "report.metric", or the entry of a mapping; None if absent."""
     for name in path.split("."):
         row = row.get(name) if isinstance(row, Mapping) else getattr(row, name, None)
     return row
@@ -114,7 +114,7 @@ def _at(row: Any, path: str) -> Any:
 
 def _cells(prefix: str, row: Any) -> Iterator[tuple[str, Any]]:
     for field in dataclasses.fields(row):
-        # Fields without a representation are the messages behind it.
+        # Fields without a representation are protobuf messages.
         if not field.repr:
             continue
         value, name = getattr(row, field.name), prefix + field.name
@@ -133,7 +133,7 @@ def time_of(time: Timestamp) -> datetime:
 
 
 def optional_time(message: Message, field: str) -> Optional[datetime]:
-    """The time in a field; None where it is absent."""
+    """The time in a field; None if it is not set."""
     return time_of(getattr(message, field)) if message.HasField(field) else None
 
 
@@ -144,8 +144,8 @@ def figure(value: float) -> str:
 
 
 def same_fields(kind: type, message: Message) -> dict[str, Any]:
-    """The values of the fields that a dataclass shares with a message by name and that are
-    numbers or texts; None for those that are absent."""
+    """Values of the number and text fields that a dataclass shares with a message by name; None
+    for fields that are not set."""
     descriptor = message.DESCRIPTOR
     values: dict[str, Any] = {}
     for field in dataclasses.fields(kind):

@@ -1,4 +1,5 @@
-"""Where the daemon is, and what it is shown: addresses, contexts, certificates, tokens."""
+"""Choice of the daemon and of the credentials for it: addresses, contexts, certificates,
+tokens."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from hearth.errors import HearthError, invalid
 
 DEFAULT_ADDRESS = "127.0.0.1:7600"
 _MAX_FILE_BYTES = 1 << 20
-# For connecting, and for each answer.
+# Seconds for connecting, and for each answer.
 _TLS_PATIENCE_SECONDS = 1.0
 _ENCRYPTED = ("the daemon encrypts its connections, and this one was not to be encrypted; give ca, "
               "the authority that vouches for the daemon")
@@ -32,14 +33,14 @@ _NOT_ACCEPTED = ("the daemon did not accept the client's certificate; cert and k
 
 @dataclass(frozen=True)
 class Server:
-    """A daemon's address, and the secrets that are shown to it."""
+    """A daemon's address, and the credentials for it."""
 
     address: str
     """"host:port" or "unix:path"."""
     credentials: Optional[grpc.ChannelCredentials] = None
     """TLS credentials; None = the connection is not encrypted."""
     metadata: tuple[tuple[str, str], ...] = ()
-    """Sent with each call."""
+    """Metadata of each call."""
     ca: Optional[str] = None
     """Paths of the files that `credentials` are made of; None = not given."""
     cert: Optional[str] = None
@@ -72,7 +73,7 @@ def choose(server: Optional[str] = None, context: Optional[str] = None, ca: Opti
     files.update({name: path for name, path in given.items() if path})
     if not server:
         server = default_address()
-        # Any user of this machine may listen on that port.
+        # Any user of this machine may listen on the default port.
         if server == DEFAULT_ADDRESS and "token-file" in files and "ca" not in files:
             raise invalid("token_file", f"no daemon listens on the socket in the default data "
                           f"directory, and a token is not sent to {DEFAULT_ADDRESS} unasked: "
@@ -81,7 +82,7 @@ def choose(server: Optional[str] = None, context: Optional[str] = None, ca: Opti
 
 
 def default_address() -> str:
-    """That of the socket in the default data directory, if a daemon listens on it, else
+    """Address of the socket in the default data directory if a daemon listens on it, else
     127.0.0.1:7600."""
     folder = Path(os.environ.get("HEARTH_HOME") or Path.home() / ".hearth").absolute()
     path = os.path.normpath(folder / "hearth.sock")
@@ -94,8 +95,8 @@ def default_address() -> str:
 
 
 def is_local(address: str) -> bool:
-    """Whether what is sent there is read on this machine alone. Lists, which gRPC takes, are not
-    looked into."""
+    """Whether `address` is one Unix socket or loopback address of this machine. False for lists,
+    which gRPC takes."""
     return "," not in address and address.removeprefix("ipv4:").removeprefix("ipv6:").startswith(
         ("unix:", "127.0.0.1:", "[::1]:", "localhost:"))
 
@@ -109,8 +110,8 @@ def _contexts_path() -> Path:
 
 
 def _context(name: Optional[str]) -> dict[str, str]:
-    """The address and files of a context; of the one in use where `name` is None; empty if none
-    is."""
+    """The address and files of the context `name`, or of the current context if it is None; empty
+    without one."""
     path = _contexts_path()
     try:
         contents = json.loads(path.read_text(encoding="utf-8"))
@@ -148,9 +149,9 @@ def _load(server: str, files: dict[str, str]) -> Server:
 
 
 def why_tls_is_refused(server: Server) -> str:
-    """Why no encrypted connection to a daemon comes about, for people: gRPC tells refused handshakes
-    as connections that broke. Makes a connection of its own, and waits for some seconds at most.
-    Empty where TLS is not the matter."""
+    """Why TLS keeps a connection to a daemon from working, for people: gRPC reports a refused
+    handshake as a broken connection. Makes a connection of its own and takes some seconds at
+    most. Empty if TLS is not the cause."""
     host, colon, port = server.address.rpartition(":")
     if not colon or not port.isdigit() or "/" in host:
         return ""
@@ -173,7 +174,7 @@ def why_tls_is_refused(server: Server) -> str:
         try:
             with context.wrap_socket(connection, server_hostname=host) as encrypted:
                 is_done = True
-                # In TLS 1.3 a daemon judges the client's certificate behind the handshake.
+                # In TLS 1.3 a daemon judges the client's certificate after the handshake.
                 if encrypted.recv(1):
                     return _ENCRYPTED if server.ca is None else ""
         except ssl.SSLCertVerificationError as error:
@@ -211,7 +212,7 @@ def _pem(field: str, path: str, is_secret: bool = False) -> bytes:
 
 
 def _token(path: str) -> str:
-    """The first line of a file. Errors do not show it."""
+    """The token in the first line of a file. Errors do not show it."""
     line = _read("token_file", path, is_secret=True).split(b"\n", 1)[0].removesuffix(b"\r")
     if not line or any(not 0x20 < byte < 0x7f for byte in line):
         raise invalid("token_file", f"{path}: its first line is not a token")

@@ -1,4 +1,4 @@
-"""The values that a sweep gives an option."""
+"""Values of an option that a sweep searches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Integers:
-    """Whole numbers from `low` to `high`; of a grid, `steps` of them, 0 = all."""
+    """Whole numbers from `low` to `high`; in a grid `steps` of them, 0 = all."""
 
     low: int
     high: int
@@ -32,7 +32,7 @@ class Integers:
 
 @dataclass(frozen=True)
 class Uniform:
-    """Numbers from `low` to `high`; of a grid, `steps` of them."""
+    """Numbers from `low` to `high`; in a grid `steps` of them."""
 
     low: float
     high: float
@@ -41,7 +41,7 @@ class Uniform:
 
 @dataclass(frozen=True)
 class LogUniform:
-    """Numbers from `low` to `high` whose logarithm is uniform; of a grid, `steps` of them."""
+    """Numbers from `low` to `high` whose logarithm is uniform; in a grid `steps` of them."""
 
     low: float
     high: float
@@ -58,7 +58,7 @@ _FORMS = ("is not VALUE,VALUE,... or one of int, uniform and log with :LOW:HIGH,
 
 
 def domain_of(name: str, values: Space) -> Domain:
-    """What `values` are. Raises InvalidRequest for what they cannot be."""
+    """The domain of `values`. Raises InvalidRequest if they are none."""
     if isinstance(values, (Choice, Integers, Uniform, LogUniform)):
         return values
     if not isinstance(values, str):

@@ -64,8 +64,8 @@ class SweepCalls(Generic[AnySweep]):
 
     async def sweep_watch(self, id: str,
                           from_sequence: int = 1) -> AsyncGenerator[SweepEvent, None]:
-        """The events of a sweep in order, from a sequence number on, until it has ended. Goes on
-        after the last one seen when the daemon comes back from a restart."""
+        """The events of a sweep in order, from a sequence number on, until it has ended. After a
+        restart of the daemon it goes on after the last event seen."""
         async def has_ended() -> bool:
             return (await self.sweep_show(id)).state.has_ended
 
@@ -83,7 +83,7 @@ class SweepCalls(Generic[AnySweep]):
                     yield event
 
     async def sweep_wait(self, id: str) -> AnySweep:
-        """The sweep once it has ended, however."""
+        """Waits for the end of a sweep and returns it."""
         sweep = await self.sweep_show(id)
         if not sweep.state.has_ended:
             async with aclosing(self.sweep_watch(id, sweep.last_sequence + 1)) as events:
@@ -154,21 +154,21 @@ class SweepCalls(Generic[AnySweep]):
         return await self._of_sweep("StopSweep", sweeps_pb2.StopSweepRequest(id=id))
 
     async def sweep_delete(self, id: str) -> None:
-        """Forgets a sweep that has ended, with its jobs, their models and checkpoints."""
+        """Deletes a sweep that has ended, with its jobs, their models and checkpoints."""
         request = sweeps_pb2.DeleteSweepRequest(id=id, request_id=new_request_id())
         await self._connection.call("Sweeps/DeleteSweep", request, Empty)
 
     async def add_trial(self, id: str, parameters: Optional[Mapping[str, Value]] = None, /,
                   **more: Value) -> Trial:
-        """Adds a trial with these values of options. Another program that adds trials to the
-        same sweep meanwhile is no danger, unless it adds one with the same values."""
+        """Adds a trial with these values of options. Other programs may add trials to the same
+        sweep meanwhile, except a trial with the same values."""
         settings = trial_settings(merged(parameters, more))
         names = tuple(setting.name for setting in settings)
         number = len((await self.sweep_show(id)).trials) + 1
         while True:
             request = sweeps_pb2.AddTrialRequest(id=id, number=number, parameters=settings)
             try:
-                # With a number the call can be repeated: it finds its trial there.
+                # With its number the trial is added once, also if the call is repeated.
                 sweep = await self._connection.call(
                     "Sweeps/AddTrial", request, sweeps_pb2.Sweep,
                     lambda path: option_named_by(path, names))
@@ -186,8 +186,8 @@ class SweepCalls(Generic[AnySweep]):
         return (await self._of_sweep("StopTrial", request)).trials[number - 1]
 
     async def continue_trial(self, id: str, number: int, epoch: int) -> None:
-        """Lets a trial go on behind an epoch, which otherwise waits for `verdict_wait` seconds
-        in case that it is stopped. No error if it does not wait."""
+        """Lets a trial go on after an epoch, where it otherwise waits `verdict_wait` seconds for
+        stop_trial. No error if it does not wait."""
         request = sweeps_pb2.ContinueTrialRequest(id=id, trial=number, epoch=epoch)
         await self._connection.call("Sweeps/ContinueTrial", request, Empty)
 

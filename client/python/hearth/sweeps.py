@@ -1,4 +1,4 @@
-"""Sweeps, as the daemon tells of them: their trials, their results and their events."""
+"""Sweeps, as the daemon describes them: trials, results and events."""
 
 from __future__ import annotations
 
@@ -48,50 +48,50 @@ class TrialState(str, enum.Enum):
 
 @dataclass(frozen=True)
 class Trial:
-    """One trial as it stands."""
+    """One trial as of the call."""
 
     number: int
     state: TrialState
     parameters: Parameters
     epochs: int
     metric: Optional[float]
-    """The best of its epochs, the mean over its replicas."""
+    """Metric of the best epoch, the mean over the replicas."""
     rank: int
-    """Its place by `metric`, from 1; 0 = none yet."""
+    """Rank by `metric`, from 1; 0 = none yet."""
     reason: str
-    """Why it was stopped, or failed."""
+    """Why the trial was stopped, or failed."""
     jobs: tuple[str, ...]
     best_job: str
     test_metric: Optional[float]
-    """On the test nodes, the mean over its replicas; None unless all of them were tested."""
+    """Metric on the test nodes, the mean over the replicas; None unless all were tested."""
     test_jobs: tuple[str, ...]
-    """Evaluate jobs that test it as the best trial."""
+    """Evaluate jobs that test the trial as the best one."""
     shared_with: tuple[int, ...]
-    """The trials with which it shared its last pass over the data."""
+    """Trials that shared the last pass over the data with this one."""
     waiting_reason: str
-    """Why it has not begun though there is room for it."""
+    """Why the trial waits although `parallel` allows another one."""
     same_as: int
-    """Number of the earlier trial with equal parameters whose state and result it takes, without
-    jobs of its own; 0 = none."""
+    """Number of the earlier equal trial whose state and result this one takes, without jobs of
+    its own; 0 = none."""
 
 
 @dataclass(frozen=True, repr=False)
 class SweepRecord(Record):
-    """A sweep as it stands; more is in `message`, which sweeps.proto explains."""
+    """A sweep as of the call; `message` has all fields, which sweeps.proto explains."""
 
     id: str
     state: SweepState
     algorithm: str
     metric: str
-    """Name of what trials are judged by; empty until an epoch is reported."""
+    """Name of the metric that judges trials; empty until an epoch is reported."""
     best_trial: int
     """Number of the best trial so far; 0 = none."""
     best_metric: Optional[float]
     best_parameters: Parameters
     best_test_metric: Optional[float]
-    """Of the best trial on the test nodes; None unless it was tested."""
+    """Test metric of the best trial; None unless it was tested."""
     test_fault: str
-    """Why it was not tested though it was to be."""
+    """Why the best trial could not be tested; empty otherwise."""
     create_time: Optional[datetime]
     end_time: Optional[datetime]
     last_sequence: int
@@ -99,7 +99,7 @@ class SweepRecord(Record):
     owner: str
     trace_id: str
     trials: Rows[Trial]
-    """All by number; none in lists of sweeps."""
+    """All trials by number; empty in lists of sweeps."""
     message: sweeps_pb2.Sweep = field(repr=False, compare=False)
     _calls: Any = field(default=None, repr=False, compare=False)
 
@@ -109,12 +109,12 @@ class SweepRecord(Record):
 
     @property
     def dataset(self) -> str:
-        """The dataset that its trials train on."""
+        """Dataset on which the trials train."""
         return self.message.spec.train.data.dataset
 
     @property
     def num_trials(self) -> int:
-        """Trials so far, in lists of sweeps as well."""
+        """Number of trials so far, also in lists of sweeps."""
         return sum(count.trials for count in self.message.counts)
 
     def _repr_html_(self) -> str:
@@ -135,7 +135,7 @@ class EpochResult:
 
 @dataclass(frozen=True)
 class Decision:
-    """What was decided of a replica: START, HOLD, GO_ON or STOP, and why it was stopped."""
+    """A decision about a replica: START, HOLD, GO_ON or STOP, with the reason of a stop."""
 
     trial: int
     replica: int
@@ -152,8 +152,8 @@ class SweepStateChanged:
     decisions: tuple[Decision, ...]
     state: SweepState
     same_as: tuple[int, ...] = ()
-    """As it begins: for each trial, the number of the earlier trial whose result it takes; 0 =
-    none. Empty if all trials train."""
+    """At the sweep's begin: for each trial, the number of the earlier trial whose result it takes;
+    0 = none. Empty if all trials train."""
 
     def __str__(self) -> str:
         """The state, and a line for each trial that does not train."""
@@ -172,7 +172,7 @@ class TrialAdded:
     trial: int
     parameters: Parameters
     same_as: int = 0
-    """As in Trial."""
+    """See Trial.same_as."""
 
     def __str__(self) -> str:
         values = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
@@ -191,7 +191,7 @@ class EpochsReported:
     results: Rows[EpochResult]
 
     def __str__(self) -> str:
-        """A line for each of them."""
+        """A line for each replica."""
         return "\n".join(f"trial {one.trial}: epoch {one.epoch}: {self._figures(one)}"
                          for one in self.results)
 
@@ -203,7 +203,7 @@ class EpochsReported:
 
 @dataclass(frozen=True)
 class ReplicaEnded:
-    """A replica's job ended, and not by a decision of the sweep."""
+    """A replica's job ended by itself, not by a decision of the sweep."""
 
     sequence: int
     time: datetime
@@ -213,7 +213,7 @@ class ReplicaEnded:
     state: JobState
     reason: str
     test_metric: Optional[float]
-    """Of the job's own test."""
+    """Result of the job's own test."""
 
     def __str__(self) -> str:
         why = f": {self.reason}" if self.reason else ""
@@ -222,7 +222,7 @@ class ReplicaEnded:
 
 @dataclass(frozen=True)
 class EvaluationBegun:
-    """All trials ended, and the best one is tested, unless a fault is told."""
+    """All trials have ended; the best one is tested, unless `fault` says why not."""
 
     sequence: int
     time: datetime
@@ -289,7 +289,7 @@ def sweep_from(message: sweeps_pb2.Sweep, type_of_sweep: type[AnySweep],
 
 
 def event_from(message: sweeps_pb2.SweepEvent) -> Optional[SweepEvent]:
-    """None for an event that a later version of the daemon sends."""
+    """The event of a message; None for events of later versions of the daemon."""
     head = (message.sequence, time_of(message.time), tuple(map(_decision_from, message.decisions)))
     payload = message.WhichOneof("payload")
     if payload == "state":

@@ -1,4 +1,4 @@
-"""What the calls of a client are a part of, as W3C Trace Context has it."""
+"""The trace that a client's calls belong to (W3C Trace Context)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ _FORM = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{1
 
 
 def trace_parent() -> str:
-    """The "traceparent" of each call: that of the environment (TRACEPARENT), else one of a new
-    trace."""
+    """The "traceparent" of each call: $TRACEPARENT, else that of a new trace."""
     given = os.environ.get("TRACEPARENT", "")
     if _FORM.fullmatch(given):
         return given

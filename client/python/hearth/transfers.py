@@ -1,4 +1,4 @@
-"""Models that are downloaded, and graphs that are uploaded: no disk is shared with the daemon."""
+"""Downloads of models and uploads of graphs, for daemons without a shared disk."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from hearth.errors import HearthError
 from hearth.v1 import datasets_pb2, jobs_pb2
 
 Progress = Callable[[int, int], None]
-"""Called with the bytes that are done, and in all, on any thread. What was sent to a daemon that
-went away may have to be sent again: then there are fewer."""
+"""Called with the bytes that are done and the bytes in all, on any thread. The number of done
+bytes shrinks if a daemon that went away lost some of them."""
 
 _MODEL = "model.safetensors"
 _CONFIG = "config.json"
 _DIGEST = "sha256"
 _READ_BYTES = 1 << 20
-# Bytes of a message of an upload.
+# Bytes of one message of an upload.
 _CHUNK_BYTES = 512 << 10
-# Tries of a file whose bytes come to the daemon with another digest.
+# Attempts to send files whose digests differ at the daemon.
 _FILE_ATTEMPTS = 3
 
 
@@ -49,7 +49,7 @@ async def download_model(connection: Connection, id: str, path: Path, replace: b
                 await connection.resume(attempt)
                 break
             except HearthError as error:
-                # The model is another one than that of which the beginning is here.
+                # The downloaded beginning is of another model.
                 if error.code is not grpc.StatusCode.ABORTED or not folder.sha256:
                     raise
                 folder.start_over()
@@ -57,7 +57,7 @@ async def download_model(connection: Connection, id: str, path: Path, replace: b
 
 
 class _ModelFolder:
-    """A folder for a model. Until all is there it is PATH.part, where another download of the
+    """Folder for a model: PATH.part until the model is complete, where a later download of the
     same model goes on; its file `sha256` has the model's digest."""
 
     def __init__(self, path: Path, replace: bool, on_progress: Optional[Progress]) -> None:
@@ -94,10 +94,10 @@ class _ModelFolder:
     def __exit__(self, *_: object) -> None:
         self._file.close()
         if not self.sha256:
-            # Nothing has come that another download could go on with.
+            # Without a digest no later download can go on.
             for name in (_MODEL, _CONFIG):
                 (self._part / name).unlink(missing_ok=True)
-            with contextlib.suppress(OSError):  # Somebody else's files are in it.
+            with contextlib.suppress(OSError):  # Other files are in it.
                 self._part.rmdir()
         os.close(self._lock)
 
@@ -113,7 +113,7 @@ class _ModelFolder:
             self.size += len(data)
 
     def start_over(self) -> None:
-        """Forgets what has come."""
+        """Drops all data taken so far."""
         (self._part / _DIGEST).unlink(missing_ok=True)
         self._file.truncate(0)
         self.size = 0
@@ -121,7 +121,7 @@ class _ModelFolder:
         self._hash = hashlib.sha256()
 
     def take(self, chunk: jobs_pb2.ModelChunk) -> None:
-        """Takes a message of a stream, in order."""
+        """Takes the next message of a stream."""
         if chunk.HasField("model"):
             self._total = chunk.model.size_bytes
             if not self.sha256:
@@ -134,7 +134,7 @@ class _ModelFolder:
         self._on_progress(self.size, self._total)
 
     def finish(self) -> None:
-        """Puts the model in its place, durably."""
+        """Moves the complete model to its place, durably."""
         if self.size != self._total or self._hash.hexdigest() != self.sha256:
             self.start_over()
             raise HearthError(grpc.StatusCode.DATA_LOSS,
@@ -145,7 +145,7 @@ class _ModelFolder:
         (self._part / _DIGEST).unlink()
         sync(self._part)
         if self._replace and self._path.exists():
-            # Other files of the folder are none of ours.
+            # Other files in the folder stay.
             for name in (_MODEL, _CONFIG):
                 os.replace(self._part / name, self._path / name)
             sync(self._path)
@@ -164,14 +164,14 @@ def _write(path: Path, text: str) -> None:
 
 async def upload(connection: Connection, name: str, source: Path,
                  on_progress: Optional[Progress]) -> str:
-    """Sends the files of `source` to the daemon; the id of the upload, which is whole."""
-    # All of them are read, for their digests.
+    """Sends the files of `source` to the daemon; returns the id of the complete upload."""
+    # Reads all files, for their digests.
     files = await connection.work(lambda: _UploadFiles(source, on_progress))
     files.request.name = name
     attempts = 0
 
     async def attempt(heard: Callable[[], None]) -> str:
-        # Tells what has come, too.
+        # The answer tells how many bytes the daemon has, too.
         begun = await connection.call("Datasets/BeginUpload", files.request,
                                       datasets_pb2.Upload)
         if begun.received_bytes > attempt_from[0]:
@@ -220,7 +220,7 @@ class _UploadFiles:
         self.size = sum(file.size_bytes for file in self.request.files)
 
     def read(self, offset: int) -> Iterator[bytes]:
-        """The bytes from `offset` on, the files taken as one row."""
+        """The bytes from `offset` on, which counts through all files, one after the other."""
         begin = 0
         for path, announced in zip(self._paths, self.request.files):
             end = begin + announced.size_bytes
@@ -244,7 +244,7 @@ def _files_below(folder: Path) -> list[Path]:
 
 
 class _Messages:
-    """The messages of one stream. `error` is what ended them: gRPC does not pass it on."""
+    """The messages of one stream. `error` is the exception that ended them, which gRPC drops."""
 
     def __init__(self, files: _UploadFiles, upload: datasets_pb2.Upload) -> None:
         self._files = files
@@ -253,7 +253,7 @@ class _Messages:
 
     def __iter__(self) -> Iterator[datasets_pb2.UploadChunk]:
         offset = self._upload.received_bytes
-        # An upload that has come is sent as one empty message: its last files may be empty.
+        # A whole upload is sent one empty message: its last files may be empty.
         yield datasets_pb2.UploadChunk(id=self._upload.id, offset=offset)
         try:
             for data in self._files.read(offset):

@@ -1,5 +1,5 @@
-"""How calls reach the daemon: by threads that wait, or by asyncio. Both are written as
-coroutines; those of the blocking transport wait where they are and never suspend."""
+"""Transports to the daemon: a blocking one, and one for asyncio. Both have coroutines; those of
+the blocking transport block and never suspend."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from google.protobuf.message import Message
 from hearth.servers import Server
 from hearth.trace import trace_parent
 
-# While a call is in progress and nothing comes, the daemon is asked after the first time
-# whether it is there, and has the second to answer.
+# A daemon that is silent for the first time while a call is in progress is pinged, and has the
+# second time to answer.
 _KEEPALIVE_MS = 4000
 KEEPALIVE_TIMEOUT_MS = 4000
 _CHANNEL_OPTIONS = [
-    # A job of 100,000 epochs has a report of each.
+    # A job of 100,000 epochs has a report of each epoch.
     ("grpc.max_receive_message_length", 256 << 20),
     ("grpc.initial_reconnect_backoff_ms", 100),
-    # By its name a pause; in truth the time that an attempt to connect has.
+    # Despite its name, the time that an attempt to connect has.
     ("grpc.min_reconnect_backoff_ms", 10_000),
     ("grpc.max_reconnect_backoff_ms", 1000),
     ("grpc.keepalive_time_ms", _KEEPALIVE_MS),
     ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MS),
-    # A ping for another purpose may be in flight; by default it has a minute.
+    # Also for pings that are in flight for other purposes, which by default have a minute.
     ("grpc.http2.ping_timeout_ms", KEEPALIVE_TIMEOUT_MS),
-    # However long there are no events.
+    # Pings go on however long no event comes.
     ("grpc.http2.max_pings_without_data", 0),
     # The daemon is on this machine or on the local network.
     ("grpc.enable_http_proxy", 0),
-    # Clients of one process each have their own connection.
+    # Each client of a process has a connection of its own.
     ("grpc.use_local_subchannel_pool", 1),
 ]
-# The details with which asyncio's calls end that were cancelled here.
+# Details of asyncio's calls that were cancelled on this side.
 _CANCELLED_HERE = "Locally cancelled by application!"
 
 Response = TypeVar("Response", bound=Message)
@@ -45,16 +45,16 @@ Received = TypeVar("Received", bound=Message, covariant=True)
 
 
 class Stream(Protocol[Received]):
-    """The messages that answer one request."""
+    """A stream of messages that answers one request."""
 
     async def initial_metadata(self) -> Iterable[tuple[str, Any]]:
-        """What comes before any message."""
+        """Metadata that come before any message."""
 
     async def read(self) -> Optional[Received]:
         """The next message; None once the stream has ended well. Raises grpc.RpcError."""
 
     def cancel(self) -> None:
-        """Ends it. No error if it has ended."""
+        """Ends the stream. No error if it has ended."""
 
 
 class Transport(Protocol):
@@ -73,10 +73,10 @@ class Transport(Protocol):
         """One call with a stream of requests. Raises grpc.RpcError."""
 
     async def pause(self, seconds: float) -> None:
-        """Waits."""
+        """Waits for some seconds."""
 
     async def work(self, job: Callable[[], Result]) -> Result:
-        """What `job`, which takes long, returns; other calls go on meanwhile."""
+        """The result of `job`, which takes long; other calls go on meanwhile."""
 
     async def close(self) -> None:
         """Ends the channel, and the calls over it."""
@@ -91,7 +91,7 @@ def _serialized(message: Message) -> bytes:
 
 
 class BlockingTransport:
-    """Each call waits on the caller's thread. Thread-safe."""
+    """Transport whose calls block the caller's thread. Thread-safe."""
 
     def __init__(self, server: Server, timeout: float) -> None:
         self.server = server
@@ -147,8 +147,7 @@ class _BlockingStream:
 
 
 class AsyncTransport:
-    """Calls of asyncio, in the loop in which the first one is made. A task that is cancelled
-    cancels its call."""
+    """Transport of asyncio, in the loop of its first call. Cancelling a task cancels its call."""
 
     def __init__(self, server: Server, timeout: float) -> None:
         self.server = server

@@ -1,4 +1,4 @@
-"""The package from the tree, and a daemon that does what a test says."""
+"""The package from the tree, and a daemon with answers of the test."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _SERVICES = [jobs_pb2.DESCRIPTOR.services_by_name["Jobs"],
 
 
 class Refusal(Exception):
-    """What a call answers in place of a message."""
+    """An error as the answer of a call."""
 
     def __init__(self, code: grpc.StatusCode, message: str,
                  violations: Sequence[tuple[str, str]] = ()) -> None:
@@ -32,9 +32,9 @@ class Refusal(Exception):
 
 
 class FakeDaemon:
-    """`answers` has a function of the request for each method ("SubmitJob"): of a message, or,
-    for a watch, of messages. `requests` has all requests in order. Starts at once; after a
-    stop, start() takes the same port again."""
+    """`answers` maps a method ("SubmitJob") to a function from the request to a message, or for a
+    watch to messages. `requests` has all requests in order. Starts at once; after stop(), start()
+    takes the same port again."""
 
     def __init__(self) -> None:
         self.answers: dict[str, Callable[[Any], Any]] = {}
@@ -56,7 +56,7 @@ class FakeDaemon:
         self._server.start()
 
     def stop(self) -> None:
-        """Breaks all calls, as a kill does."""
+        """Breaks all calls, as a kill of the daemon does."""
         self._server.stop(None).wait()
 
     def _handler(self, method: MethodDescriptor) -> grpc.RpcMethodHandler:
@@ -76,7 +76,7 @@ class FakeDaemon:
                     response_serializer=lambda message: message.SerializeToString())
 
     def _taker(self, name: str, request_type: Any) -> grpc.RpcMethodHandler:
-        """Of a method that takes messages: they come to the function as they do to the daemon."""
+        """Handler of a method that takes a stream of messages, which the function gets."""
         def respond(requests: Iterable[Any], context: grpc.ServicerContext) -> Any:
             return self._answer(self.answers[name], requests, context)
 

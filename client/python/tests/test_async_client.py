@@ -111,7 +111,7 @@ def test_patience_has_an_end(daemon):
     daemon.start()
 
 
-# A daemon that shuts down cancels streams, which asyncio must not take for its own doing.
+# A daemon that shuts down cancels streams; that is no cancellation of the task.
 @pytest.mark.parametrize("code", ["UNAVAILABLE", "CANCELLED", "UNKNOWN"])
 def test_a_watch_goes_on_after_the_last_event_seen(daemon, code):
     parts = [[state_event(1, "QUEUED"), state_event(2, "RUNNING")],

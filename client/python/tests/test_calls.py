@@ -1,4 +1,4 @@
-"""What the client makes of the daemon's answers: datasets, plans, reports of every kind, logs."""
+"""Results made of the daemon's answers: datasets, plans, reports of every kind, logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the client makes of the daemon's answers: jobs, reports, sweeps and frames."""
+"""Results made of the daemon's answers: jobs, reports, sweeps and frames."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_an_export_is_a_job(daemon, client, tmp_path, monkeypatch):
 def test_events_of_a_job(daemon, client):
     events = [jobs_pb2.JobEvent(sequence=1, epoch=EPOCHS[0]),
               jobs_pb2.JobEvent(sequence=2, log={"severity": "WARNING", "text": "slow"}),
-              jobs_pb2.JobEvent(sequence=3),  # Of a later version.
+              jobs_pb2.JobEvent(sequence=3),  # An event of a later version.
               jobs_pb2.JobEvent(sequence=4, state={"state": "FAILED", "error": {
                   "code": 15, "message": "damaged"}})]
     daemon.answers["WatchJob"] = lambda _: iter(events)

@@ -72,7 +72,7 @@ def test_resumptions_deletions_and_sweeps_have_request_ids(daemon):
         client.sweep(SUBMITTED, space={"lr": [0.1, 0.2]})
     ids = [request.request_id for request in daemon.requests]
     assert all(ids)
-    # The deletion that failed at first.
+    # The deletion that failed the first time.
     assert ids[1] == ids[2] and len(set(ids)) == len(ids) - 1
 
 
@@ -128,7 +128,7 @@ def test_fields_at_fault(daemon):
     assert error.field == "batch_size"
     assert [violation.field for violation in error.violations] == ["batch_size", "lr", "priority"]
     assert error.message.endswith("lr: must be above 0, not -1; priority: must be at most 100")
-    # No call is repeated that was answered.
+    # Answered calls are not repeated.
     assert len(daemon.requests) == 1
 
 
@@ -149,7 +149,7 @@ def test_errors_by_code(daemon, code, kind):
 
 def test_a_watch_goes_on_after_the_last_event_seen(daemon):
     parts = [[state_event(1, "QUEUED"), state_event(2, "RUNNING"), progress_event(3)],
-             # Seen before, and a gap, as where events are no longer kept.
+             # An event seen before, and a gap, as after events that are no longer kept.
              [progress_event(3), progress_event(7)],
              [state_event(8, "QUEUED"), state_event(9, "SUCCEEDED")]]
 
@@ -276,7 +276,7 @@ def test_silence_is_told_and_its_end(daemon, monkeypatch):
     with hearth.Client(daemon.address, on_silence=on_silence) as client:
         client.job("train-1")
         assert len(told) == 2 and told[0] >= 0.1 and told[1] == 0.0
-        # It answers at once now.
+        # Now the daemon answers at once.
         client.job("train-1")
     assert len(told) == 2
 

@@ -1,4 +1,4 @@
-"""Options of jobs and sweeps: the same as the command line's, and what is refused."""
+"""Options of jobs and sweeps: the same as the command line's; and refusals."""
 
 from __future__ import annotations
 

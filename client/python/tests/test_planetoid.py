@@ -1,8 +1,8 @@
 """Tests of hearth.datasets.planetoid against hand-made files and against PyG.
 
-The comparisons with PyG need torch_geometric, and that of the published files
-also a folder with them, named by HEARTH_PLANETOID_RAW. They are skipped, aloud,
-where one of these is absent.
+Comparisons with PyG need torch_geometric; the one of the published files also
+needs their folder, HEARTH_PLANETOID_RAW. They are skipped, with the reason, if
+one of these is absent.
 """
 
 import contextlib
@@ -314,7 +314,7 @@ class BadSourceTest(PlanetoidTest):
 
 
 class PygTest(PlanetoidTest):
-    """Node by node and row by row what PyG's Planetoid makes of the same files."""
+    """Compares with PyG's Planetoid on the same files, node by node and row by row."""
 
     def setUp(self):
         super().setUp()

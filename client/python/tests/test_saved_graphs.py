@@ -1,4 +1,4 @@
-"""Tests of hearth.datasets.pyg: what becomes of saved Data, HeteroData and .npz, and refusals."""
+"""Tests of hearth.datasets.pyg: saved Data, HeteroData and .npz as folders, and refusals."""
 
 from __future__ import annotations
 

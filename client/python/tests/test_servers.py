@@ -1,4 +1,4 @@
-"""Which daemon is meant, and what it is shown."""
+"""Choice of the daemon and of the credentials for it."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_contexts_are_those_of_the_command_line(home, token, monkeypatch):
     assert choose(context="other").address == "unix:/d/hearth.sock"
     monkeypatch.setenv("HEARTH_CONTEXT", "other")
     assert choose().address == "unix:/d/hearth.sock"
-    # Another server is not shown what a context holds.
+    # The files of a context are not shown to another server.
     assert choose("127.0.0.1:8").metadata == ()
     monkeypatch.setenv("HEARTH_SERVER", "127.0.0.1:9")
     assert choose() == hearth.servers.Server("127.0.0.1:9")

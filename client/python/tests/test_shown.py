@@ -1,4 +1,4 @@
-"""What people see of results: short texts, small tables, frames, progress."""
+"""Results as people see them: short texts, small tables, frames, progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of hearth.datasets.tables: what becomes of tables, and every refusal."""
+"""Tests of hearth.datasets.tables: tables as folders, and every refusal."""
 
 import bz2
 import contextlib

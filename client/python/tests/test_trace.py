@@ -1,4 +1,4 @@
-"""The trace that calls are a part of."""
+"""The trace that calls belong to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What trackers of experiments are told, and that no epoch is told twice."""
+"""Calls of trackers of experiments; no epoch is logged twice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATE = {"sequence": 1, "state": {"state": "RUNNING"}}
 
 
 class Recorder:
-    """A tracker that keeps runs in memory as one keeps them on disk."""
+    """A tracker that keeps its runs in memory."""
 
     def __init__(self):
         self.runs = {}
@@ -149,7 +149,7 @@ def test_a_job_that_fails(daemon, client):
 
 
 def test_trials_of_a_sweep_are_runs_with_the_means_of_their_replicas(daemon, client):
-    """Two trials of two replicas; the second replica of trial 2 comes behind."""
+    """Two trials of two replicas; the second replica of trial 2 is late."""
     jobs = {f"train-{trial}{replica}": (trial, replica)
             for trial in (1, 2) for replica in (0, 1)}
     done = dict.fromkeys(jobs, 0)

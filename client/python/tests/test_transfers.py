@@ -1,4 +1,4 @@
-"""Downloads and uploads through breaks, and what becomes of files meanwhile."""
+"""Downloads and uploads through breaks, and changes of files meanwhile."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def client(daemon):
 
 
 def sent(request, data=MODEL, piece=100, until=None):
-    """What the daemon sends; it breaks after `until` bytes."""
+    """Messages of the daemon, which break after `until` bytes."""
     yield jobs_pb2.ModelChunk(model=jobs_pb2.Model(
         size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest(), config="{}"))
     for at in range(request.offset, len(data), piece):
@@ -212,7 +212,7 @@ def test_a_daemon_that_is_away_is_waited_for(daemon, folder):
         return begin(request)
 
     daemon.answers["BeginUpload"] = answer
-    # The patience of a call is at its end at once; that of a transfer is not.
+    # Calls have no patience here; transfers have.
     with hearth.Client(daemon.address, patience=0) as hasty:
         hasty.upload("cora", str(folder))
     assert taker.data == b"b" * 1_200_000 + b"a" * 10

@@ -130,7 +130,7 @@ class ArraysTest(ConverterTest):
 
 
 class HeterographTest(ConverterTest):
-    # Three more, so that there are some in each part of the split.
+    # Three more nouns, so that each part of the split has some.
     NOUNS = NOUNS + "".join(f"00000{i}00 28 n 01 tree 0 000 | in time  \n" for i in (3, 4, 5))
 
     def convert(self, *flags, **changed):

@@ -2,7 +2,7 @@
 
 The protocol:
 
-1. A staging folder `.NAME.partial-XXXX` is made beside the target NAME, so
+1. A staging folder `.NAME.partial-XXXX` is made next to the target NAME, so
    that both are on one file system, and is locked with flock.
 2. The caller fills it.
 3. Every file and folder in it is synced, then the staging folder itself.
@@ -33,7 +33,7 @@ def atomic_folder(target: Path) -> Iterator[Path]:
     """Yields a staging folder that becomes `target` if the block succeeds.
 
     The staging folder is removed if the block raises. `target` is replaced
-    when it exists: whether it may be is for the caller to decide before.
+    if it exists: the caller decides before whether it may be.
     """
     target = target.absolute()
     target.parent.mkdir(parents=True, exist_ok=True)

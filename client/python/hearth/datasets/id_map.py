@@ -1,8 +1,8 @@
 """Maps the ids of a table, integers or strings, to the numbers 0 .. N - 1 of its rows.
 
-Memory: an integer id takes 24 bytes, a string id as many as the longest one has
-(in UTF-8) and 16 more; while the map is built, about twice that. Looking up a
-batch takes a few times the batch.
+Memory: an integer id takes 24 bytes, a string id 16 bytes and the length of the
+longest id in UTF-8; while the map is built, about twice that. Looking up a batch
+takes a few times the batch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ IdArray = npt.NDArray[Any]  # int64, or S: bytes of one width, padded with zeros
 
 
 class BadId(Exception):
-    """The value at `position` of a batch is no id. `reason` says why."""
+    """The value at `position` of a batch is no id, for `reason`."""
 
     def __init__(self, position: int, reason: str) -> None:
         super().__init__(reason)
@@ -34,10 +34,10 @@ def is_integer_column(kind: pa.DataType) -> bool:
 
 
 def ids_of(column: pa.Array, as_integers: bool) -> IdArray:
-    """A column of ids as an array. Raises BadId at the first that is none.
+    """A column of ids as an array. Raises BadId at the first value that is no id.
 
-    Integers written as text, where the table of nodes has integers, are read as
-    such; where it has text, integers are written out in decimal.
+    If the table of nodes has integers, integers in text are read as integers; if
+    it has text, integers are written out in decimal.
     """
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -64,10 +64,10 @@ def ids_of(column: pa.Array, as_integers: bool) -> IdArray:
 class IdMap:
     """Thread-compatible. Built once from the ids in the order of their rows.
 
-    Sorted keys are searched: integers themselves, and for strings a hash of 64
-    bits, found strings being compared in full. A multiplier under which two
-    different ids of the map had one hash is not used; if all fail, the strings
-    themselves are sorted, which is slower.
+    Lookups search sorted keys: integers themselves, or 64-bit hashes of strings,
+    after which the strings are compared. A multiplier that gives two ids of the
+    map one hash is not used; if all multipliers do, the strings themselves are
+    sorted, which is slower.
     """
 
     def __init__(self, ids: list[IdArray], multipliers: Sequence[int] = _MULTIPLIERS) -> None:
@@ -88,7 +88,7 @@ class IdMap:
         return len(self._ids)
 
     def duplicate(self) -> Optional[tuple[int, int]]:
-        """The first row whose id an earlier row has, and that row; None if all differ."""
+        """The first row whose id an earlier row has, and the earlier row; None if all differ."""
         same = np.flatnonzero(self._sorted[1:] == self._sorted[:-1])
         if not len(same):
             return None
@@ -96,13 +96,13 @@ class IdMap:
         return int(self._rows[first + 1]), int(self._rows[first])
 
     def rows_of(self, ids: IdArray) -> npt.NDArray[np.int64]:
-        """The row of each id; -1 for an id that the table has not."""
+        """The row of each id; -1 for an id that is not in the table."""
         if not len(self._ids):
             return np.full(len(ids), -1, np.int64)
-        # In the width of the map, lest numpy widen the whole map for one long id.
+        # Cut to the width of the map: numpy would widen the whole map for one long id.
         narrow = ids.astype(self._ids.dtype)
         keys = self._keys(narrow)
-        # In ascending order: the searches then touch the map in order, several times faster.
+        # Ascending searches touch the map in order, which is several times faster.
         order = np.argsort(keys)
         places = np.empty(len(keys), np.int64)
         places[order] = np.searchsorted(self._sorted, keys[order])
@@ -120,7 +120,7 @@ class IdMap:
 
 
 def _hash(ids: IdArray, multiplier: int) -> npt.NDArray[np.uint64]:
-    """Hashes bytes of one width, eight at a time; in blocks, to copy no more at once."""
+    """Hashes bytes of one width, eight at a time; in blocks, which bounds the copies."""
     result = np.zeros(len(ids), np.uint64)
     width = ids.dtype.itemsize
     num_words = -(-width // 8)

@@ -1,9 +1,9 @@
-"""`source.json`: what a converted folder was made from, and what it holds.
+"""`source.json`: the origin and the contents of a converted folder.
 
 A converter publishes its folder with atomic_folder and records in it a format
-name, all that the content depends on (the origin), counts and the size of each
-array. By that a later run knows its own folders: it may reuse or replace them,
-and never touches one that some other program made.
+name, everything that the content depends on (the origin), counts and the size of
+each array. So a later run recognizes folders of converters, which it may reuse or
+replace; it never touches other folders.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def is_complete(folder: Path, manifest: dict[str, Any], origin: dict[str, Any]) 
 
 
 def refuse_foreign(folder: Path, content: str) -> None:
-    """Raises if something other than converted `content` is in the way."""
+    """Raises if `folder` exists and is not converted `content`."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConversionError(f"{folder} exists and is not {content}: "
                               "name another folder, or remove it")

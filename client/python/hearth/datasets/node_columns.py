@@ -1,7 +1,7 @@
 """Turns the columns of a table of nodes into features, classes or targets, and the split.
 
-Each reader takes one batch after another and keeps what it must: the classes 4
-bytes a node, each target 4, the split 1. Errors name the file and the row.
+Each reader takes batch after batch. Memory per node is 4 bytes for a class, 4 for
+each target and 1 for the split. Errors name the file and the row.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def is_feature(kind: pa.DataType) -> bool:
 
 
 class FeatureReader:
-    """float32 rows: the columns one after another, each a number or a list of one length."""
+    """float32 rows: all columns side by side, each a number or a list of one length."""
 
     def __init__(self, columns: Sequence[str]) -> None:
         self.columns = list(columns)
@@ -98,11 +98,11 @@ class ClassReader:
         return labeled
 
     def finish(self, path: Path) -> tuple[npt.NDArray[np.int64], Optional[list[str]]]:
-        """The class of each node, UNLABELED where it has none, and the classes' names.
+        """The class of each node, UNLABELED for none, and the classes' names.
 
-        Where every value is a whole number, written as a number or as text, that
-        is the class, and there are no names. Otherwise classes are numbered in
-        the order of their names.
+        If every value is a whole number, as a number or as text, the numbers are
+        the classes, without names. Otherwise classes are numbered in the order of
+        their names.
         """
         keys = list(self._codes)
         if all(isinstance(key, int) or _INTEGER.fullmatch(key) for key in keys):
@@ -159,7 +159,7 @@ class TargetReader:
         return labeled
 
     def finish(self) -> npt.NDArray[np.float32]:
-        """(N) of one column, (N, columns) of several; NaN: unlabeled."""
+        """Shape (N) for one column, (N, columns) for several; NaN: unlabeled."""
         joined = np.concatenate(self._of_nodes)
         return joined[:, 0] if len(self.columns) == 1 else joined
 
@@ -171,7 +171,7 @@ class TargetReader:
 
 
 class SplitReader:
-    """The part of the split that a column gives: train, valid, test, or none if it is empty."""
+    """The part of the split named in a column: train, valid, test, or empty for none."""
 
     def __init__(self, column: str) -> None:
         self.column = column
@@ -210,7 +210,7 @@ def seeded_split(labels: npt.NDArray[Any], seed: int) -> dict[str, npt.NDArray[n
 
 
 def _distinct(batch: Batch, name: str) -> tuple[list[Any], npt.NDArray[np.int64]]:
-    """The values of a column, and the place in them of each row; -1 for null."""
+    """The distinct values of a column, and the index of each row's value; -1 for null."""
     column = batch.columns.column(name)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()

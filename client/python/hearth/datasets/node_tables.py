@@ -38,20 +38,20 @@ class NodeTable:
 
     @property
     def columns(self) -> list[str]:
-        """All that are read. Of a settled table."""
+        """All columns that are read. REQUIRES: the table is settled."""
         return [name for name in (self.id_column, *(self.features or []), self.label,
                                   *self.targets, self.split) if name]
 
 
 class NodeIds(NamedTuple):
-    """How the nodes of a type are called in tables of edges."""
+    """Ids by which tables of edges name the nodes of a type."""
 
     map: IdMap
     as_integers: bool
 
 
 def settle_columns(kind: str, table: NodeTable) -> NodeTable:
-    """Puts the defaults and the files in, by the schema of the first file; checks the others
+    """Fills in defaults and files, by the schema of the first file; checks the other files
     against it."""
     paths = [file for path in table.paths for file in files_of(path)]
     path = paths[0]
@@ -77,7 +77,7 @@ def settle_columns(kind: str, table: NodeTable) -> NodeTable:
 
 
 def unused_columns(paths: list[Path], columns: list[str]) -> list[str]:
-    """The columns of a table's files and folders that are not among those that are read."""
+    """Columns of a table's files and folders that are not in `columns`, the ones that are read."""
     files = [file for path in paths for file in files_of(path)]
     found = [name for file in files for name in read_schema(file).names]
     return [name for name in dict.fromkeys([*found, *folder_columns(paths)])

@@ -3,9 +3,9 @@
     python3 -m hearth.datasets.planetoid --raw DIR --name cora --output FOLDER [--normalize-features]
 
 DIR holds `ind.NAME.{x,tx,allx,y,ty,ally,graph,test.index}` as Yang et al. (2016)
-published them. The arrays are those that PyG's `Planetoid` makes of them:
+published them. The arrays equal those of PyG's `Planetoid`:
 
-- Nodes: the rows of allx, then those of tx, whose row i is node `test.index[i]`.
+- Nodes: the rows of allx, then the rows of tx, whose row i is node `test.index[i]`.
   Where test.index has gaps (Citeseer), the nodes between are in the graph but
   have no row: their features are zero and their label is -1, unlabeled.
 - Edges: `graph` lists the neighbors of each node. Both directions of each pair,
@@ -19,7 +19,7 @@ published them. The arrays are those that PyG's `Planetoid` makes of them:
   sum, or by 1 if its sum is less.
 
 The folder appears complete or not at all (see atomic_folder.py); its
-`source.json` says what it was made from and whether features were normalized.
+`source.json` has its origin, and whether features were normalized.
 Pickles are read by planetoid_pickle.py, which runs nothing that they name.
 """
 
@@ -125,7 +125,7 @@ def undirected_edges(adjacency: dict[int, list[int]], num_nodes: int, path: Path
 
 
 def normalize_rows(features: FloatArray) -> FloatArray:
-    """What PyG's NormalizeFeatures gives: see the top of this file."""
+    """Rows as PyG's NormalizeFeatures makes them: see the top of this file."""
     if features.size == 0:
         return features
     shifted = features - features.min()

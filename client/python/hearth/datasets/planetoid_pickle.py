@@ -2,8 +2,8 @@
 
 An ordinary unpickler calls whatever a file names. This one knows the names that
 Planetoid's files need, in the spellings of Python 2 and 3, and resolves each to
-a stand-in of its own: a record of what the file says, out of which arrays are
-then built with checks. Neither scipy nor numpy's own unpickling takes part. Any
+a stand-in of its own, which records the file's data; arrays are then built from
+the records, with checks. Neither scipy nor numpy's own unpickling takes part. Any
 other name is refused before anything is called.
 """
 
@@ -74,10 +74,10 @@ def read_adjacency(path: Path) -> dict[int, list[int]]:
 
 
 class _StandIn:
-    """What a permitted name resolves to. A pickle may only call it or give it a state.
+    """Stand-in of a permitted name. A pickle may only call it or give it a state.
 
-    The method here is what pickle looks for first when a file would set
-    attributes: because it exists on each class, no file can reach another.
+    Pickle looks for this method first when a file would set attributes: because
+    each class has it, no file can reach another method.
     """
 
     def __setstate__(self, state: Any) -> None:
@@ -188,7 +188,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 class _named:
-    """Turns what goes wrong with a file's content into an error that names the file."""
+    """Turns any exception about a file's content into an error that names the file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -3,11 +3,11 @@
     python3 -m hearth.datasets.pyg --data data.pt --output FOLDER
     python3 -m hearth.datasets.pyg --data roman_empire.npz --mask 0 --output FOLDER
 
-- `.pt` is what torch.save wrote: Data, HeteroData, a dictionary of their attributes, or
-  the `processed/data.pt` of a dataset of one graph. It is read without running what its
-  pickle names (weights_only); a file that needs more is refused, unless --trust-pickle
-  says that it comes from somebody who may run programs here.
-- `.npz` is what numpy.savez wrote, with arrays of these names, or a graph as scipy's
+- `.pt` is written by torch.save: Data, HeteroData, a dictionary of their attributes, or
+  the `processed/data.pt` of a dataset of one graph. Code that its pickle names is not
+  run (weights_only); a file that needs code is refused, unless --trust-pickle says that
+  its author may run programs here.
+- `.npz` is written by numpy.savez, with arrays of these names, or a graph as scipy's
   CSR matrices (adj_data, adj_indices, adj_indptr, adj_shape, and attr_... likewise):
   edges    edge_index, edges: (2, E) or (E, 2), sources first
   features x, features, feat, feature, node_features, node_feat, attr_matrix
@@ -16,9 +16,9 @@
 - Masks of several columns are several splits: --mask N takes one, from 0. Without masks
   --split-seed N draws 60/20/20 of the labeled nodes.
 
-Data become a numpy folder, HeteroData the raw folder of a GraphBolt OnDiskDataset; what
-neither has a place for (edge_attr, pos, ...) is left out, and told. The graph is in memory
-meanwhile. The folder appears complete or not at all. Needs torch and torch_geometric.
+Data become a numpy folder, HeteroData the raw folder of a GraphBolt OnDiskDataset.
+Attributes that neither can hold (edge_attr, pos, ...) are left out and listed. The graph is
+in memory meanwhile. The folder appears complete or not at all. Needs torch and torch_geometric.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _CSR = ("data", "indices", "indptr", "shape")
 
 
 class Choices(NamedTuple):
-    """What a user says of a file."""
+    """A user's choices about a file."""
 
     mask: Optional[int] = None
     split_seed: Optional[int] = None
@@ -81,8 +81,8 @@ def read_data(path: Path, choices: Choices) -> Any:
 
 
 def convert(path: Path, output: Path, choices: Choices) -> dict[str, Any]:
-    """Makes `output`, or replaces it if it was made by this converter. Returns the options with
-    which it is to be imported, and what was left out."""
+    """Makes `output`, or replaces it if this converter made it. Returns the options with which it
+    is to be imported, and the names of attributes that were left out."""
     if manifests.read(output, "hearth-pyg-") is None:
         manifests.refuse_foreign(output, "converted from a saved graph")
     data = read_data(path, choices)
@@ -175,7 +175,7 @@ def _read_npz(path: Path) -> Any:
 
 
 def _arrays_of(path: Path, arrays: Any) -> dict[str, Any]:
-    """The arrays of a graph by their names in Data; others by their own."""
+    """The arrays of a graph by their names in Data; other arrays by their own names."""
     found: dict[str, Any] = {}
     used: set[str] = set()
     for name, others in _ARRAYS.items():
@@ -200,13 +200,13 @@ def _arrays_of(path: Path, arrays: Any) -> dict[str, Any]:
             found[name] = np.zeros(len(found["x"]), bool)
             found[name][arrays[key]] = True
             used.add(key)
-    # Names alone: they may be of objects, which are not read.
+    # Only names: the arrays may hold objects, which are not read.
     found.update({key: np.zeros(0) for key in arrays.files if key not in used})
     return found
 
 
 def _edges_of(arrays: Any, keys: Sequence[str]) -> Any:
-    """The places of a CSR matrix that are taken: rows are sources."""
+    """The edges of a CSR matrix: rows are sources."""
     _, indices, indptr, _ = (arrays[key] for key in keys)
     rows = np.repeat(np.arange(len(indptr) - 1, dtype=np.int64), np.diff(indptr))
     if len(rows) != len(indices):
@@ -226,7 +226,7 @@ def _dense(arrays: Any, keys: Sequence[str]) -> Any:
 
 
 def _settle_store(path: Path, store: Any, choices: Choices) -> None:
-    """Makes features dense, and masks boolean and of one column; draws those that are asked
+    """Makes features dense, and masks boolean with one column; draws a split if one is asked
     for."""
     if store.get("x") is not None and store["x"].layout != torch().strided:
         store["x"] = store["x"].to_dense()
@@ -240,7 +240,7 @@ def _settle_store(path: Path, store: Any, choices: Choices) -> None:
             if not 0 <= choices.mask < min(mask.shape):
                 raise ConversionError(f"{path}: --mask {choices.mask}: there are "
                                       f"{min(mask.shape)}, from 0")
-            # Some have a row for each split.
+            # Some files have a row for each split.
             is_transposed = mask.shape[0] < mask.shape[1]
             mask = mask[choices.mask] if is_transposed else mask[:, choices.mask]
         if mask.dtype != torch().bool:

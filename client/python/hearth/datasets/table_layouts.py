@@ -21,7 +21,7 @@ Ids = npt.NDArray[np.int64]
 
 
 class Nodes(NamedTuple):
-    """What is known of a node type after its tables are read."""
+    """Contents of a node type, after its tables are read."""
 
     num_nodes: int
     feature_dim: int  # 0: no features

@@ -1,10 +1,10 @@
 """Streams Parquet and CSV tables in batches of rows.
 
-A table is a file, or a folder of parts as Spark writes one. Memory is that of a
-batch, and for Parquet of the columns of a row group. CSV files have a header, and
-commas (in .tsv tabs) between fields, or semicolons if the header has those alone;
-.gz, .bz2 and .zst are decompressed on the way. Columns read as text are never
-guessed at: the text is as it stands in the file.
+A table is a file, or a folder of parts as Spark writes one. Memory holds a batch,
+and for Parquet the columns of a row group. CSV files have a header, and commas (in
+.tsv tabs) between fields, or semicolons if the header has semicolons and no such
+separator; .gz, .bz2 and .zst are decompressed on the way. Columns that are read as
+text have exactly the text of the file.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Batch(NamedTuple):
 
 
 def files_of(path: Path) -> list[Path]:
-    """The files of a table in order: `path` itself, or those in a folder and the folders in it.
+    """The files of a table in order: `path` itself, or all files below a folder.
 
     Names that begin with `_` or `.` (_SUCCESS, checksums) and empty files are no parts."""
     if not path.is_dir():
@@ -52,7 +52,7 @@ def files_of(path: Path) -> list[Path]:
 
 
 def folder_columns(paths: Sequence[Path]) -> list[str]:
-    """Columns whose values are in names of folders alone (`year=2001`), where Spark puts those
+    """Columns whose values are only in names of folders (`year=2001`), as Spark writes columns
     that a table is partitioned by."""
     return list(dict.fromkeys(
         name.partition("=")[0] for path in paths if path.is_dir() for file in files_of(path)
@@ -64,7 +64,7 @@ def is_parquet(path: Path) -> bool:
 
 
 def read_schema(path: Path) -> pa.Schema:
-    """Names and types of the columns. Those of CSV are guessed from its beginning."""
+    """Names and types of the columns; types of CSV are guessed from its beginning."""
     try:
         if is_parquet(path):
             return pa.parquet.read_schema(path)
@@ -84,7 +84,7 @@ def require(path: Path, schema: pa.Schema, columns: Sequence[str]) -> None:
 
 
 def read_batches(path: Path, columns: Sequence[str], text: Sequence[str]) -> Iterator[Batch]:
-    """Yields the rows of the named columns; of those in `text` a CSV's are strings."""
+    """Yields the rows of the named columns; columns of a CSV in `text` are strings."""
     try:
         first_row = 1
         for batch in _parquet(path, columns) if is_parquet(path) else _csv(path, columns, text):
@@ -96,7 +96,7 @@ def read_batches(path: Path, columns: Sequence[str], text: Sequence[str]) -> Ite
 
 
 def _parquet(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    # With pre_buffer, the default, the whole file would be held.
+    # pre_buffer, the default, would hold the whole file.
     with pa.parquet.ParquetFile(path, pre_buffer=False, buffer_size=BYTES_PER_BLOCK) as file:
         yield from file.iter_batches(batch_size=ROWS_PER_BATCH, columns=list(columns))
 
@@ -120,7 +120,7 @@ def _open_csv(path: Path, types: dict[str, pa.DataType]) -> pa.csv.CSVStreamingR
                               f"{', '.join(_COMPRESSIONS)} behind")
     return pa.csv.open_csv(
         pa.input_stream(str(path), compression="detect"),
-        # One thread: only then do errors tell the row.
+        # With one thread, errors tell the row.
         pa.csv.ReadOptions(use_threads=False, block_size=BYTES_PER_BLOCK),
         pa.csv.ParseOptions(delimiter=_delimiter(path, _CSV_DELIMITERS[suffix]),
                             newlines_in_values=True),

@@ -6,8 +6,8 @@
 
 - A table of nodes has a column of ids, integers or strings, each once; nodes are
   numbered in the order of the rows, and `node_ids.TYPE.parquet` keeps that map.
-  Given several times, --nodes TYPE=... names the parts of one table; a folder is
-  all its parts, as Spark writes them.
+  Given several times, --nodes TYPE=... names the parts of one table; a folder
+  stands for all its parts, as Spark writes them.
 - Features are numbers or lists of numbers, all of one length: the named columns,
   or every column that is no id, class or split; written as float32. A missing
   value is an error.
@@ -20,18 +20,16 @@
   60/20/20 of the labeled nodes, drawn with --split-seed.
 - A table of edges has a column of source ids and one of destination ids. Edges
   are kept as they are: repeats, self loops and one direction.
-- Columns that are not read are told.
+- Unread columns are listed.
 - CSV has a header, and ids in it are text: `007` is not `7`, unless the ids in
   the table of nodes are integers.
 
 One node type and one relation become a numpy folder; anything else becomes the
 raw folder of a GraphBolt OnDiskDataset.
 
-Memory: per node 5 bytes for class and split (4 for each target), and for its id 24 if that is an
-integer or else 16 and the length of the longest, twice that while a type is read
-(see id_map.py); besides that a batch of rows, and of Parquet a row group. Edges
-and features only pass through. The folder appears
-complete or not at all.
+Memory: per node 5 bytes for class and split (4 for each target) and the id (see
+id_map.py); a batch of rows, and for Parquet a row group. Edges and features are
+streamed. The folder appears complete or not at all.
 """
 
 from __future__ import annotations
@@ -78,7 +76,7 @@ class EdgeTable:
 
 @dataclass
 class Tables:
-    """All that is converted into one folder, by node type and by SRC:REL:DST."""
+    """All tables of one folder, by node type and by SRC:REL:DST."""
 
     nodes: dict[str, NodeTable]
     edges: dict[str, EdgeTable]

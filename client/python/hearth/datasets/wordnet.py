@@ -18,8 +18,8 @@ wordnet_heterograph.py describes. Without it, the graph:
   written in ascending order.
 
 The folder appears complete or not at all (see atomic_folder.py). Its
-`source.json` says what it was made from; a run that would make the same folder
-again reuses it.
+`source.json` has its origin; a run that would make the same folder again reuses
+it.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ from hearth.datasets.wordnet_source import (NUM_CLASSES, IntArray, as_int64, dat
 FORMAT = "hearth-wordnet-1"
 FEATURE_DIM = 1024
 
-# The counts of WordNet 3.0; other versions convert too, and are told apart aloud.
+# Counts of WordNet 3.0; other versions are converted, too, with a message.
 WORDNET_3_0 = {"num_nodes": 117659, "num_edges": 367578, "num_classes": NUM_CLASSES}
 
-# Writes all that was read to a folder; returns the counts that the manifest records.
+# Writes a graph to a folder; returns the counts that the manifest records.
 WriteFolder = Callable[[Path], dict[str, int]]
 
 
@@ -106,7 +106,7 @@ def write_folder(folder: Path, graph: Graph, seed: int) -> dict[str, int]:
 
 
 class Choices(NamedTuple):
-    """What a user chooses about the folder."""
+    """A user's choices about the folder."""
 
     seed: int = 0
     heterogeneous: bool = False
@@ -114,7 +114,7 @@ class Choices(NamedTuple):
 
 
 def describe_origin(paths: Sequence[Path], choices: Choices) -> dict[str, Any]:
-    """All that the content of a folder depends on; opens its manifest."""
+    """Everything that the content of a folder depends on, for its manifest."""
     hashes = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
     origin: dict[str, Any] = {"format": FORMAT, "seed": choices.seed, "source_sha256": hashes}
     if choices.heterogeneous:
@@ -160,7 +160,7 @@ def _read_heterograph(paths: Sequence[Path], choices: Choices) -> WriteFolder:
 
 
 def report(counts: dict[str, int], choices: Choices) -> None:
-    """Prints the counts, and says so if they are not WordNet 3.0's."""
+    """Prints the counts, with a note if they are not WordNet 3.0's."""
     _say(", ".join(f"{name} {value:,}" for name, value in counts.items()))
     known = heterograph.WORDNET_3_0 if choices.heterogeneous else WORDNET_3_0
     if any(counts[name] != value for name, value in known.items()):

@@ -14,7 +14,7 @@
   verbs and adjectives, 256 for adverbs (gloss_features.py). Words have none:
   import the folder with `--fill-features mean`, or make it `--without-words`.
 - Labels: of nouns alone, their lexicographer file: 0 (noun.Tops) to 25 (noun.time).
-- Split: of the nouns, as that of the homogeneous graph.
+- Split: of the nouns, drawn as for the homogeneous graph.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ POINTERS = {
     "&": "similar_to", "<": "participle_of", "\\": "pertainym",
 }
 
-# Pointers that WordNet gives in both directions, by what the way back is called.
+# Pointers that WordNet has in both directions, and the name of the way back.
 _ONE_WAY = {"@": "~", "@i": "~i", "#m": "%m", "#s": "%s", "#p": "%p",
             ";c": "-c", ";r": "-r", ";u": "-u"}
 _BACK = {**_ONE_WAY, **{back: symbol for symbol, back in _ONE_WAY.items()},
@@ -78,7 +78,7 @@ class Relation(NamedTuple):
         return f"{self.destination}:rev_{POINTERS[self.symbol]}:{self.source}"
 
     def is_back_in(self, relations: set[Relation]) -> bool:
-        """Whether one of the relations holds the same edges, reversed."""
+        """Whether one of `relations` has the same edges, reversed."""
         back = _BACK.get(self.symbol)
         return back is not None and Relation(self.destination, back, self.source) in relations
 
@@ -143,8 +143,8 @@ def counts_of(graph: Heterograph) -> dict[str, int]:
 
 
 def _pointer_edges(synsets: dict[str, list[Synset]]) -> dict[Relation, IntArray]:
-    """Pairs of nodes, numbered within their parts of speech, for each pointer in its order; but
-    for pointers within a synset, which would be self loops."""
+    """Pairs of nodes, numbered within their parts of speech, for each pointer in its order,
+    except pointers within a synset, which would be self loops."""
     everyone = [synset for members in synsets.values() for synset in members]
     firsts = np.cumsum([0, *(len(members) for members in synsets.values())])
     targets = find_nodes(np.array([synset.key for synset in everyone], np.int64),
@@ -171,7 +171,7 @@ def _pointers(synsets: dict[str, list[Synset]]) -> Iterator[tuple[int, int, str]
 
 
 def _word_edges(members: Sequence[Synset], words: dict[str, int]) -> IntArray:
-    """Pairs of a synset and each of its words; `words` numbers those that are new."""
+    """Pairs of a synset and each of its words; new words are numbered in `words`."""
     pairs = [(number, words.setdefault(_MARKER.sub("", word).lower(), len(words)))
              for number, synset in enumerate(members) for word in synset.words]
     return np.array(pairs, np.int64).reshape(-1, 2).T

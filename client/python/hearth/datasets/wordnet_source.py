@@ -16,7 +16,7 @@ from hearth.datasets.manifest import ConversionError
 
 NUM_CLASSES = 45
 
-# In node order. A satellite adjective ("s") is kept in the file of adjectives.
+# In node order. Satellite adjectives ("s") are in the file of adjectives.
 PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
 PART_OF_LETTER = {"n": 0, "v": 1, "a": 2, "s": 2, "r": 3}
 
@@ -27,7 +27,7 @@ IntArray = npt.NDArray[np.int64]
 
 
 class Pointer(NamedTuple):
-    """What a synset is to another, as in the manual; the key of the other."""
+    """A pointer of the manual from a synset, and the key of its target."""
 
     symbol: str
     key: int
@@ -65,7 +65,7 @@ def parse_synset(line: str, part: int) -> Synset:
 
     The fields are `offset file type words {word id}* pointers {symbol offset
     part source/target}*`, for verbs their frames, and after a bar the gloss.
-    The count of words is hexadecimal, that of pointers decimal.
+    The count of words is hexadecimal, the count of pointers decimal.
     """
     head, bar, gloss = line.partition(" | ")
     if not bar:

@@ -1,5 +1,5 @@
-"""What spec.proto says of the options of jobs, as values that Python programs give.
+"""Options of jobs and sweeps, as values in Python programs.
 
-As the command line does, it takes names, defaults and bounds from the descriptions
-(proto/hearth/v1/options.proto) and knows no option by name.
+Names, defaults and bounds come from the descriptions in spec.proto
+(proto/hearth/v1/options.proto), as for the command line: no option is known by name.
 """

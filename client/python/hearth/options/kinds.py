@@ -1,8 +1,8 @@
-"""Specs of jobs of every kind of what Python programs give.
+"""Specs of jobs of every kind, made of the options of Python programs.
 
-Those of `train`, `prepare` and `explain` are in specs.py. The others have few options, which
-spec.proto does not describe: here are the names that the command line gives to their fields.
-What a field can be is the proto's to say.
+Options of `train`, `prepare` and `explain` are in specs.py. Jobs of other kinds have few options,
+which spec.proto does not describe: here are their names on the command line and their fields.
+Types of fields come from the proto.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hearth.options.table import Named, Option, Path, description_of, make, with
 from hearth.options.values import Value, set_from_text, text_of, value_words
 from hearth.v1 import spec_pb2
 
-# Names of flags, and the fields below the spec of the kind; of a list, one for each element.
+# Names of flags, and their fields in the spec of the kind; a list has a field for each element.
 _FIELDS: dict[str, dict[str, tuple[str, ...]]] = {
     "import": {
         "name": ("name",), "source": ("path",), "format": ("format",),
@@ -51,10 +51,10 @@ _FIELDS: dict[str, dict[str, tuple[str, ...]]] = {
 _REQUIRED = {"import": ("name", "source"), "generate": ("nodes", "edges"),
              "export_dataset": ("dataset", "to"), "verify": ("dataset",),
              "export": ("job", "to"), "evaluate": ("job",)}
-# Oneofs whose alternative an option of this name chooses, the first by default.
+# Options that choose the alternative of a oneof; the first alternative is the default.
 _CHOICES = {"generate": {"graph": ("communities", "rmat")}}
 _PATHS = ("source", "to")
-# Words of enums that are not the names of their values.
+# Words of enums that differ from the names of their values.
 _WORDS = {"SelfLoops": ("keep", "remove", "add"), "NonFinite": ("refuse", "keep", "zero"),
           "FeatureFill": ("none", "mean"), "EdgeListHeader": ("auto", "yes", "no")}
 _TRAIN_KINDS = ("train", "prepare", "explain")
@@ -80,8 +80,8 @@ def job_spec(kind: str, values: Mapping[str, Value]) -> spec_pb2.JobSpec:
 
 
 def option_of(kind: str, path: str) -> str:
-    """The option, as a keyword, whose field an error of the daemon names; `path` itself if there
-    is none."""
+    """The option, as a keyword, of the field at `path` in an error of the daemon; `path` itself if
+    there is none."""
     if kind in _TRAIN_KINDS:
         return option_named_by(path.removeprefix(kind + "."))
     wanted = without_indices(path).removeprefix(kind + ".")
@@ -124,7 +124,7 @@ def _set_fields(kind: str, values: Mapping[str, Value], spec: Message) -> None:
 
 def _choose(kind: str, given: dict[str, Value],
             spec: Message) -> Optional[tuple[str, tuple[str, ...], str]]:
-    """Makes the choice of a kind that has one: the alternative, all of them, and its option."""
+    """Makes the choice of a kind: returns the alternative, all alternatives, and the option."""
     for name, alternatives in _CHOICES.get(kind, {}).items():
         chosen = given.pop(name, alternatives[0])
         if chosen not in alternatives:
@@ -150,7 +150,7 @@ class _Field:
 
     option: Option
     words: Optional[dict[str, int]]
-    """Of an enum: its values by their words."""
+    """Values of an enum by their words; None for other fields."""
 
     def set(self, name: str, value: Value, spec: Message) -> None:
         named = Named(name, (self.option,), None, common=False)

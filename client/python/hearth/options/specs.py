@@ -1,8 +1,8 @@
-"""Specs of jobs and sweeps of what Python programs give, and back.
+"""Specs of jobs and sweeps, made of the options of Python programs, and back.
 
-Names are those of flags and job files, with `_` or `-` ("batch_size"), or paths of fields
-("data.batch_size", "adam.learning_rate"). A path through an alternative of a choice, as the
-latter, chooses it. Errors are InvalidRequest, which names the option as it was given.
+Names are names of flags and job files, with `_` or `-` ("batch_size"), or paths of fields
+("data.batch_size", "adam.learning_rate"). A path through an alternative of a choice, such as
+"adam", chooses it. Errors are InvalidRequest, which names the option as it was given.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Given = TypeVar("Given")
 
 def merged(options: Optional[Mapping[str, Given]],
            more: Mapping[str, Value]) -> dict[str, Union[Given, Value]]:
-    """Both; what is given as a keyword wins."""
+    """The options of the mapping and the keywords together; keywords win."""
     left = {name: value for name, value in (options or {}).items()
             if name.replace("-", "_") not in more}
     return {**left, **more}
@@ -52,8 +52,8 @@ def sweep_spec(values: Mapping[str, Value], space: Mapping[str, Space]) -> sweep
 
 
 def searched(name: str, field: Optional[str] = None) -> Named:
-    """The option of a train job that a sweep searches under this name. `field` is what an error
-    names; default: `name`."""
+    """The option of a train job that a sweep searches as `name`. Errors name `field`, by default
+    `name`."""
     named = TRAIN.named(name.replace("_", "-"))
     if named is None:
         raise _unknown(TRAIN, name, field or name)
@@ -70,7 +70,7 @@ def trial_settings(values: Mapping[str, Value]) -> list[sweeps_pb2.TrialSetting]
 
 
 def change_options(values: Mapping[str, Value], spec: spec_pb2.JobSpec) -> None:
-    """Changes options of a job as it is."""
+    """Changes options in the spec of an existing job."""
     chosen = _JOB.chosen_in(spec)
     kind = spec.WhichOneof("kind")
     for name, text in _texts(_JOB, values).items():
@@ -83,7 +83,7 @@ def change_options(values: Mapping[str, Value], spec: spec_pb2.JobSpec) -> None:
 
 
 def job_options(spec: spec_pb2.JobSpec) -> dict[str, str]:
-    """The options of a train job by their names as keywords; none of another job."""
+    """The options of a train job by their names as keywords; none for other jobs."""
     if spec.WhichOneof("kind") != "train":
         return {}
     chosen = TRAIN.chosen_in(spec.train)
@@ -99,7 +99,7 @@ def job_options(spec: spec_pb2.JobSpec) -> dict[str, str]:
 
 
 def option_named_by(path: str, space: tuple[str, ...] = ()) -> str:
-    """The option, as a keyword, whose field an error of the daemon names; `path` itself if
+    """The option, as a keyword, of the field at `path` in an error of the daemon; `path` itself if
     there is none. `space` has the names of a sweep's or a trial's parameters, in order."""
     for i, name in enumerate(space):
         if path.startswith(f"space[{i}]"):
@@ -155,7 +155,7 @@ def _choices_of(table: OptionTable, path: Path, given: str) -> list[tuple[str, s
 
 
 def _set_all(table: OptionTable, texts: Mapping[str, str], spec: Message) -> None:
-    """Makes each choice, the default one where none is given, and sets what is given."""
+    """Makes all choices, given or by default, and sets the given values."""
     for name in table.names:
         named = table.named(name)
         assert named is not None
@@ -184,8 +184,8 @@ def _choose(table: OptionTable, texts: Mapping[str, str], spec: Message) -> None
 
 def _set_first(named: Named, text: str, chosen: Chosen, spec: Message,
                but: Optional[set[str]] = None) -> None:
-    """Sets the first field that applies and can take the text; of a common name, all but those
-    whose own names are in `but`."""
+    """Sets the first field that applies and can take the text; for a common name, all fields
+    except those whose own names are in `but`."""
     options = [option for option in named.options if option.applies(chosen)]
     if named.common:
         own = [option for option in options if option.description.flag not in (but or set())]
@@ -202,7 +202,7 @@ def _set_first(named: Named, text: str, chosen: Chosen, spec: Message,
 
 
 def _is_ignored(named: Named, chosen: Chosen) -> bool:
-    """Whether what is chosen lets options of the other alternatives be (model none)."""
+    """Whether the chosen alternative (model none) ignores options of other alternatives."""
     oneof = named.alternatives[0].containing_oneof
     assert oneof is not None
     return any(field.name == chosen.get(oneof.full_name)

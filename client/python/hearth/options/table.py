@@ -11,23 +11,23 @@ from google.protobuf.message import Message
 
 from hearth.v1 import options_pb2
 
-# Stubs take no descriptors for extensions.
+# The stubs do not accept descriptors of extensions.
 _OPTION: Any = options_pb2.option
 _CHOICE: Any = options_pb2.choice
 
-# Fields from a root message down. Of repeated messages, the first element.
+# Fields from a root message down. A repeated message stands for its first element.
 Path = tuple[FieldDescriptor, ...]
 Chosen = dict[str, str]
 """The name of the alternative that is chosen, by the full name of its oneof."""
 
 
 def path_text(path: Path) -> str:
-    """"data.neighbor.fanouts", "trains.sage.hidden": indices are left out."""
+    """A path without indices: "data.neighbor.fanouts", "trains.sage.hidden"."""
     return ".".join(field.name for field in path)
 
 
 def without_indices(path: str) -> str:
-    """A path as path_text writes it."""
+    """`path` without indices, as path_text writes it."""
     return re.sub(r"\[\d+\]", "", path)
 
 
@@ -37,13 +37,13 @@ def is_message(field: FieldDescriptor) -> bool:
 
 @dataclass(frozen=True)
 class Option:
-    """A field that is described."""
+    """A described field."""
 
     description: options_pb2.Option
-    """That of same_as included."""
+    """The field's description, merged with the description of same_as."""
     path: Path
     alternatives: tuple[FieldDescriptor, ...]
-    """Alternatives of one choice of which one must be chosen; none: it always applies."""
+    """Alternatives of one choice; the option applies with any of them. None: always."""
 
     @property
     def field(self) -> FieldDescriptor:
@@ -59,11 +59,11 @@ class Option:
 
 @dataclass(frozen=True)
 class Choice:
-    """A oneof that is described: its value is the name of an alternative."""
+    """A described oneof; its value is the name of an alternative."""
 
     description: options_pb2.Option
     path: Path
-    """The message that has it."""
+    """Path of the message that has the oneof."""
     oneof: OneofDescriptor
 
     @property
@@ -73,13 +73,13 @@ class Choice:
 
 @dataclass(frozen=True)
 class Named:
-    """What one name stands for: a choice, or the fields that carry it."""
+    """The choice, or all fields, that one name stands for."""
 
     name: str
     options: tuple[Option, ...]
     choice: Optional[Choice]
     common: bool
-    """Whether it sets all of the fields, rather than the first that applies."""
+    """Whether the name sets all fields, not only the first that applies."""
 
     @property
     def alternatives(self) -> list[FieldDescriptor]:
@@ -104,13 +104,13 @@ class OptionTable:
         return list(self._by_name)
 
     def named(self, name: str) -> Optional[Named]:
-        """What `name`, as a flag without dashes in front, stands for."""
+        """The choice or fields of `name`, a flag without its dashes."""
         return self._by_name.get(name)
 
     def at_path(self, path: str) -> Optional[tuple[Named, Path]]:
-        """The option or choice whose field `path` names, and where it is. The path may begin
-        above the table's root or below it: "train.data.batch_size" and "data.batch_size" are
-        the same."""
+        """The option or choice of the field that `path` names, and its path in the table. `path`
+        may begin above or below the table's root: "train.data.batch_size" and
+        "data.batch_size" are the same."""
         wanted = without_indices(path)
         for named in self._by_name.values():
             if named.common:
@@ -127,7 +127,7 @@ class OptionTable:
         return None
 
     def chosen_in(self, message: Message) -> Chosen:
-        """The alternatives that `message`, of the root's type, has chosen."""
+        """The alternatives that `message`, of the root's type, chooses."""
         chosen: Chosen = {}
         for choice in self.choices:
             parent = find(choice.path, message)
@@ -142,7 +142,7 @@ class OptionTable:
             choice = self._choice_of(field, path)
             below = (*path, field)
             if is_message(field):
-                # Only what a user can choose is a condition.
+                # A choice without a flag is not the user's to make: no condition.
                 conditions = (field,) if choice and choice.description.flag else alternatives
                 assert field.message_type is not None
                 self._visit(field.message_type, below, conditions)
@@ -188,7 +188,7 @@ def _is_end_of(name: str, path: str) -> bool:
 
 
 def description_of(field: FieldDescriptor) -> options_pb2.Option:
-    """The description of a field, that of same_as included."""
+    """A field's description, merged with the description of same_as."""
     own = options_pb2.Option()
     own.CopyFrom(field.GetOptions().Extensions[_OPTION])
     if not own.same_as:
@@ -203,7 +203,7 @@ def description_of(field: FieldDescriptor) -> options_pb2.Option:
 
 
 def find(path: Path, root: Message) -> Optional[Message]:
-    """The message at `path` within `root`; None where it, or one on the way, is not there."""
+    """The message at `path` within `root`; None if it, or one on the way to it, is not set."""
     message = root
     for field in path:
         if field.is_repeated:
@@ -219,7 +219,7 @@ def find(path: Path, root: Message) -> Optional[Message]:
 
 
 def make(path: Path, root: Message) -> Message:
-    """The same, made where it is not there."""
+    """The message at `path` within `root`, created with all messages on the way."""
     message = root
     for field in path:
         below = getattr(message, field.name)

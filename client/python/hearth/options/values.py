@@ -1,4 +1,4 @@
-"""Values of options: what Python programs give, as text and as fields, and their bounds."""
+"""Values of options in Python, as text and as fields, and their bounds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WHOLE_RANGES = {FieldDescriptor.CPPTYPE_INT32: (-2**31, 2**31 - 1),
 
 
 def text_of(named: Named, value: Value) -> str:
-    """The value as on a command line. Raises TypeError for what is no value."""
+    """The value as on a command line. Raises TypeError for objects that are no values."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -40,7 +40,7 @@ def text_of(named: Named, value: Value) -> str:
 
 
 def python_value(named: Optional[Named], text: str) -> Union[str, bool, int, float]:
-    """A value as on a command line as a number or bool, if the option takes one and no list."""
+    """The value of `text` as a number or bool, if the option takes one and no list."""
     for option in named.options if named is not None else ():
         kind = option.field.cpp_type
         if option.field.is_repeated or kind == FieldDescriptor.CPPTYPE_STRING:
@@ -54,8 +54,8 @@ def python_value(named: Optional[Named], text: str) -> Union[str, bool, int, flo
 
 
 def set_from_text(option: Option, text: str, root: Message) -> bool:
-    """Sets the option's field below `root`; unset_word clears it. False, and the field is as it
-    was, for what it cannot be."""
+    """Sets the option's field below `root`; unset_word clears it. False, without a change, for
+    texts that it cannot have."""
     try:
         values = ([] if text == option.description.unset_word != ""
                   else _parse_all(option, text))
@@ -64,7 +64,7 @@ def set_from_text(option: Option, text: str, root: Message) -> bool:
     if not values:
         before = find(option.path[:-1], root)
         if before is not None:
-            # Values of other fields of the same name go, too.
+            # Clears the other fields of the same name, too.
             oneof = option.field.containing_oneof
             named = before.WhichOneof(oneof.name) if oneof is not None else option.field.name
             if named is not None:
@@ -81,8 +81,8 @@ def set_from_text(option: Option, text: str, root: Message) -> bool:
 
 
 def to_text(option: Option, root: Message) -> Optional[str]:
-    """The field's value as set_from_text takes it; None for a field that is not set and has no
-    word for it."""
+    """The field's value, as set_from_text takes it; None for a field that is not set and has no
+    unset_word."""
     parent = find(option.path[:-1], root)
     if not is_set(option, root) and option.description.unset_word:
         return option.description.unset_word
@@ -100,7 +100,7 @@ def to_text(option: Option, root: Message) -> Optional[str]:
 
 
 def is_set(option: Option, root: Message) -> bool:
-    """Whether the field is there, or, where its absence cannot be told, not zero."""
+    """Whether the field is set; for a field without presence, whether it is not zero."""
     parent = find(option.path[:-1], root)
     if parent is None:
         return False
@@ -110,7 +110,7 @@ def is_set(option: Option, root: Message) -> bool:
 
 
 def default_of(description: options_pb2.Option, chosen: Chosen) -> str:
-    """The default of an option or a choice, given what is chosen; empty if there is none."""
+    """The default of an option or a choice with the alternatives `chosen`; empty without one."""
     for differing in description.default_for:
         if differing.alternative in chosen.values():
             return differing.value
@@ -118,7 +118,7 @@ def default_of(description: options_pb2.Option, chosen: Chosen) -> str:
 
 
 def value_words(named: Named) -> str:
-    """The texts that an option takes: "a whole number from 1 to 16"."""
+    """Texts that an option takes, in words: "a whole number from 1 to 16"."""
     if named.choice is not None:
         return "one of " + ", ".join(named.choice.names)
     return " or ".join(dict.fromkeys(_words_of(option) for option in named.options))
@@ -235,6 +235,6 @@ def _range_words(option: Option) -> str:
         return f" from {description.min or 0} to {description.max or most}"
     parts = [f"{words} {bound}" for words, bound in (
         ("of at least", description.min), ("above", description.above),
-        # A greatest size is far beyond what anyone means.
+        # The upper bound of a size is far beyond any use.
         ("at most", "" if is_size else description.max), ("below", description.below)) if bound]
     return " " + " and ".join(parts) if parts else ""

@@ -91,13 +91,13 @@ def fill_folder(data: Any, folder: Path, all_parts: bool = True) -> dict[str, Va
 
 
 def stores_of(data: Any) -> list[Any]:
-    """What holds the attributes of nodes: Data itself, or HeteroData's stores of node types."""
+    """Holders of the nodes' attributes: Data itself, or HeteroData's stores of node types."""
     is_hetero = isinstance(data, geometric().data.HeteroData)
     return [data[kind] for kind in data.node_types] if is_hetero else [data]
 
 
 def left_out(data: Any) -> list[str]:
-    """Names of the attributes that no dataset has a place for (edge_attr, pos, ...), sorted:
+    """Names of the attributes that datasets cannot hold (edge_attr, pos, ...), sorted, since
     PyTorch Geometric's own order differs from process to process."""
     taken = {"x", "y", "num_nodes", "edge_index", *MASKS.values()}
     if not isinstance(data, geometric().data.HeteroData):
@@ -109,7 +109,7 @@ def left_out(data: Any) -> list[str]:
 
 def read_folder(folder: AnyPath, dataset: Optional[DatasetRecord] = None) -> Any:
     """Data or HeteroData of a folder that an export of a dataset wrote, in format numpy or
-    graphbolt. `dataset` tells what numpy has no type for: features of bfloat16."""
+    graphbolt. `dataset` tells which features are bfloat16, for which numpy has no type."""
     source = Path(folder)
     if (source / "metadata.yaml").exists():
         return _read_graphbolt(source)

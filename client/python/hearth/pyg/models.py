@@ -14,7 +14,7 @@ Module = TypeVar("Module")
 _FORMAT = "hearth-model-1"
 _DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16",
            "I64": "int64", "I32": "int32"}
-# The layers that a model is made of; those of the last are of graphs of several types.
+# Layers of each model; the last models are for graphs of several types.
 _LAYERS = {"sage": "SAGEConv", "gcn": "GCNConv", "gat": "GATConv", "gatv2": "GATv2Conv",
            "gin": "GINConv", "rgcn": "RGCNConv", "rsage": "HeteroConv", "rgat": "HeteroConv"}
 _LONGEST_LIST = 8
@@ -26,7 +26,7 @@ class State(NamedTuple):
     config: Mapping[str, Any]
     """config.json: model, in_channels, hidden_channels, out_channels, num_layers, heads, ..."""
     tensors: Mapping[str, Any]
-    """By the names of PyTorch Geometric: convs.0.lin_l.weight, ..."""
+    """Tensors by PyTorch Geometric's names: convs.0.lin_l.weight, ..."""
 
 
 def read_state(folder: Union[str, os.PathLike[str]]) -> State:
@@ -43,11 +43,11 @@ def load_into(module: Module, model: Union[str, os.PathLike[str], State, Mapping
               ) -> Module:
     """Copies an exported model into a module, and returns the module.
 
-    `model` is a folder that `Client.export` wrote, what read_state gives, or tensors by name.
-    The module has parameters of the same names (convs.0.lin_l.weight, as those of
-    torch_geometric.nn.GraphSAGE, GCN, GAT and GIN, or of HeteroConv in a list `convs`), or as
-    many layers of the model's kind as the model, in their order, under any names. ValueError
-    tells all names and shapes that do not fit; the module is then as it was.
+    `model` is a folder that `Client.export` wrote, a result of read_state, or tensors by name.
+    The module has parameters of the same names (convs.0.lin_l.weight, as in
+    torch_geometric.nn.GraphSAGE, GCN, GAT and GIN, or in HeteroConv in a list `convs`), or the
+    same layers in the same order under any names. ValueError lists all names and shapes that do
+    not fit; the module is then unchanged.
     """
     state = (model if isinstance(model, State) else
              read_state(model) if isinstance(model, (str, os.PathLike)) else State({}, model))
@@ -69,7 +69,7 @@ def load_into(module: Module, model: Union[str, os.PathLike[str], State, Mapping
 
 
 def _renamed(state: State, module: Any, own: Mapping[str, Any]) -> dict[str, Any]:
-    """The tensors by the module's names: their own, or those of its layers in order."""
+    """The tensors by the module's names: the same names, or names of its layers in order."""
     layers = _layers_of(module, state)
     _check_layers(state, layers)
     if any(name in own for name in state.tensors) or layers is None:
@@ -86,8 +86,8 @@ def _renamed(state: State, module: Any, own: Mapping[str, Any]) -> dict[str, Any
 
 
 def _layers_of(module: Any, state: State) -> Optional[dict[str, Any]]:
-    """The layers of a module by their names, without those within others; None without a
-    config, which tells what they are."""
+    """The outermost layers of a module by their names; None without a config, which tells the
+    kind of the layers."""
     if not state.config:
         return None
     kinds = (geometric().nn.MessagePassing, geometric().nn.HeteroConv)

@@ -1,4 +1,4 @@
-"""The packages that hearth.pyg needs, imported when they are."""
+"""The packages that hearth.pyg needs, imported at their first use."""
 
 from __future__ import annotations
 

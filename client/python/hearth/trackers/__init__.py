@@ -1,10 +1,10 @@
-"""Trackers of experiments: what jobs and sweeps do, in MLflow, Weights & Biases or TensorBoard.
+"""Trackers of experiments: jobs and sweeps in MLflow, Weights & Biases and TensorBoard.
 
     job.track(hearth.trackers.Mlflow(experiment="papers"))
     sweep.track(hearth.trackers.TensorBoard("runs"))
 
-Each needs its package, and asks for it when it is made. A tracker of another kind is any object
-with the method `begin` of `hearth.trackers.Tracker`.
+A tracker needs its package when it is made. Any object with the method `begin` of
+`hearth.trackers.Tracker` is a tracker.
 """
 
 from hearth.trackers.mlflow import Mlflow

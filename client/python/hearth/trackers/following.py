@@ -17,7 +17,7 @@ _READING = ("rows_needed", "bytes_needed", "rows_read", "bytes_read", "read_ops"
 
 
 def figures_of(epoch: Epoch) -> dict[str, float]:
-    """What is logged of an epoch; what is not known is left out."""
+    """Figures of an epoch to be logged; unknown ones are left out."""
     figures = {"loss": epoch.loss, "epoch_seconds": epoch.seconds}
     if epoch.valid_metric is not None:
         figures[f"valid_{epoch.metric}"] = epoch.valid_metric
@@ -36,7 +36,7 @@ def figures_of(epoch: Epoch) -> dict[str, float]:
 
 
 def facts_of(report: Optional[TrainReport]) -> dict[str, Any]:
-    """What is logged of a final report."""
+    """Facts of a final report to be logged."""
     if report is None:
         return {}
     facts: dict[str, Any] = {"kept_epoch": float(report.kept_epoch),
@@ -83,7 +83,7 @@ class JobRuns:
 
 
 class SweepRuns:
-    """Logs the trials of a sweep to trackers: an epoch once all replicas of a trial have finished
+    """Logs the trials of a sweep to trackers: an epoch when all replicas of a trial have finished
     it, with the means of their figures."""
 
     def __init__(self, sweep: SweepRecord, trackers: Sequence[Tracker]) -> None:
@@ -95,14 +95,14 @@ class SweepRuns:
         self._num_seeds = max(sweep.message.spec.seeds, 1)
 
     def wanted(self, event: SweepEvent) -> list[str]:
-        """The jobs whose reports have epochs that are not logged yet."""
+        """Ids of jobs whose reports have epochs that are not logged yet."""
         if not isinstance(event, EpochsReported):
             return []
         return list(dict.fromkeys(one.job for one in event.results
                                   if one.epoch > self._seen(one.trial, one.replica)))
 
     def take(self, job: jobs_pb2.Job) -> None:
-        """The report of a job so far."""
+        """Takes the report of a job so far."""
         replicas = self._epochs.setdefault(job.trial, {})
         figures = replicas.setdefault(job.replica, {})
         for message in job.report.train.epochs:
@@ -150,5 +150,5 @@ def _facts(trial: Trial, sweep: SweepRecord) -> Facts:
 
 
 def _identity(name: str, time: Any) -> str:
-    """Daemons number jobs alike; no two made theirs at one moment."""
+    """Identity by name and time of creation, since daemons give the same names."""
     return hashlib.sha256(f"{name}\n{time}".encode()).hexdigest()[:32]

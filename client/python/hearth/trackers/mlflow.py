@@ -15,8 +15,8 @@ class Mlflow:
     """Logs to MLflow: options as parameters, figures as metrics at the step of their epoch, the
     final report as metrics and tags.
 
-    `tracking_uri` ("file:/data/mlruns", "http://mlflow:5000") and `experiment` are MLflow's own
-    defaults where they are not given. A job that is tracked once more goes on with its run.
+    `tracking_uri` ("file:/data/mlruns", "http://mlflow:5000") and `experiment` default to
+    MLflow's own. A job that is tracked again goes on with its run.
     """
 
     def __init__(self, tracking_uri: Optional[str] = None, experiment: str = "hearth", *,

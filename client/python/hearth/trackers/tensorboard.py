@@ -15,11 +15,11 @@ _STATE = "hearth.json"
 
 class TensorBoard:
     """Writes event files below `folder`, one folder for each job or trial: options and the final
-    report as text, figures as scalars at the step of their epoch. By tensorboardX, or by
-    torch.utils.tensorboard where that is installed instead.
+    report as text, figures as scalars at the step of their epoch. Uses tensorboardX, or else
+    torch.utils.tensorboard.
 
-    `hearth.json` beside the events tells which job they are of and how far they go, so that a job
-    that is tracked once more goes on in its folder.
+    `hearth.json` in the folder has the job and its last logged epoch, so that a job that is
+    tracked again goes on in its folder.
     """
 
     def __init__(self, folder: Union[str, os.PathLike[str]]) -> None:
@@ -30,10 +30,10 @@ class TensorBoard:
         """The run of this job or trial."""
         folder = self._folder / info.name.replace(" ", "-")
         if _read_state(folder).get("identity", info.identity) != info.identity:
-            # Another daemon has a job of that name.
+            # A job of another daemon has that name.
             folder = folder.with_name(f"{folder.name}-{info.identity[:8]}")
         last_epoch = int(_read_state(folder).get("last_epoch", 0))
-        # Writers name files by the second: two of one second would have the same file.
+        # Writers name files by the second: two in one second would share a file.
         writer = self._writer(str(folder), filename_suffix=f".{uuid.uuid4().hex[:8]}")
         run = TensorBoardRun(writer, folder, info.identity, last_epoch)
         if last_epoch == 0:
@@ -56,7 +56,7 @@ class TensorBoardRun:
         self._made.flush()
         self.last_epoch = epoch
         state = {"identity": self._identity, "last_epoch": epoch}
-        # A crash between the two logs the epoch once more; the other way round, it would be lost.
+        # In this order, a crash between the two logs the epoch again instead of losing it.
         written = self._folder / f"{_STATE}.new"
         written.write_text(json.dumps(state), encoding="utf-8")
         written.replace(self._folder / _STATE)

@@ -14,11 +14,11 @@ class RunInfo:
     """Subject of a run: a job, or a trial of a sweep."""
 
     name: str
-    """"train-7", or "sweep-2 trial 3"."""
+    """Name for people: "train-7", or "sweep-2 trial 3"."""
     identity: str
-    """Names the same job or trial in every program, and no other one: hexadecimal."""
+    """Hexadecimal id, the same for a job or trial in every program, and unique."""
     group: str
-    """The sweep; empty for a job of none."""
+    """Id of the sweep; empty for a job outside sweeps."""
     options: Mapping[str, str]
     """All options, by their names as keywords."""
     tags: Mapping[str, str]
@@ -29,19 +29,17 @@ class Run(Protocol):
 
     @property
     def last_epoch(self) -> int:
-        """The last epoch that the run has, by an earlier program perhaps; 0 = none."""
+        """The last epoch of the run, which may be an earlier program's; 0 = none."""
 
     def log_epoch(self, epoch: int, figures: Figures) -> None:
         """Logs the figures of an epoch at the step `epoch`. Epochs ascend."""
 
     def end(self, state: str, facts: Facts) -> None:
-        """The job or trial has ended, in this state ("SUCCEEDED"); the facts are of its final
-        report."""
+        """Logs the final state ("SUCCEEDED") and facts of the final report; ends the run."""
 
 
 class Tracker(Protocol):
     """Begins runs."""
 
     def begin(self, info: RunInfo) -> Run:
-        """The run of a job or trial: the one that it has already, or a new one with these
-        options."""
+        """The run of a job or trial: its existing run, or a new one with these options."""

@@ -11,10 +11,9 @@ class Wandb:
     """Logs to Weights & Biases: options as config, figures at the step of their epoch, the final
     report in the summary.
 
-    `project` and the rest are as of wandb.init: entity=, mode="offline", dir=, ... A job that is
-    tracked once more goes on with its run where the server has it; offline, where there is
-    nothing to ask, a new program logs the epochs from the first on, in a folder of their own with
-    the id of the run.
+    `project` and other arguments are those of wandb.init: entity=, mode="offline", dir=, ... A job
+    that is tracked again goes on with its run on the server. Offline no server can be asked: a
+    new program logs all epochs, in a new folder with the id of the run.
     """
 
     def __init__(self, project: str = "hearth", **settings: Any) -> None:
