@@ -132,8 +132,9 @@ def test_patience_keeps_the_best_epoch(daemon):
 
 
 def test_another_running_job_changes_nothing(daemon, quick_job):
-    alone = digest(daemon, *LONG)
-    beside = daemon.json(*LONG, "--detach")["id"]
+    wide = (*LONG, "--hidden", "256", "--epochs", "3")  # Ten times as long as the quick one.
+    alone = digest(daemon, *wide)
+    beside = daemon.json(*wide, "--detach")["id"]
     daemon.wait_for_batches(beside, 1)
     assert digest(daemon, *QUICK) == quick_job["report"]["loss_digest"]
     assert daemon.state(beside) == "RUNNING", "the long job was too short to run beside"
