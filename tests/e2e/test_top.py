@@ -71,12 +71,12 @@ class Terminal:
 def train_in(daemon, other_folder):
     """Gives a daemon a job that trains, of which no cache holds all rows, and one behind it."""
     daemon.import_graph("planted", other_folder)
-    job = (*ENDLESS, "--strategy", "gnndrive", "--cpu-cache", "64KiB", "--fanouts", "5,5",
+    job = (*ENDLESS, "--strategy", "gnndrive", "--cpu-cache", "64KiB", "--fanouts", "2,2",
            "--hidden", "16", "--batch-size", "256")
     daemon.running = daemon.json(*job, "--detach")["id"]
     daemon.queued = daemon.json(*job, "--seed", "7", "--detach")["id"]
     wait_for(lambda: daemon.json("job", "show", daemon.running)["report"]["epochs"],
-             "an epoch")
+             "an epoch", poll_seconds=0.2)
     return daemon
 
 
