@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import sys
 from pathlib import Path
-from typing import Callable, Iterator, Optional
+from typing import Any, Callable, Iterator, Optional
 
 import pytest
 
 from daemon import Daemon
 from graphs import Graph, planted_graph
 from heterographs import planted_heterograph
+from jobs import LONG
 
 sys.path.append(str(Path(__file__).parents[2] / "client/python"))
 from make_protos import use_tree  # noqa: E402
@@ -99,6 +100,15 @@ def daemon(graph_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
     with contextlib.closing(Daemon(data_dir, "--max-running-jobs", "2")) as shared:
         shared.import_graph("planted", graph_folder)
         yield shared
+
+
+@pytest.fixture(scope="session")
+def undisturbed(graph_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The report of the job LONG that nobody disturbed."""
+    data_dir = tmp_path_factory.mktemp("undisturbed") / "data"
+    with contextlib.closing(Daemon(data_dir)) as alone:
+        alone.import_graph("planted", graph_folder)
+        return alone.json(*LONG)["report"]
 
 
 @pytest.fixture

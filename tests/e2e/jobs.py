@@ -4,20 +4,20 @@ from __future__ import annotations
 
 # A second or so in all.
 QUICK = ("train", "--dataset", "planted", "--model", "sage", "--fanouts", "5,5", "--hidden", "32",
-         "--batch-size", "64", "--epochs", "3", "--lr", "0.01", "--dropout", "0.2", "--seed", "1")
+         "--batch-size", "64", "--epochs", "2", "--lr", "0.01", "--dropout", "0.2", "--seed", "1")
 
 # Long enough to be met in the middle of an epoch.
 LONG_BATCHES_PER_EPOCH = 57  # 1,800 training nodes of `planted` in batches of 32
 LONG_EPOCHS = 6
 LONG = ("train", "--dataset", "planted", "--strategy", "mmap", "--model", "sage",
-        "--fanouts", "10,10,10", "--hidden", "256", "--batch-size", "32",
+        "--fanouts", "10,10,10", "--hidden", "64", "--batch-size", "32",
         "--epochs", str(LONG_EPOCHS), "--lr", "0.003", "--dropout", "0.2", "--seed", "5")
 
 # The same as keywords of the Python client.
 QUICK_OPTIONS = {"dataset": "planted", "model": "sage", "fanouts": [5, 5], "hidden": 32,
-                 "batch_size": 64, "epochs": 3, "lr": 0.01, "dropout": 0.2, "seed": 1}
+                 "batch_size": 64, "epochs": 2, "lr": 0.01, "dropout": 0.2, "seed": 1}
 LONG_OPTIONS = {"dataset": "planted", "strategy": "mmap", "model": "sage", "fanouts": [10, 10, 10],
-                "hidden": 256, "batch_size": 32, "epochs": LONG_EPOCHS, "lr": 0.003, "dropout": 0.2,
+                "hidden": 64, "batch_size": 32, "epochs": LONG_EPOCHS, "lr": 0.003, "dropout": 0.2,
                 "seed": 5}
 
 # Does not end by itself: for tests that cancel it.

@@ -21,12 +21,6 @@ NAMES = ("checkpoint.safetensors", "checkpoint-odd.safetensors")
 KEPT = (*LONG, "--checkpoint-every", "5")
 
 
-@pytest.fixture(scope="module")
-def undisturbed(daemon):
-    """The report of the job that nobody disturbed."""
-    return daemon.json(*KEPT)["report"]
-
-
 @pytest.fixture
 def killed(start_daemon, graph_folder):
     """A daemon that was killed in the second epoch, its job, and the job's folder."""

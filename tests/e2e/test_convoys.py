@@ -84,14 +84,14 @@ def alone():
 @pytest.mark.parametrize("strategy", _STRATEGIES)
 def test_mixed_members_have_the_results_that_each_has_alone(fresh, alone, strategy):
     common = ("--strategy", strategy, *_STRATEGIES[strategy])
-    jobs = [("--epochs", "6", *model) for model in _MODELS]
-    diverging = ("--epochs", "6", *_DIVERGING)
-    leaving = ("--epochs", "6", "--model", "sage", "--hidden", "16", "--model-seed", "3")
+    jobs = [("--epochs", "4", *model) for model in _MODELS]
+    diverging = ("--epochs", "4", *_DIVERGING)
+    leaving = ("--epochs", "4", "--model", "sage", "--hidden", "16", "--model-seed", "3")
     *members, failing, cancelled = submit_together(
         fresh, [(*common, *options) for options in (*jobs, diverging, leaving)])
     fresh.wait_for_batches(cancelled, 70)
     fresh.hearth("job", "cancel", cancelled)
-    late_options = ("--epochs", "6", "--model", "gcn", "--hidden", "16", "--model-seed", "5")
+    late_options = ("--epochs", "4", "--model", "gcn", "--hidden", "16", "--model-seed", "5")
     late = submit(fresh, *common, *late_options, "--join", "true")
     for job, options in zip(members, jobs, strict=True):
         assert digest(fresh, job) == alone(fresh, common, *options), options
@@ -106,7 +106,7 @@ def test_mixed_members_have_the_results_that_each_has_alone(fresh, alone, strate
     # It begins where the others were, and its spec says so.
     assert digest(fresh, late)
     key = show(fresh, late)["spec"]["train"]["data"]["first_epoch_key"]
-    assert 0 < key < 6
+    assert 0 < key < 4
     assert digest(fresh, late) == alone(
         fresh, common, *late_options, "--first-epoch-key", str(key))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 from pathlib import Path
 
 import pytest
@@ -44,9 +43,10 @@ def digest(daemon, strategy) -> str:
     return daemon.json(*QUICK, *STRATEGIES["memory"], *order)["report"]["loss_digest"]
 
 
-def expect_found_or_harmless(daemon, digest, strategy, place) -> bool:
+def expect_found_or_harmless(daemon, digest, strategy, dataset, place) -> bool:
     """Trains on damaged data; whether the damage was found."""
-    done = daemon.hearth(*QUICK, *STRATEGIES[strategy], "--output", "json", code=None)
+    done = daemon.hearth(*QUICK, "--dataset", dataset, *STRATEGIES[strategy], "--output", "json",
+                         code=None)
     if done.code == 0:
         assert done.json["report"]["loss_digest"] == digest, f"trained on {place}"
         return False
@@ -57,26 +57,23 @@ def expect_found_or_harmless(daemon, digest, strategy, place) -> bool:
 
 
 def flip_and_train(start_daemon, graph_folder, digest, strategy, flips, seed):
-    """Flips one bit at a time anywhere in the dataset; a new daemon meets each."""
+    """Flips one bit anywhere in each of as many datasets; a new daemon meets them all."""
     daemon = start_daemon()
-    daemon.import_graph("planted", graph_folder)
-    folder = daemon.data_dir / "datasets" / "planted"
-    files = sorted(path for path in folder.iterdir() if path.is_file())
     chosen = random.Random(f"{strategy} {seed}")
-    found = 0
-    for _ in range(flips):
-        path = chosen.choice(files)
+    places = {}
+    for number in range(flips):
+        dataset = f"planted-{number}"
+        daemon.import_graph(dataset, graph_folder)
+        folder = daemon.data_dir / "datasets" / dataset
+        path = chosen.choice(sorted(path for path in folder.iterdir() if path.is_file()))
         position = chosen.randrange(path.stat().st_size)
         bit = chosen.randrange(8)
-        keep = path.read_bytes()
         flip_bit(path, position, bit)
-        daemon.kill()
-        shutil.rmtree(daemon.data_dir / "plans", ignore_errors=True)
-        daemon.start()
-        place = f"{path.name}, byte {position}, bit {bit}"
-        found += expect_found_or_harmless(daemon, digest, strategy, place)
-        path.write_bytes(keep)
-    return found
+        places[dataset] = f"{path.name}, byte {position}, bit {bit}"
+    daemon.kill()
+    daemon.start()
+    return sum(expect_found_or_harmless(daemon, digest, strategy, dataset, place)
+               for dataset, place in places.items())
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

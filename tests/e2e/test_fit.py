@@ -28,27 +28,27 @@ def daemon_with(folder, *flags):
 
 @pytest.fixture(scope="module", params=STRATEGIES)
 def whole(request, tmp_path_factory):
-    """A strategy, and the report of a job that fits as it is. Its batches are measured, as they
-    are where memory is short."""
+    """A strategy, the report of a job that fits as it is, and the daemon that ran it. Its batches
+    are measured, as they are where memory is short."""
     data_dir = tmp_path_factory.mktemp("roomy") / "data"
-    with contextlib.closing(daemon_with(data_dir, "--memory-limit", "1GiB")) as daemon:
-        report = daemon.json("train", *JOB, "--strategy", request.param,
-                             *STRATEGIES[request.param])["report"]
-    assert report["cuts"] == []
-    return request.param, report
+    with contextlib.closing(daemon_with(data_dir, "--memory-limit", "1GiB")) as roomy:
+        report = roomy.json("train", *JOB, "--strategy", request.param,
+                            *STRATEGIES[request.param])["report"]
+        assert report["cuts"] == []
+        yield request.param, report, roomy
 
 
 @pytest.fixture
 def tight(whole, tmp_path):
     """A daemon that has a little less memory than the job takes."""
-    _, report = whole
+    _, report, _ = whole
     limit = sum(int(share["bytes"]) for share in report["memory"]) * 19 // 20
     with contextlib.closing(daemon_with(tmp_path / "data", "--memory-limit", str(limit))) as daemon:
         yield daemon, limit
 
 
 def test_a_job_with_nothing_but_a_strategy_is_made_to_fit(whole, tight):
-    strategy, report = whole
+    strategy, report, _ = whole
     daemon, limit = tight
     job = (*JOB, "--strategy", strategy, *STRATEGIES[strategy])
     refused = daemon.hearth("train", *job, "--strict-budgets", "true", code=1)
@@ -83,11 +83,10 @@ def test_below_the_floor_a_job_is_refused_with_its_parts(tmp_path):
         assert part in refused
 
 
-def test_an_auto_cache_holds_all_rows(whole, tmp_path):
-    strategy, report = whole
-    with contextlib.closing(daemon_with(tmp_path / "data", "--memory-limit", "1GiB")) as daemon:
-        job = daemon.json("train", *JOB, "--strategy", strategy, *STRATEGIES[strategy],
-                          "--cpu-cache", "auto")
+def test_an_auto_cache_holds_all_rows(whole):
+    strategy, report, roomy = whole
+    job = roomy.json("train", *JOB, "--strategy", strategy, *STRATEGIES[strategy],
+                     "--cpu-cache", "auto")
     assert job["spec"]["train"]["data"]["budgets"]["cpu_cache_rule"] == "auto"
     assert job["report"]["loss_digest"] == report["loss_digest"]
     cache = next(share for share in job["report"]["memory"] if share["owner"] == "cache")

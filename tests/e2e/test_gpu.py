@@ -28,8 +28,8 @@ CACHES = ("--cpu-cache", "32KiB", "--gpu-cache", "32KiB")
 GPU_CACHE = ("--strategy", "diskgnn", *CACHES)
 GPU_WINDOW = ("--strategy", "gids", *CACHES)
 TYPED = (*QUICK, "--dataset", "typed")
-# LONG with a narrow model: a fake GPU takes seconds for it, not minutes.
-NARROW = (*LONG, "--hidden", "32", "--epochs", "4")
+# LONG with fewer neighbors: a fake GPU takes a second for it, not many.
+SHORTER = (*LONG, "--fanouts", "5,5", "--epochs", "3")
 
 
 class GpuDaemon(Daemon):
@@ -48,7 +48,7 @@ def gpu(graph, graph_folder, tmp_path_factory):
     """A daemon with a GPU, and the datasets `planted`, `looped`, `partial` and `typed`."""
     data_dir = tmp_path_factory.mktemp("gpu") / "data"
     sources = tmp_path_factory.mktemp("source")
-    typed = planted_heterograph().write(sources / "typed")
+    typed = planted_heterograph(papers=1000).write(sources / "typed")
     partial = graph._replace(node_label=partly_known_labels(graph.node_label))
     with contextlib.closing(GpuDaemon(data_dir, "--max-running-jobs", "4")) as shared:
         shared.import_graph("planted", graph_folder)
@@ -110,6 +110,12 @@ def test_gcn_has_one_self_loop_a_node_wherever_it_trains_and_samples(gpu):
         assert looped == pytest.approx(expected, rel=1e-3)
 
 
+@pytest.fixture(scope="module")
+def of_memory(gpu):
+    """The report of training on the GPU with everything in memory."""
+    return gpu.json(*QUICK, *ON_GPU, "--strategy", "memory")["report"]
+
+
 @pytest.mark.parametrize("strategy", [
     ("mmap",),
     ("gnndrive", "--samplers", "2", "--extractors", "2", "--cpu-cache", "64KiB"),
@@ -119,10 +125,9 @@ def test_gcn_has_one_self_loop_a_node_wherever_it_trains_and_samples(gpu):
     ("gids", "--cpu-cache", "32KiB", "--window-cache", "32KiB"),
     ("gids", *CACHES),
 ], ids=lambda strategy: "".join(strategy[0:1] + strategy[3:4]))
-def test_every_strategy_gives_the_digest_of_memory(gpu, strategy):
-    expected = gpu.json(*QUICK, *ON_GPU, "--strategy", "memory")["report"]["loss_digest"]
+def test_every_strategy_gives_the_digest_of_memory(gpu, of_memory, strategy):
     report = gpu.json(*QUICK, *ON_GPU, "--strategy", *strategy)["report"]
-    assert report["loss_digest"] == expected
+    assert report["loss_digest"] == of_memory["loss_digest"]
 
 
 def test_models_on_the_gpu_share_rows_there(gpu):
@@ -159,7 +164,7 @@ def test_outre_gives_the_digest_of_memory_in_its_order(gpu):
     ("gnndrive", "--samplers", "2", "--extractors", "2", "--cpu-cache", "64KiB"),
     ("gids", "--cpu-cache", "32KiB", "--window-cache", "32KiB"),
 ], ids=lambda strategy: strategy[0])
-def test_a_gpu_samples_the_batches_of_the_host(gpu, strategy):
+def test_a_gpu_samples_the_batches_of_the_host(gpu, of_memory, strategy):
     options = (*QUICK, "--strategy", *strategy)
     on_host = gpu.json(*options, *ON_GPU)["report"]
     on_gpu = gpu.json(*options, *SAMPLED)["report"]
@@ -171,8 +176,7 @@ def test_a_gpu_samples_the_batches_of_the_host(gpu, strategy):
     assert of["gpu"].get(("", "samplers"), 0) == 0
     # All of it is in memory.
     assert of["gpu"]["", "topology"] >= of["host"]["", "topology"]
-    assert of["gpu"]["", "topology"] == shares(gpu.json(
-        *QUICK, *ON_GPU, "--strategy", "memory")["report"])["", "topology"]
+    assert of["gpu"]["", "topology"] == shares(of_memory)["", "topology"]
 
 
 @pytest.mark.parametrize("strategy", [("memory",), ("gnndrive", "--cpu-cache", "64KiB"), ("gids",)],
@@ -220,12 +224,17 @@ def test_the_model_is_tested_and_exported(gpu, graph, tmp_path, pyg_logits):
     assert accuracy == pytest.approx(report["test_metric"], abs=0.05)
 
 
+@pytest.fixture(scope="module")
+def expected(gpu):
+    """The digest of the job that nobody kills."""
+    return gpu.json(*SHORTER, *ON_GPU)["report"]["loss_digest"]
+
+
 @pytest.mark.parametrize("options", [ON_GPU, SAMPLED, (*ON_GPU, *GPU_CACHE),
                                      (*SAMPLED, *GPU_WINDOW)],
                          ids=("cuda", "sampled", "diskgnn", "gids"))
-def test_a_killed_job_goes_on(fresh_gpu, options):
-    expected = fresh_gpu.json(*NARROW, *ON_GPU)["report"]["loss_digest"]
-    job = fresh_gpu.json(*NARROW, *options, "--checkpoint-every", "5", "--detach")["id"]
+def test_a_killed_job_goes_on(fresh_gpu, expected, options):
+    job = fresh_gpu.json(*SHORTER, *options, "--checkpoint-every", "5", "--detach")["id"]
     fresh_gpu.wait_for_batches(job, LONG_BATCHES_PER_EPOCH + 10)
     fresh_gpu.kill()
     fresh_gpu.start()

@@ -13,7 +13,7 @@ from heterographs import Heterograph, planted_heterograph
 
 FIXTURES = Path(__file__).resolve().parents[1] / "importers" / "fixtures"
 TRAIN = ("train", "--dataset", "typed", "--fanouts", "5,5", "--hidden", "32", "--batch-size", "64",
-         "--epochs", "3", "--lr", "0.01", "--dropout", "0.2", "--seed", "1")
+         "--epochs", "2", "--lr", "0.01", "--dropout", "0.2", "--seed", "1")
 RSAGE = (*TRAIN, "--model", "rsage")
 SOME = ("--cpu-cache", "16KiB")
 GINEX = ("--cpu-cache", "32KiB")
@@ -109,7 +109,7 @@ def test_options_of_a_job_mean_the_same_everywhere(daemon, model, options):
 def test_a_killed_job_goes_on_with_the_same_losses(start_daemon, heterograph, tmp_path, strategy):
     daemon = start_daemon()
     daemon.json("dataset", "import", "typed", "--source", str(heterograph.write(tmp_path / "typed")))
-    job = (*RSAGE, "--strategy", *strategy, "--epochs", "40", "--checkpoint-every", "5")
+    job = (*RSAGE, "--strategy", *strategy, "--epochs", "10", "--checkpoint-every", "5")
     digest = daemon.json(*job)["report"]["loss_digest"]
     process = daemon.begin(*job)
     daemon.wait_for_batches("train-3", 30)
@@ -128,7 +128,7 @@ def test_pyg_predicts_the_same_with_an_exported_model(daemon, heterograph, model
     from pyg_load import load_model
 
     trained = daemon.json(*TRAIN, "--model", *model, "--strategy", "gnndrive", *SOME,
-                          "--fanouts=-1,-1")
+                          "--fanouts=-1,-1", "--epochs", "3")
     daemon.json("export", trained["id"], "--to", str(tmp_path / "model"))
     with torch.no_grad():
         logits = load_model(tmp_path / "model")(

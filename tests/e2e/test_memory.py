@@ -103,15 +103,16 @@ def test_what_can_never_fit_is_refused_with_the_numbers(start_daemon, graph_fold
 def test_jobs_wait_for_each_others_memory(start_daemon, graph_folder):
     daemon = start_daemon()
     daemon.import_graph("planted", graph_folder)
-    report = daemon.json(*LONG, "--epochs", "1")["report"]
+    job = (*LONG, "--hidden", "256", "--epochs", "1")  # So wide that it takes most of the memory.
+    report = daemon.json(*job)["report"]
     needed = sum(entry["bytes"] for entry in report["memory"])
     daemon.stop()
 
     daemon = start_daemon("--max-running-jobs", "2", "--memory-limit", str(needed * 3 // 2))
     daemon.import_graph("planted", graph_folder, "--memory-limit", "16MiB")
-    running = daemon.json(*ENDLESS, "--detach")["id"]
+    running = daemon.json(*job, "--epochs", "100000", "--detach")["id"]
     daemon.wait_for_batches(running, 1)
-    waiting = daemon.json(*LONG, "--epochs", "1", "--detach")["id"]
+    waiting = daemon.json(*job, "--detach")["id"]
     daemon.wait_for_state(waiting, "WAITING")
     shown = daemon.json("job", "show", waiting)
     assert shown["waiting_reason"].startswith("memory: the job may need")
@@ -123,7 +124,7 @@ def test_jobs_wait_for_each_others_memory(start_daemon, graph_folder):
     # One that waits can be cancelled, too.
     daemon.hearth("job", "cancel", waiting)
     daemon.wait_for_state(waiting, "CANCELLED")
-    waiting = daemon.json(*LONG, "--epochs", "1", "--detach")["id"]
+    waiting = daemon.json(*job, "--detach")["id"]
     daemon.wait_for_state(waiting, "WAITING")
     # A smaller one overtakes it.
     daemon.import_graph("again", graph_folder, "--memory-limit", "16MiB")

@@ -145,7 +145,7 @@ def test_refreshed_epochs_are_those_of_memory(start_daemon, graph_folder):
 
 
 def kill_while_preparing(daemon, kills, seed):
-    job = prepare(LONG[:3] + LONG[5:], "--epochs", "8")
+    job = prepare(LONG[:3] + LONG[5:], "--epochs", "4")
     start = time.monotonic()
     name = daemon.json(*job)["report"]["preparation"]["plan"]
     seconds = time.monotonic() - start

@@ -44,9 +44,8 @@ def test_jobs_beside_each_other_are_those_of_the_blocking_client(daemon):
     assert [one.loss_digest for one in reports] == [one.loss_digest for one in blocking]
 
 
-def test_a_watch_outlives_kill_9_and_sigterm(fresh):
+def test_a_watch_outlives_kill_9_and_sigterm(fresh, undisturbed):
     async def program(client):
-        undisturbed = await (await client.train(LONG)).result()
         job = await client.train(LONG)
         events, kills = [], 0
         async for event in job.watch():
@@ -56,7 +55,7 @@ def test_a_watch_outlives_kill_9_and_sigterm(fresh):
                 await asyncio.to_thread(fresh.start)
                 kills += 1
         assert kills == 3
-        assert (await job.result()).loss_digest == undisturbed.loss_digest
+        assert (await job.result()).loss_digest == undisturbed["loss_digest"]
         return events
 
     events = with_client(fresh, program)

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 import re
 
 import pytest
 
-from daemon import PATIENCE_SECONDS, TIRELESS, Daemon
+from daemon import PATIENCE_SECONDS, TIRELESS
 from jobs import LONG, LONG_BATCHES_PER_EPOCH, LONG_EPOCHS, QUICK
 
 TOTAL_BATCHES = LONG_BATCHES_PER_EPOCH * LONG_EPOCHS
-
-
-@pytest.fixture(scope="module")
-def undisturbed(graph_folder, tmp_path_factory):
-    """The report of the long job that nobody disturbed."""
-    with contextlib.closing(Daemon(tmp_path_factory.mktemp("undisturbed") / "data")) as daemon:
-        daemon.import_graph("planted", graph_folder)
-        return daemon.json(*LONG)["report"]
 
 
 @pytest.fixture

@@ -12,12 +12,6 @@ ABORTED = 10
 TOTAL_BATCHES = LONG_BATCHES_PER_EPOCH * LONG_EPOCHS
 
 
-@pytest.fixture(scope="module")
-def undisturbed(daemon):
-    """The report of the long job that nobody disturbed."""
-    return daemon.json(*LONG)["report"]
-
-
 @pytest.fixture
 def fresh(start_daemon, graph_folder):
     daemon = start_daemon("--retries", "3")

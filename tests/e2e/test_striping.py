@@ -15,8 +15,9 @@ from memory_disk import mounted
 STRIPED = (*QUICK, "--strategy", "gids", "--striped", "true")
 # Every row is read from a disk.
 NONE = ("--cpu-cache", "0", "--window-cache", "0")
-# The large graph: 25 MB of features.
-LARGE = (*STRIPED, *NONE, "--dataset", "large", "--epochs", "1", "--batch-size", "500")
+# The large graph: 25 MB of features, of which the job itself reads few.
+LARGE = (*STRIPED, *NONE, "--dataset", "large", "--epochs", "1", "--batch-size", "500",
+         "--fanouts", "1,1")
 
 
 def make_disks(tmp_path: Path, count: int) -> list[Path]:
@@ -153,7 +154,7 @@ def test_a_kill_at_any_moment_leaves_nothing_unfinished_in_use(start_daemon, tmp
     daemon = start_daemon(*flags(folders), *TIRELESS)
     daemon.import_graph("large", other_folder)
     memory = (*QUICK, "--dataset", "large", "--epochs", "1", "--batch-size", "500",
-              "--strategy", "memory")
+              "--fanouts", "1,1", "--strategy", "memory")
     alone = daemon.json(*memory)["report"]["loss_digest"]
     for kill in range(4):
         for plan in daemon.json("plan", "list").get("plans", []):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import pty
@@ -15,7 +16,7 @@ import time
 
 import pytest
 
-from daemon import HEARTH, PATIENCE_SECONDS, run, wait_for
+from daemon import HEARTH, PATIENCE_SECONDS, Daemon, run, wait_for
 from jobs import ENDLESS
 
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
@@ -67,26 +68,43 @@ class Terminal:
         os.close(self._keys)
 
 
-@pytest.fixture
-def training(start_daemon, other_folder):
-    """A daemon with a job that trains, of which no cache holds all rows, and one behind it."""
-    daemon = start_daemon()
+def train_in(daemon, other_folder):
+    """Gives a daemon a job that trains, of which no cache holds all rows, and one behind it."""
     daemon.import_graph("planted", other_folder)
-    job = (*ENDLESS, "--strategy", "gnndrive", "--cpu-cache", "64KiB", "--fanouts", "5,5",
+    job = (*ENDLESS, "--strategy", "gnndrive", "--cpu-cache", "64KiB", "--fanouts", "2,2",
            "--hidden", "16", "--batch-size", "256")
     daemon.running = daemon.json(*job, "--detach")["id"]
     daemon.queued = daemon.json(*job, "--seed", "7", "--detach")["id"]
     wait_for(lambda: daemon.json("job", "show", daemon.running)["report"]["epochs"],
-             "an epoch")
+             "an epoch", poll_seconds=0.2)
     return daemon
+
+
+@pytest.fixture(scope="module")
+def training(other_folder, tmp_path_factory):
+    """A daemon that trains, for all tests that only look at it."""
+    data_dir = tmp_path_factory.mktemp("training") / "data"
+    with contextlib.closing(Daemon(data_dir)) as shared:
+        yield train_in(shared, other_folder)
+
+
+@pytest.fixture
+def own_training(start_daemon, other_folder):
+    """One for a test that stops or kills it."""
+    return train_in(start_daemon(), other_folder)
+
+
+@contextlib.contextmanager
+def terminal_of(daemon):
+    with contextlib.closing(Terminal(daemon.command("top"))) as made:
+        made.wait_for(daemon.running)
+        yield made
 
 
 @pytest.fixture
 def terminal(training):
-    made = Terminal(training.command("top"))
-    made.wait_for(training.running)
-    yield made
-    made.close()
+    with terminal_of(training) as made:
+        yield made
 
 
 def test_json_tells_what_a_job_does(training):
@@ -145,22 +163,20 @@ def test_it_fits_the_terminal_whatever_its_size(terminal, training):
     terminal.wait_for(training.queued)
 
 
-def test_it_waits_for_a_daemon_that_is_slow_at_first(training):
-    os.kill(training.pid, signal.SIGSTOP)
-    terminal = Terminal(training.command("top"))
-    try:
+def test_it_waits_for_a_daemon_that_is_slow_at_first(own_training):
+    os.kill(own_training.pid, signal.SIGSTOP)
+    with contextlib.closing(Terminal(own_training.command("top"))) as terminal:
         time.sleep(4)  # Longer than a look may take later.
-        os.kill(training.pid, signal.SIGCONT)
-        terminal.wait_for(training.running)
-    finally:
-        terminal.close()
+        os.kill(own_training.pid, signal.SIGCONT)
+        terminal.wait_for(own_training.running)
 
 
-def test_it_outlives_the_daemon(terminal, training):
-    training.kill()
-    terminal.wait_for("DOES NOT ANSWER")
-    training.start()
-    terminal.wait_for("started again 1 time")
-    terminal.wait_for(f"{training.running} .*running")
-    terminal.press("q")
-    assert terminal.end() == 0
+def test_it_outlives_the_daemon(own_training):
+    with terminal_of(own_training) as terminal:
+        own_training.kill()
+        terminal.wait_for("DOES NOT ANSWER")
+        own_training.start()
+        terminal.wait_for("started again 1 time")
+        terminal.wait_for(f"{own_training.running} .*running")
+        terminal.press("q")
+        assert terminal.end() == 0

@@ -15,6 +15,7 @@ from typing import Callable, Iterator
 import pytest
 
 from daemon import PATIENCE_SECONDS, Daemon, wait_for
+from graphs import planted_graph
 from jobs import QUICK
 from memory_disk import mounted
 from test_access import Guarded
@@ -30,13 +31,20 @@ from hearth.blocking import run  # noqa: E402
 from hearth.v1 import datasets_pb2, jobs_pb2  # noqa: E402
 
 _ROOT = Path(__file__).parents[2]
-# A model of some 50 MB, of which no buffer on the way holds the half.
-_LARGE = (*QUICK[:-2], "--fanouts", "2,2,2", "--hidden", "2048", "--epochs", "1",
-          "--skip-test", "true")
+# A model of some 50 MB, of which no buffer on the way holds the half. So large a one takes long
+# to train: it sees few nodes.
+_LARGE = (*QUICK[:-2], "--dataset", "small", "--fanouts", "2,2,2", "--hidden", "2048",
+          "--epochs", "1", "--skip-test", "true")
 
 
 @pytest.fixture(scope="module")
-def trained(daemon) -> str:
+def small_folder(tmp_path_factory) -> Path:
+    return planted_graph(num_nodes=100).write(tmp_path_factory.mktemp("small") / "graph")
+
+
+@pytest.fixture(scope="module")
+def trained(daemon, small_folder) -> str:
+    daemon.import_graph("small", small_folder)
     return daemon.json(*_LARGE)["id"]
 
 
@@ -92,9 +100,10 @@ def test_a_killed_client_goes_on_where_it_was(daemon, trained, exported, tmp_pat
 
 
 @pytest.fixture
-def own_daemon(start_daemon, graph_folder) -> Daemon:
+def own_daemon(start_daemon, graph_folder, small_folder) -> Daemon:
     daemon = start_daemon()
     daemon.import_graph("planted", graph_folder)
+    daemon.import_graph("small", small_folder)
     return daemon
 
 

@@ -71,7 +71,7 @@ class Lines:
 
 def test_a_watch_tells_that_the_daemon_does_not_answer(fresh):
     # One that is to last: its end comes after the silence.
-    watching = fresh.begin(*LONG, "--epochs", "3")
+    watching = fresh.begin(*LONG, "--hidden", "256", "--epochs", "3")
     lines = Lines(watching.stderr)
     lines.wait_for("running")
     os.kill(fresh.pid, signal.SIGSTOP)
