@@ -27,9 +27,7 @@ using store::NodeId;
 constexpr uint64_t kPageBytes = 4096;
 constexpr size_t kHeaderIds = 2;
 
-uint64_t InPages(uint64_t bytes) {
-  return RoundUp(bytes, kPageBytes);
-}
+uint64_t InPages(uint64_t bytes) { return RoundUp(bytes, kPageBytes); }
 
 /// Reads the chunks of one part.
 class ScatterReader final : public ListReader {
