@@ -33,9 +33,6 @@ struct MemoryPlace {
 /// The memory of the GPU that keeps rows (StrategyResources::gpu): the first.
 inline constexpr MemoryPlace kRowsOnGpu = {.gpu = 0};
 
-/// When in a job a share is held. Shares of all phases add up.
-enum class MemoryPhase { kThroughout };
-
 /// Memory for one purpose.
 struct MemoryShare {
   /// One of a few words: "topology", "features", "cache", "staging", "batches",
@@ -45,7 +42,6 @@ struct MemoryShare {
   /// Whether the share stays in use between passes and is worth keeping for the
   /// next job.
   bool kept = false;
-  MemoryPhase phase = MemoryPhase::kThroughout;
   MemoryPlace place = {};
 };
 

@@ -221,7 +221,7 @@ class Search {
   void CheckBoundary(int64_t number);
   void MoveTo(int64_t number, TrialState state);
   void EndTrial(int64_t number, TrialState state, const std::string& reason);
-  void ApplyVerdicts();
+  void ApplyDecisions();
   // Begins and continues trials while places are free.
   void FillPlaces();
   // The next one of the trials in `ready`.

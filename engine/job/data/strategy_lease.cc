@@ -218,7 +218,7 @@ absl::StatusOr<MemoryFit> FitToMemory(const JobEnvironment& environment,
     HEARTH_ASSIGN_OR_RETURN(
         MemoryFit fit,
         MemoryFitting(environment, dataset, use, BoundBatches(passes))
-            .Choose());
+            .Fit());
     if (fit.estimate.TotalBytes() <=
         environment.memory.most_bytes() / kSmallPart) {
       return fit;

@@ -83,7 +83,7 @@ struct MemoryFit {
 /// dry run. Cuts budgets to what MemoryLedger::most_bytes leaves, whatever
 /// other jobs have reserved (strategy::FitBudgets), unless the options are
 /// strict; a job that does not fit even then is refused by
-/// MemoryLedger::Reserve. Rows are verified one by one if their checksums fit
+/// StrategyLease::Take. Rows are verified one by one if their checksums fit
 /// as well: budgets are cut before the checksums are given up. Reserves
 /// nothing. Errors as BatchMeasurement::Measure and strategy::EstimateMemory.
 absl::StatusOr<MemoryFit> FitToMemory(const JobEnvironment& environment,
