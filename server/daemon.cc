@@ -310,7 +310,7 @@ class DaemonImpl final : public Daemon {
     }
     scheduler_->Report(absl::MakeSpan(reports));
     for (size_t i = 0; i < epochs.size(); ++i) {
-      epochs[i].status = reports[i].verdict.status();
+      epochs[i].status = reports[i].decision.status();
     }
   }
 

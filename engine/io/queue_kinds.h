@@ -76,8 +76,9 @@ absl::Status CheckRequests(absl::Span<const ReadRequest> requests, size_t free);
 inline constexpr size_t kMaxReadThreads = 64;
 
 /// A queue that reads by threads of its own, which block in pread: for kernels
-/// that forbid io_uring or have no memory for a ring. Registers nothing. `counters` and `clock` outlive it.
-/// RESOURCE_EXHAUSTED if the system gives no threads.
+/// that forbid io_uring or have no memory for a ring. Registers nothing.
+/// `counters` and `clock` outlive it. RESOURCE_EXHAUSTED if the system gives no
+/// threads.
 absl::StatusOr<std::unique_ptr<ReadQueue>> NewThreadQueue(
     size_t depth, ReadCounters& counters, const Clock& clock = Clock::Real());
 
