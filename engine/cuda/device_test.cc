@@ -73,7 +73,7 @@ TEST(PluginTest, IsNamedByTheEnvironmentOrBesideTheBinary) {
     EXPECT_THAT(path, StartsWith("/"));
     const std::string folder = path.substr(0, path.rfind('/') + 1);
     EXPECT_EQ(path, folder + "libhearth_cuda.so");
-    EXPECT_EQ(::access((folder + "plugin_test").c_str(), X_OK), 0) << folder;
+    EXPECT_EQ(::access((folder + "device_test").c_str(), X_OK), 0) << folder;
   }
 }
 
