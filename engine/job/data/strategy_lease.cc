@@ -217,8 +217,7 @@ absl::StatusOr<MemoryFit> FitToMemory(const JobEnvironment& environment,
   if (!strategy::KindOf(use.data.strategy).needs_measured_batches) {
     HEARTH_ASSIGN_OR_RETURN(
         MemoryFit fit,
-        MemoryFitting(environment, dataset, use, BoundBatches(passes))
-            .Fit());
+        MemoryFitting(environment, dataset, use, BoundBatches(passes)).Fit());
     if (fit.estimate.TotalBytes() <=
         environment.memory.most_bytes() / kSmallPart) {
       return fit;
