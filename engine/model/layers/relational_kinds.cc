@@ -20,50 +20,6 @@
 
 namespace hearth::model {
 
-/// Upper bound of the rows in any block of this size, for a layer with these
-/// `relations` (indices in the schema): the block's own counts, if known;
-/// otherwise a node is an end in at most as many relations as its type has, and
-/// all nodes together in at most as many as there are edges.
-RelationRowCounts CountRows(const RelationSchema& schema,
-                            const std::vector<size_t>& relations,
-                            const BlockSize& block);
-
-/// The tensors of a layer whose relations have `rows` and matrices of at most
-/// `matrix` bytes each: each relation gathers sources, multiplies them by its
-/// matrix and sums along edges, or, if it `may_sum_first`, sums first, and is
-/// added to the others. Without parameters.
-LayerMemory RelationTensors(const LayerPlace& place,
-                            const RelationRowCounts& rows,
-                            const BlockSize& block, Bytes matrix,
-                            bool may_sum_first = true);
-
-/// Memory of a linear layer for `rows` rows, with a copy of its input, which
-/// `needs_gradient` or is the batch's.
-LayerMemory LinearMemory(int64_t in, int64_t out, uint64_t rows,
-                         bool needs_gradient);
-
-// The tensors of one layer, with S sources and D destinations, of which the
-// relations together have S' and D', or E' of each relation's larger end, and
-// the largest relation s and d; I input columns and O output columns.
-//
-// Saved for the backward pass:
-//   E' x I   rows as they were gathered, or sums of the inputs: of each
-//   relation
-//            the one or the other
-//   D x O    output
-// Besides, forward, while one relation's sums come:
-//   d x I, s x O, d x O
-// Besides, backward:
-//   D x O    gradient of the output
-// and one of these at a time:
-//   D x O    the same before the activation, or rows of one type, whose sum is
-//            the gradient of a bias; beside the next but one
-//   d x O, s x O, d x I    of one relation, and where the input needs a
-//            gradient, in all but the first layer,
-//   s x I    gradient of what it gathered: as it comes, what the relation
-//            saved goes
-//   S x I    gradient of the input, once all relations have theirs
-
 namespace {
 
 // Positions, weights and the transposed adjacency, twice: of the relation and
@@ -76,8 +32,10 @@ uint64_t Most(const std::vector<uint64_t>& counts) {
   return *std::max_element(counts.begin(), counts.end());
 }
 
-}  // namespace
-
+// Upper bound of the rows in any block of this size, for a layer with these
+// `relations` (indices in the schema): the block's own counts, if known;
+// otherwise a node is an end in at most as many relations as its type has, and
+// all nodes together in at most as many as there are edges.
 RelationRowCounts CountRows(const RelationSchema& schema,
                             const std::vector<size_t>& relations,
                             const BlockSize& block) {
@@ -104,6 +62,27 @@ RelationRowCounts CountRows(const RelationSchema& schema,
               std::min(known.most_destinations, block.destinations)};
 }
 
+// The tensors of one layer with S sources and D destinations. All relations
+// together have E' rows, counting the larger end of each; the largest has s
+// sources and d destinations. Rows have I columns on input, O on output.
+//
+// Saved for the backward pass:
+//   E' x I   rows as gathered, or sums of the inputs: one of both per relation
+//   D x O    output
+// Added in the forward pass, for one relation at a time:
+//   s x O, d x O, and d x I if it sums first
+// Added in the backward pass:
+//   D x O    gradient of the output
+//   and the larger of two groups, which are never held together:
+//     s x O, d x O, d x I if it sums first, and s x I (the gradient of gathered
+//     rows, unless this is the first layer), for one relation at a time;
+//     D x O (the gradient before the activation, or rows of one type, whose sum
+//     is the gradient of a bias) and S x I (the gradient of the input, unless
+//     this is the first layer).
+//
+// Memory of these tensors for a layer whose relations have `rows` and matrices
+// of at most `matrix` bytes each; relations sum before they multiply only if
+// they `may_sum_first`. Without parameters.
 LayerMemory RelationTensors(const LayerPlace& place,
                             const RelationRowCounts& rows,
                             const BlockSize& block, Bytes matrix,
@@ -131,6 +110,8 @@ LayerMemory RelationTensors(const LayerPlace& place,
   return memory;
 }
 
+// Memory of a linear layer for `rows` rows, with a copy of its input, which
+// `needs_gradient` or is the batch's.
 LayerMemory LinearMemory(int64_t in, int64_t out, uint64_t rows,
                          bool needs_gradient) {
   const Bytes parameters = LinearBytes(in, out);
@@ -143,8 +124,8 @@ LayerMemory LinearMemory(int64_t in, int64_t out, uint64_t rows,
               2 * output + input_gradient + GradientBytes(parameters, rows)};
 }
 
-/// Base of rsage and rgat, the RGNN of MLPerf and IGBH: layers of PyG's
-/// HeteroConv, LeakyReLU and dropout after each of them, and a linear layer.
+// Base of rsage and rgat, the RGNN of MLPerf and IGBH: layers of PyG's
+// HeteroConv, LeakyReLU and dropout after each of them, and a linear layer.
 class HeteroKind : public ModelKind {
  public:
   /// REQUIRES: `shape` is valid.
@@ -219,8 +200,6 @@ LayerMemory HeteroKind::EndsMemory(uint64_t /*num_inputs*/,
   return LinearMemory(hidden(), label_width_, num_seeds,
                       /*needs_gradient=*/true);
 }
-
-namespace {
 
 class RgcnConvolution final : public Convolution {
  public:
@@ -328,7 +307,8 @@ class RgcnKind final : public ModelKind {
     std::vector<size_t> all(schema_.relations.size());
     std::iota(all.begin(), all.end(), size_t{0});
     return own + RelationTensors(place, CountRows(schema_, all, block), block,
-                                 MatrixBytes(in, place.out));
+                                 MatrixBytes(in, place.out),
+                                 /*may_sum_first=*/true);
   }
 
   LayerMemory EndsMemory(uint64_t num_inputs,
@@ -356,15 +336,6 @@ class RgcnKind final : public ModelKind {
   const int64_t feature_dim_;
   const RelationSchema schema_;
 };
-
-}  // namespace
-
-std::unique_ptr<ModelKind> NewRgcn(const train::RgcnOptions& options,
-                                   const train::ModelShape& shape) {
-  return std::make_unique<RgcnKind>(options, shape);
-}
-
-namespace {
 
 class MeanConvolution final : public RelationConvolution {
  public:
@@ -412,15 +383,6 @@ class RsageKind final : public HeteroKind {
  private:
   const train::RsageOptions options_;
 };
-
-}  // namespace
-
-std::unique_ptr<ModelKind> NewRsage(const train::RsageOptions& options,
-                                    const train::ModelShape& shape) {
-  return std::make_unique<RsageKind>(options, shape);
-}
-
-namespace {
 
 // Attention of one relation. Ends of equal width share a matrix. The matrix of
 // destinations is needed only for scores: folded with the attention vectors, it
@@ -539,6 +501,16 @@ class RgatKind final : public HeteroKind {
 };
 
 }  // namespace
+
+std::unique_ptr<ModelKind> NewRgcn(const train::RgcnOptions& options,
+                                   const train::ModelShape& shape) {
+  return std::make_unique<RgcnKind>(options, shape);
+}
+
+std::unique_ptr<ModelKind> NewRsage(const train::RsageOptions& options,
+                                    const train::ModelShape& shape) {
+  return std::make_unique<RsageKind>(options, shape);
+}
 
 std::unique_ptr<ModelKind> NewRgat(const train::RgatOptions& options,
                                    const train::ModelShape& shape) {
