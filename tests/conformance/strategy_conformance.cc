@@ -160,6 +160,55 @@ void FlipBit(const std::string& path, uint64_t offset) {
   EXPECT_TRUE(file.good());
 }
 
+// Results of a pass with a history: a digest of each shard, and the embeddings
+// that are kept after each batch.
+struct HistoryRun {
+  std::vector<std::string> fingerprints;
+  std::vector<std::vector<sample::LiveHistory>> live;
+  PassReport report;
+};
+
+HistoryRun RunWithHistory(Strategy& strategy, Pass pass,
+                          const sample::HistoryPolicy& policy) {
+  HistoryRun run;
+  pass.history = &policy;
+  std::map<int32_t, int64_t> pushed;
+  int64_t batch = pass.first_batch;
+  const absl::Status status = strategy.Run(
+      pass,
+      [&](absl::Span<const train::BatchView> shards) {
+        for (const train::BatchView& shard : shards) {
+          run.fingerprints.push_back(hearth::testing::Fingerprint(shard));
+          const sample::TopLayer& top = *shard.sample.top;
+          EXPECT_TRUE(sample::CheckTopLayer(top).ok());
+          for (const int32_t position : top.pushed) {
+            pushed[policy.candidates->SlotOf(top.nodes[position])] = batch;
+          }
+        }
+        std::vector<sample::LiveHistory>& live = run.live.emplace_back();
+        for (const auto& [slot, pusher] : pushed) {
+          live.push_back({.slot = slot, .batch = pusher});
+        }
+        ++batch;
+        return absl::OkStatus();
+      },
+      std::stop_token(), run.report);
+  EXPECT_TRUE(status.ok()) << status;
+  return run;
+}
+
+// Embeddings of every other node may be kept, for three batches.
+sample::HistoryPolicy EveryOtherNode() {
+  const int64_t num_nodes = planted->manifest().node_types[0].num_nodes;
+  std::vector<store::NodeId> nodes;
+  for (store::NodeId node = num_nodes - 1; node >= 0; node -= 2) {
+    nodes.push_back(node);
+  }
+  return {.candidates =
+              std::make_shared<sample::HistoryCandidates>(nodes, num_nodes),
+          .staleness = 3};
+}
+
 }  // namespace
 
 void StrategyConformanceTest::SetUpTestSuite() {
@@ -296,55 +345,6 @@ TEST_P(StrategyConformanceTest, ResumesInTheMiddleOfAPass) {
   const auto whole = Fingerprints(*strategy, MakePass(0));
   const auto rest = Fingerprints(*strategy, MakePass(0, 5));
   EXPECT_EQ(rest, std::vector<std::string>(whole.begin() + 5, whole.end()));
-}
-
-// Results of a pass with a history: a digest of each shard, and the embeddings
-// that are kept after each batch.
-struct HistoryRun {
-  std::vector<std::string> fingerprints;
-  std::vector<std::vector<sample::LiveHistory>> live;
-  PassReport report;
-};
-
-HistoryRun RunWithHistory(Strategy& strategy, Pass pass,
-                          const sample::HistoryPolicy& policy) {
-  HistoryRun run;
-  pass.history = &policy;
-  std::map<int32_t, int64_t> pushed;
-  int64_t batch = pass.first_batch;
-  const absl::Status status = strategy.Run(
-      pass,
-      [&](absl::Span<const train::BatchView> shards) {
-        for (const train::BatchView& shard : shards) {
-          run.fingerprints.push_back(hearth::testing::Fingerprint(shard));
-          const sample::TopLayer& top = *shard.sample.top;
-          EXPECT_TRUE(sample::CheckTopLayer(top).ok());
-          for (const int32_t position : top.pushed) {
-            pushed[policy.candidates->SlotOf(top.nodes[position])] = batch;
-          }
-        }
-        std::vector<sample::LiveHistory>& live = run.live.emplace_back();
-        for (const auto& [slot, pusher] : pushed) {
-          live.push_back({.slot = slot, .batch = pusher});
-        }
-        ++batch;
-        return absl::OkStatus();
-      },
-      std::stop_token(), run.report);
-  EXPECT_TRUE(status.ok()) << status;
-  return run;
-}
-
-// Embeddings of every other node may be kept, for three batches.
-sample::HistoryPolicy EveryOtherNode() {
-  const int64_t num_nodes = planted->manifest().node_types[0].num_nodes;
-  std::vector<store::NodeId> nodes;
-  for (store::NodeId node = num_nodes - 1; node >= 0; node -= 2) {
-    nodes.push_back(node);
-  }
-  return {.candidates =
-              std::make_shared<sample::HistoryCandidates>(nodes, num_nodes),
-          .staleness = 3};
 }
 
 TEST_P(StrategyConformanceTest, DeliversTheBatchesOfMemoryWithAHistory) {
