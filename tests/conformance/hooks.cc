@@ -3,29 +3,22 @@
 #include <utility>
 
 #include "engine/base/status.h"
+#include "engine/io/testing/faults.h"
 
 namespace hearth::testing {
 
-class HookedDataset::Device final : public io::BlockDevice {
+class HookedDataset::Device final : public io::InterceptingDevice {
  public:
   Device(std::unique_ptr<io::BlockDevice> base, std::shared_ptr<State> state)
-      : base_(std::move(base)), state_(std::move(state)) {}
-
-  uint64_t size_bytes() const override { return base_->size_bytes(); }
-  uint32_t alignment() const override { return base_->alignment(); }
-  bool direct() const override { return base_->direct(); }
-  const std::string& path() const override { return base_->path(); }
-  // None, so that every read goes through ReadOnce.
-  int descriptor() const override { return -1; }
+      : InterceptingDevice(std::move(base)), state_(std::move(state)) {}
 
   ssize_t ReadOnce(uint64_t offset, absl::Span<std::byte> out) override {
     const int64_t attempt = state_->attempts++;
     const int error = state_->hook ? state_->hook(attempt) : 0;
-    return error != 0 ? error : base_->ReadOnce(offset, out);
+    return error != 0 ? error : base().ReadOnce(offset, out);
   }
 
  private:
-  const std::unique_ptr<io::BlockDevice> base_;
   const std::shared_ptr<State> state_;
 };
 

@@ -1,4 +1,5 @@
-"""cc_library, cc_binary and cc_test whose sources begin with precompiled headers.
+"""cc_library, cc_binary and cc_test whose sources begin with precompiled headers,
+and the files that make up a folder's library.
 
 Parsing the headers of Abseil, GoogleTest and the standard library takes most of
 a file's compile time. Of our own headers only those of messages are precompiled,
@@ -137,3 +138,14 @@ def cc_binary(**attributes):
 
 def cc_test(**attributes):
     native.cc_test(**_precompiled("test", attributes))
+
+def folder_sources(exclude = []):
+    """Sources of a folder's library: all but tests, their fixtures, benchmarks and `exclude`."""
+    return native.glob(
+        ["*.cc"],
+        exclude = ["*_test.cc", "*_fixture.cc", "*_benchmark.cc"] + exclude,
+    )
+
+def folder_headers(exclude = []):
+    """Headers of a folder's library: all but fixtures of tests and `exclude`."""
+    return native.glob(["*.h"], exclude = ["*_fixture.h"] + exclude)

@@ -5,6 +5,7 @@
 
 #include "absl/types/span.h"
 #include "engine/base/status.h"
+#include "engine/io/testing/faults.h"
 
 namespace hearth::ingest {
 namespace {
@@ -30,20 +31,13 @@ class FlippingFile final : public io::ReadableFile {
   const uint64_t offset_;
 };
 
-class FlippingDevice final : public io::BlockDevice {
+class FlippingDevice final : public io::InterceptingDevice {
  public:
   FlippingDevice(std::unique_ptr<io::BlockDevice> base, uint64_t offset)
-      : base_(std::move(base)), offset_(offset) {}
-
-  uint64_t size_bytes() const override { return base_->size_bytes(); }
-  uint32_t alignment() const override { return base_->alignment(); }
-  bool direct() const override { return base_->direct(); }
-  const std::string& path() const override { return base_->path(); }
-  // Without a descriptor, every read comes through Read.
-  int descriptor() const override { return -1; }
+      : InterceptingDevice(std::move(base)), offset_(offset) {}
 
   ssize_t ReadOnce(uint64_t offset, absl::Span<std::byte> out) override {
-    const ssize_t count = base_->ReadOnce(offset, out);
+    const ssize_t count = base().ReadOnce(offset, out);
     if (offset <= offset_ && static_cast<ssize_t>(offset_ - offset) < count) {
       out[offset_ - offset] ^= std::byte{1} << offset_ % 8;
     }
@@ -51,7 +45,6 @@ class FlippingDevice final : public io::BlockDevice {
   }
 
  private:
-  const std::unique_ptr<io::BlockDevice> base_;
   const uint64_t offset_;
 };
 

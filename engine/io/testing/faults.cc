@@ -127,30 +127,22 @@ class FaultyFileSystem::FaultyReadableFile final : public ReadableFile {
   const std::unique_ptr<ReadableFile> base_;
 };
 
-class FaultyFileSystem::FaultyBlockDevice final : public BlockDevice {
+class FaultyFileSystem::FaultyBlockDevice final : public InterceptingDevice {
  public:
   FaultyBlockDevice(FaultyFileSystem& owner, std::unique_ptr<BlockDevice> base)
-      : owner_(owner), base_(std::move(base)) {}
-
-  uint64_t size_bytes() const override { return base_->size_bytes(); }
-  uint32_t alignment() const override { return base_->alignment(); }
-  bool direct() const override { return base_->direct(); }
-  const std::string& path() const override { return base_->path(); }
-  // So that every read comes through here.
-  int descriptor() const override { return -1; }
+      : InterceptingDevice(std::move(base)), owner_(owner) {}
 
   ssize_t ReadOnce(uint64_t offset, absl::Span<std::byte> out) override {
     const std::optional<Fault> fault = owner_.Arrive(Operation::kRead, path());
-    if (!fault.has_value()) return base_->ReadOnce(offset, out);
+    if (!fault.has_value()) return base().ReadOnce(offset, out);
     if (fault->effect != Effect::kCorruptRead) return -EIO;
-    const ssize_t count = base_->ReadOnce(offset, out);
+    const ssize_t count = base().ReadOnce(offset, out);
     if (count > 0) out[count / 2] ^= std::byte{0x10};
     return count;
   }
 
  private:
   FaultyFileSystem& owner_;
-  const std::unique_ptr<BlockDevice> base_;
 };
 
 class FaultyFileSystem::FaultyWritableFile final : public WritableFile {

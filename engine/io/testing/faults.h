@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -31,6 +32,27 @@ struct DeviceFault {
   Effect effect = Effect::kFail;
   int error = EIO;
   uint64_t bytes = 0;
+};
+
+/// Base of devices that do something to each read of another device, `base`.
+/// Subclasses define ReadOnce. There is no descriptor, so that queues read
+/// through ReadOnce. Thread-safe if ReadOnce is.
+class InterceptingDevice : public BlockDevice {
+ public:
+  explicit InterceptingDevice(std::unique_ptr<BlockDevice> base)
+      : base_(std::move(base)) {}
+
+  uint64_t size_bytes() const final { return base_->size_bytes(); }
+  uint32_t alignment() const final { return base_->alignment(); }
+  bool direct() const final { return base_->direct(); }
+  const std::string& path() const final { return base_->path(); }
+  int descriptor() const final { return -1; }
+
+ protected:
+  BlockDevice& base() { return *base_; }
+
+ private:
+  const std::unique_ptr<BlockDevice> base_;
 };
 
 /// A device on top of another one that counts the attempts to read from it and

@@ -26,6 +26,7 @@
 #include "engine/io/block_device.h"
 #include "engine/io/file_system.h"
 #include "engine/io/read_queue.h"
+#include "engine/io/testing/faults.h"
 #include "engine/plan/plan_store.h"
 #include "engine/sample/seed_order.h"
 #include "engine/store/dataset.h"
@@ -63,26 +64,20 @@ class Places {
   int free_ ABSL_GUARDED_BY(mutex_) = kReadsAtATime;
 };
 
-class SlowDevice final : public io::BlockDevice {
+class SlowDevice final : public io::InterceptingDevice {
  public:
   SlowDevice(std::unique_ptr<io::BlockDevice> base, Places& places)
-      : base_(std::move(base)), places_(places) {}
+      : InterceptingDevice(std::move(base)), places_(places) {}
 
-  uint64_t size_bytes() const override { return base_->size_bytes(); }
-  uint32_t alignment() const override { return base_->alignment(); }
-  bool direct() const override { return base_->direct(); }
-  const std::string& path() const override { return base_->path(); }
-  int descriptor() const override { return -1; }
   ssize_t ReadOnce(uint64_t offset, absl::Span<std::byte> out) override {
     places_.Take();
     absl::SleepFor(kDelay);
-    const ssize_t count = base_->ReadOnce(offset, out);
+    const ssize_t count = base().ReadOnce(offset, out);
     places_.Return();
     return count;
   }
 
  private:
-  const std::unique_ptr<io::BlockDevice> base_;
   Places& places_;
 };
 
