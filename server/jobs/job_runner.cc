@@ -1,7 +1,5 @@
 #include "server/jobs/job_runner.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -29,6 +27,7 @@
 #include "server/jobs/dataset_jobs.h"
 #include "server/jobs/job_queue.h"
 #include "server/jobs/model_files.h"
+#include "server/log.h"
 #include "server/mapping/report_mapping.h"
 #include "server/mapping/spec_mapping.h"
 #include "server/storage/data_dir.h"
@@ -129,7 +128,7 @@ class LogObserver final : public job::Observer {
   }
   void OnDurable() override {}
   void OnLog(job::Severity /*severity*/, const std::string& text) override {
-    spdlog::info("{}, ahead: {}", id_, text);
+    LogInfo(id_, ", ahead: ", text);
   }
 
  private:
@@ -210,8 +209,8 @@ class EngineJobRunner final : public JobRunner {
                                      ? dependencies_.throw_away(folder)
                                      : files().RemoveTree(folder);
     if (removed.ok()) return;
-    spdlog::warn("{}: what it has left goes at the next start: {}", id,
-                 removed.ToString());
+    LogWarning(
+        id, ": what it has left goes at the next start: ", removed.ToString());
   }
 
   absl::StatusOr<v1::PrepareReport> PrepareAhead(

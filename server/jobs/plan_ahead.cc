@@ -1,11 +1,10 @@
 #include "server/jobs/plan_ahead.h"
 
-#include <spdlog/spdlog.h>
-
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "engine/base/status.h"
+#include "server/log.h"
 
 namespace hearth::server {
 
@@ -54,8 +53,8 @@ void PlanAhead::Work() {
     const absl::Status status =
         CatchExceptions([&] { return Make(job, stop); });
     if (!status.ok()) {
-      spdlog::info("{}: its plan is not made ahead: {}", job.log_name,
-                   status.ToString());
+      LogInfo(job.log_name,
+              ": its plan is not made ahead: ", status.ToString());
     }
     mutex_.Lock();
     current_.clear();
@@ -72,7 +71,7 @@ absl::Status PlanAhead::Make(const Job& job, std::stop_token stop) const {
   event.mutable_log()->set_severity(v1::LogLine::INFO);
   event.mutable_log()->set_text(absl::StrFormat(
       "plan %s was made ahead in %.1f s", made.plan(), made.seconds()));
-  spdlog::info("{}: {}", job.log_name, event.log().text());
+  LogInfo(job.log_name, ": ", event.log().text());
   return store_.Append(job.id, event);
 }
 

@@ -11,8 +11,6 @@
 // held there.
 #include "server/jobs/scheduler.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <functional>
 #include <set>
@@ -22,6 +20,7 @@
 #include "absl/strings/str_join.h"
 #include "engine/base/status.h"
 #include "server/jobs/plan_ahead.h"
+#include "server/log.h"
 #include "server/storage/job_state.h"
 #include "server/storage/job_store.h"
 
@@ -79,7 +78,7 @@ class StoredEvents final : public JobEvents {
  private:
   void Warn(const absl::Status& status) {
     if (!status.ok()) {
-      spdlog::warn("{}: an event is lost: {}", log_name_, status.ToString());
+      LogWarning(log_name_, ": an event is lost: ", status.ToString());
     }
   }
 
@@ -385,7 +384,7 @@ void Scheduler::Report(absl::Span<EpochOfJob> jobs) {
   // Jobs that begin may share the passes of these jobs: they are expected
   // before these continue. If this fails, the observer queues them again.
   const absl::Status queued = Release(begun);
-  if (!queued.ok()) spdlog::warn("not queued yet: {}", queued.ToString());
+  if (!queued.ok()) LogWarning("not queued yet: ", queued.ToString());
   absl::MutexLock lock(&mutex_);
   ExpectCandidates(running_.at(jobs.front().job.id()).sharing_key);
   // Candidates may have a place now whose first epoch is the next one.
@@ -434,8 +433,8 @@ void Scheduler::Work(Lane lane, size_t worker) {
     const absl::Status status =
         cancelled ? Cancel(job->id) : Release({job->id});
     if (!status.ok()) {
-      spdlog::error("{}: not {}: {}", job->LogName(),
-                    cancelled ? "cancelled" : "queued", status.ToString());
+      LogError(job->LogName(), ": not ", cancelled ? "cancelled" : "queued",
+               ": ", status.ToString());
     }
   }
 }
@@ -566,7 +565,7 @@ absl::Status Scheduler::RunJob(QueuedJob& job) {
   StateUpdate update;
   update.state = v1::PREPARING;
   if (!Persist(job, update)) return absl::OkStatus();
-  spdlog::info("{}: started", job.LogName());
+  LogInfo(job.LogName(), ": started");
   const absl::StatusOr<v1::Job> stored = store_.Get(job.id);
   if (stored.ok()) {
     absl::MutexLock lock(&mutex_);
@@ -600,10 +599,10 @@ absl::Status Scheduler::RunJob(QueuedJob& job) {
   }
   update = Conclude(job, status, report);
   if (update.state == v1::FAILED || update.state == v1::WAITING) {
-    spdlog::warn("{}: {}: {}", job.LogName(), v1::JobState_Name(update.state),
-                 status.ToString());
+    LogWarning(job.LogName(), ": ", v1::JobState_Name(update.state), ": ",
+               status.ToString());
   } else {
-    spdlog::info("{}: {}", job.LogName(), v1::JobState_Name(update.state));
+    LogInfo(job.LogName(), ": ", v1::JobState_Name(update.state));
   }
   if (update.state == v1::FAILED || update.state == v1::CANCELLED) {
     runner_.Discard(job.id);
@@ -682,8 +681,8 @@ bool Scheduler::Persist(const QueuedJob& job, const StateUpdate& update) {
   while (true) {
     const absl::Status status = store_.ChangeState(job.id, update);
     if (status.ok()) return true;
-    spdlog::error("{}: cannot become {}: {}", job.LogName(),
-                  v1::JobState_Name(update.state), status.ToString());
+    LogError(job.LogName(), ": cannot become ", v1::JobState_Name(update.state),
+             ": ", status.ToString());
     if (absl::IsFailedPrecondition(status) || absl::IsNotFound(status)) {
       return false;
     }

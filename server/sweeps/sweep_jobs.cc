@@ -1,10 +1,9 @@
 #include "server/sweeps/sweep_jobs.h"
 
-#include <spdlog/spdlog.h>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "server/log.h"
 
 namespace hearth::server {
 namespace {
@@ -102,8 +101,7 @@ void JobMessenger::Work() {
           absl::IsFailedPrecondition(status)) {
         break;
       }
-      spdlog::warn("{}: {}", absl::StrJoin(message.jobs, ", "),
-                   status.ToString());
+      LogWarning(absl::StrJoin(message.jobs, ", "), ": ", status.ToString());
       absl::MutexLock lock(&mutex_);
       if (!stopping_) changed_.WaitWithTimeout(&mutex_, kRetryInterval);
       if (stopping_) return;

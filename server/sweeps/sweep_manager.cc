@@ -14,8 +14,6 @@
 // found by comparing the rows with the search.
 #include "server/sweeps/sweep_manager.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
@@ -42,6 +40,7 @@
 #include "engine/sweep/space.h"
 #include "server/jobs/admission.h"
 #include "server/jobs/scheduler.h"
+#include "server/log.h"
 #include "server/mapping/request_checks.h"
 #include "server/mapping/sweep_mapping.h"
 #include "server/storage/dataset_catalog.h"
@@ -95,7 +94,7 @@ class SweepManagerImpl final : public SweepManager {
         }
         const absl::Status status = CatchUp(sweep.id());
         if (!status.ok()) {
-          spdlog::error("{} does not go on: {}", sweep.id(), status.ToString());
+          LogError(sweep.id(), " does not go on: ", status.ToString());
         }
       }
     }
@@ -519,7 +518,7 @@ class SweepManagerImpl final : public SweepManager {
     if (!status.ok()) {
       const absl::Status rebuilt = CatchUp(id);
       if (!rebuilt.ok()) {
-        spdlog::error("{} does not go on: {}", id, rebuilt.ToString());
+        LogError(id, " does not go on: ", rebuilt.ToString());
         live_.erase(id);
       }
       return status;
