@@ -421,7 +421,6 @@ absl::Status TrainRun::RunPass(const strategy::Pass& pass, AttachedJobs jobs,
   absl::Status status = source_.RunPass(
       shared,
       [&](Shards shards) -> absl::Status {
-        HEARTH_RETURN_IF_ERROR(DetachStopped());
         const double now = clock_.SteadySeconds();
         for (AttachedJob* job : in_pass_) {
           if (job->first_batch_seconds.has_value()) continue;
@@ -429,6 +428,8 @@ absl::Status TrainRun::RunPass(const strategy::Pass& pass, AttachedJobs jobs,
         }
         deliver(shards);
         count();
+        // Not before the batch is trained, since `report` counts it already.
+        HEARTH_RETURN_IF_ERROR(DetachStopped());
         if (in_pass_.empty()) return absl::CancelledError("nobody is left");
         return absl::OkStatus();
       },

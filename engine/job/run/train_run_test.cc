@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -17,10 +18,13 @@
 #include "engine/cuda/device.h"
 #include "engine/cuda/stream.h"
 #include "engine/cuda/testing/fake_cuda.h"
+#include "engine/job/data/batch_source.h"
 #include "engine/job/interface/report.h"
 #include "engine/job/interface/train_job_options.h"
 #include "engine/job/interface/train_metrics.h"
+#include "engine/job/memory/memory_ledger.h"
 #include "engine/job/run/job_fixture.h"
+#include "engine/job/run/model_trainer.h"
 #include "engine/job/run/shared_pass.h"
 #include "engine/job/run/train_job.h"
 #include "engine/strategy/kinds.h"
@@ -43,6 +47,65 @@ TEST(FirstAfterLongestGapTest, GoesOnWhereThoseBehindMeetTheOthersSoonest) {
   EXPECT_EQ(FirstAfterLongestGap({0, 8}, 9), 8);
   // Of equal gaps, the one that ends first is chosen.
   EXPECT_EQ(FirstAfterLongestGap({0, 5}, 10), 0);
+}
+
+}  // namespace
+
+namespace {
+
+class StoppedJobTest : public JobTest {
+ protected:
+  // Runs a job whose stop is seen by the job alone: batches go on to come.
+  absl::StatusOr<TrainReport> RunUntilStopped(const TrainJobOptions& options,
+                                              RecordingObserver& observer,
+                                              std::stop_token stop) {
+    const std::unique_ptr<MemorySampler> memory = NewMemorySampler();
+    const JobEnvironment environment = Environment();
+    const auto metrics = NewTrainMetrics(*registry_, options.name, "memory");
+    HEARTH_RETURN_IF_ERROR(
+        environment.files.CreateDirectory(options.directory));
+    const ModelTrainer::Job job = {.environment = environment,
+                                   .options = options,
+                                   .observer = observer,
+                                   .metrics = *metrics,
+                                   .memory = *memory};
+    HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<BatchSource> source,
+                            BatchSource::Open(environment,
+                                              {.data = options.data,
+                                               .pipeline = options.pipeline,
+                                               .folder = options.directory},
+                                              observer, std::stop_token()));
+    HEARTH_ASSIGN_OR_RETURN(
+        const std::unique_ptr<ModelTrainer> trainer,
+        ModelTrainer::Make(job, source->dataset(), source->passes()));
+    return TrainAlone(environment, *source,
+                      {.options = options,
+                       .observer = observer,
+                       .metrics = *metrics,
+                       .trainer = *trainer,
+                       .stop = std::move(stop),
+                       .begin_seconds = 0});
+  }
+};
+
+TEST_F(StoppedJobTest, EveryBatchIsTrainedAndCountedOnce) {
+  const TrainJobOptions options = Options("job");
+  std::stop_source stop;
+  RecordingObserver observer;
+  observer.act_at = 3;
+  observer.act = [&] { stop.request_stop(); };
+  EXPECT_TRUE(absl::IsCancelled(
+      RunUntilStopped(options, observer, stop.get_token()).status()));
+  EXPECT_EQ(observer.training_batches, 3);
+  const auto metrics = NewTrainMetrics(*registry_, "job", "memory");
+  const auto resumed =
+      RunTrainJob(Environment(), options, observer, *metrics, {});
+  ASSERT_TRUE(resumed.ok()) << resumed.status();
+  ASSERT_EQ(observer.epochs.size(), 4u);
+  for (const EpochReport& epoch : observer.epochs) {
+    EXPECT_EQ(epoch.training.batches, 6);
+  }
+  EXPECT_EQ(observer.training_batches, 4 * 6);
 }
 
 }  // namespace
