@@ -18,6 +18,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/notification.h"
 #include "client/hearth_client.h"
+#include "engine/base/version.h"
 
 namespace hearth::client {
 
@@ -189,8 +190,9 @@ absl::Status CallStatus(const grpc::Status& status, grpc::Channel& channel,
   }
   if (absl::IsUnimplemented(answer)) {
     return absl::UnimplementedError(
-        absl::StrCat("no hearthd of this version at ", server, ": ",
-                     std::string(answer.message())));
+        absl::StrCat("hearthd at ", server,
+                     " does not know this call; it may be older than hearth ",
+                     kVersion, ": ", std::string(answer.message())));
   }
   return answer;
 }

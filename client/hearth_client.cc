@@ -15,6 +15,7 @@
 #include "client/server_choice.h"
 #include "engine/base/status.h"
 #include "engine/base/trace_parent.h"
+#include "engine/base/version.h"
 #include "hearth/v1/admin.grpc.pb.h"
 #include "hearth/v1/datasets.grpc.pb.h"
 #include "hearth/v1/jobs.grpc.pb.h"
@@ -376,7 +377,7 @@ class GrpcClient : public Client {
       const v1::CreateTokenRequest& request) override {
     HEARTH_RETURN_IF_ERROR(CheckTexts(request));
     grpc::ClientContext context;
-    Authorize(context);
+    AddMetadata(context);
     v1::NewToken token;
     HEARTH_RETURN_IF_ERROR(
         CallStatus(admin_->CreateToken(&context, request, &token), *channel_,
@@ -406,7 +407,7 @@ class GrpcClient : public Client {
     request.set_destination(destination);
     HEARTH_RETURN_IF_ERROR(CheckTexts(request));
     grpc::ClientContext context;
-    Authorize(context);
+    AddMetadata(context);
     v1::BackupReport report;
     HEARTH_RETURN_IF_ERROR(
         CallStatus(admin_->Backup(&context, request, &report), *channel_,
@@ -425,9 +426,10 @@ class GrpcClient : public Client {
                                       request);
   }
 
-  // Adds the trace and the token. A token is not sent where others could read
+  // Adds version, trace and token. A token is not sent where others could read
   // it.
-  void Authorize(grpc::ClientContext& context) const {
+  void AddMetadata(grpc::ClientContext& context) const {
+    context.AddMetadata("hearth-version", kVersion);
     context.AddMetadata("traceparent", trace_parent_);
     if (options_.token.empty()) return;
     if (options_.ca.empty() && !IsLocal(options_.server)) return;
@@ -461,7 +463,7 @@ class GrpcClient : public Client {
     for (int attempt = 1;; ++attempt) {
       AwaitConnection(*channel_);
       grpc::ClientContext context;
-      Authorize(context);
+      AddMetadata(context);
       context.set_deadline(std::chrono::system_clock::now() +
                            absl::ToChronoMilliseconds(options_.call_timeout));
       Response response;
@@ -514,7 +516,7 @@ class GrpcClient : public Client {
                       SilenceWatch& silence, const std::stop_token& stop) {
     AwaitConnection(*channel_);
     grpc::ClientContext context;
-    Authorize(context);
+    AddMetadata(context);
     const std::unique_ptr<grpc::ClientReader<Event>> reader =
         (stub.*method)(&context, request);
     const std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
@@ -542,7 +544,7 @@ class GrpcClient : public Client {
                     const std::stop_token& stop) {
     AwaitConnection(*channel_);
     grpc::ClientContext context;
-    Authorize(context);
+    AddMetadata(context);
     v1::Upload sent;
     const std::unique_ptr<grpc::ClientWriter<v1::UploadChunk>> writer =
         datasets_->SendUpload(&context, &sent);

@@ -463,7 +463,9 @@ std::vector<Finding> CheckDaemon(const DaemonAnswer& answer,
                      .value = absl::StrCat("hearth ", kVersion, ", hearthd ",
                                            status.version())};
   if (status.version() != kVersion) {
-    version.severity = Severity::kNote;
+    version.severity = CheckVersions(kVersion, status.version()).ok()
+                           ? Severity::kNote
+                           : Severity::kProblem;
     version.remedy = "install the same version of both";
   }
   findings.push_back(version);

@@ -320,8 +320,11 @@ TEST(ChecksTest, WhatElseADaemonTells) {
   answer.status.set_draining(true);
   answer.status.add_warnings("jobs/train-1 was damaged");
   const std::vector<Finding> findings = CheckDaemon(answer, &machine);
-  ExpectBad(Of(findings, "versions"), Severity::kNote, "hearthd 0.0.1",
+  ExpectBad(Of(findings, "versions"), Severity::kProblem, "hearthd 0.0.1",
             "same version");
+  answer.status.set_version(absl::StrCat(kVersion, "9"));
+  ExpectBad(Of(CheckDaemon(answer, &machine), "versions"), Severity::kNote,
+            "hearthd", "same version");
   ExpectBad(Of(findings, "daemon reads by"), Severity::kNote, "threads",
             "io_uring");
   ExpectBad(Of(findings, "memory of jobs"), Severity::kProblem,

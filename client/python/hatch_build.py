@@ -2,11 +2,16 @@
 
 Nothing is written into the source tree. In an editable install the modules lie in
 site-packages, as `hearth/v1`, where hearth/__init__.py finds them.
+
+$HEARTH_WHEEL_FILES makes the wheel a binary one, with the files of that folder, which is laid out
+as the environment that the wheel is installed into (bin, lib, share), and with the platform tag
+$HEARTH_WHEEL_PLATFORM: see deploy/python/build_wheel.sh.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import runpy
 import tempfile
 from pathlib import Path
@@ -28,6 +33,12 @@ class AddApi(BuildHookInterface):
         protos["make"](Path(self._made.name))
         kind = "force_include_editable" if version == "editable" else "force_include"
         build_data[kind][str(Path(self._made.name) / "hearth")] = "hearth"
+        if files := os.environ.get("HEARTH_WHEEL_FILES"):
+            build_data["pure_python"] = False
+            build_data["tag"] = f"py3-none-{os.environ['HEARTH_WHEEL_PLATFORM']}"
+            for path in Path(files).iterdir():
+                kind = "shared_scripts" if path.name == "bin" else "shared_data"
+                build_data[kind][str(path)] = "" if path.name == "bin" else path.name
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         if self.target_name != "sdist":

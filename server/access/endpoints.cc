@@ -28,6 +28,7 @@
 #include "absl/strings/strip.h"
 #include "engine/base/status.h"
 #include "engine/base/trace_parent.h"
+#include "engine/base/version.h"
 #include "engine/io/descriptor.h"
 #include "server/front/sockets.h"
 
@@ -284,6 +285,26 @@ void Endpoint::Mark(grpc::AuthContext& context) {
   context.AddProperty(kSourceProperty, SourceText(caller_));
 }
 
+namespace {
+
+// Clients of any version may ask for the daemon's.
+constexpr absl::string_view kStatusMethod = "/hearth.v1.Admin/GetStatus";
+
+// Programs of other people's making name no version, and know what they do.
+absl::Status CheckClient(
+    const grpc::AuthMetadataProcessor::InputMetadata& metadata,
+    absl::string_view method) {
+  const auto version = metadata.find("hearth-version");
+  if (version == metadata.end() || method == kStatusMethod) {
+    return absl::OkStatus();
+  }
+  return CheckVersions(
+      absl::string_view(version->second.data(), version->second.size()),
+      kVersion);
+}
+
+}  // namespace
+
 grpc::Status Endpoint::Process(const InputMetadata& metadata,
                                grpc::AuthContext* context, OutputMetadata*,
                                OutputMetadata*) {
@@ -292,8 +313,10 @@ grpc::Status Endpoint::Process(const InputMetadata& metadata,
   if (path == metadata.end()) {
     return grpc::Status(grpc::StatusCode::INTERNAL, "a call without a path");
   }
-  return ToGrpcStatus(access_.CheckMethod(CredentialsOf(*context, metadata),
-                                          ToString(path->second)));
+  const std::string method = ToString(path->second);
+  const absl::Status allowed =
+      access_.CheckMethod(CredentialsOf(*context, metadata), method);
+  return ToGrpcStatus(allowed.ok() ? CheckClient(metadata, method) : allowed);
 }
 
 Endpoints::Endpoints(grpc::ServerBuilder& builder, AccessControl& access,

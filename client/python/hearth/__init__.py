@@ -12,6 +12,7 @@ from pkgutil import extend_path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from hearth.async_client import AsyncClient as AsyncClient
     from hearth.client import Client as Client
     from hearth.client import Dataset as Dataset
@@ -42,11 +43,13 @@ __all__ = [name for names in _HOMES.values() for name in names]
 
 def __getattr__(name: str) -> Any:
     """Imports a name of the client at its first use: converters run without grpcio."""
+    if name == "__version__":
+        return importlib.import_module("hearth.version").package_version()
     for home, names in _HOMES.items():
         if name not in names:
             continue
         try:
             return getattr(importlib.import_module(home), name)
         except ImportError as error:
-            raise ImportError(f"{error}: run `pip install ./client/python`") from error
+            raise ImportError(f"{error}: run `pip install grpcio protobuf`") from error
     raise AttributeError(f"module 'hearth' has no attribute {name!r}")

@@ -97,7 +97,8 @@ def from_rpc(error: grpc.RpcError, server: str,
     if code == grpc.StatusCode.UNAVAILABLE:
         return Unavailable(code, f"hearthd at {server}: {message}")
     if code == grpc.StatusCode.UNIMPLEMENTED:
-        return HearthError(code, f"no hearthd of this version at {server}: {message}")
+        return HearthError(code, f"hearthd at {server} does not know this call; it may be older "
+                                 f"than this client: {message}")
     kind = {grpc.StatusCode.INVALID_ARGUMENT: InvalidRequest,
             grpc.StatusCode.NOT_FOUND: NotFound}.get(code, HearthError)
     return kind(code, message, violations)

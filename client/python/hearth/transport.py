@@ -13,6 +13,7 @@ from google.protobuf.message import Message
 
 from hearth.servers import Server
 from hearth.trace import trace_parent
+from hearth.version import package_version
 
 # A daemon that is silent for the first time while a call is in progress is pinged, and has the
 # second time to answer.
@@ -82,6 +83,13 @@ class Transport(Protocol):
         """Ends the channel, and the calls over it."""
 
 
+def _own_metadata() -> tuple[tuple[str, str], ...]:
+    """Metadata of each call beside the server's: the trace, and the version, by which the daemon
+    tells a client that it cannot speak with."""
+    version = package_version()
+    return (("traceparent", trace_parent()), *((("hearth-version", version),) if version else ()))
+
+
 def _path(method: str) -> str:
     return f"/hearth.v1.{method}"
 
@@ -95,7 +103,7 @@ class BlockingTransport:
 
     def __init__(self, server: Server, timeout: float) -> None:
         self.server = server
-        self._metadata = (*server.metadata, ("traceparent", trace_parent()))
+        self._metadata = (*server.metadata, *_own_metadata())
         self._timeout = timeout
         self._channel = (
             grpc.insecure_channel(server.address, options=_CHANNEL_OPTIONS)
@@ -151,7 +159,7 @@ class AsyncTransport:
 
     def __init__(self, server: Server, timeout: float) -> None:
         self.server = server
-        self._metadata = (*server.metadata, ("traceparent", trace_parent()))
+        self._metadata = (*server.metadata, *_own_metadata())
         self._timeout = timeout
         self._made: Optional[grpc.aio.Channel] = None
 

@@ -354,7 +354,7 @@ def test_what_is_missing_says_how_to_get_it():
         done = subprocess.run([sys.executable, "-c", program], cwd=package, capture_output=True,
                               text=True, check=False)
         assert done.returncode == 1
-        assert "pip install ./client/python" in done.stderr.splitlines()[-1]
+        assert "pip install grpcio protobuf" in done.stderr.splitlines()[-1]
 
 
 def test_the_package_offers_no_other_names():
