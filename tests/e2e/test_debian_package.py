@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from chroots import Chroot, bare_debian
+
 pytestmark = pytest.mark.full("package")
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
-SOURCES = [Path("/etc/apt/sources.list"), *Path("/etc/apt/sources.list.d").glob("*.list"),
-           *Path("/etc/apt/sources.list.d").glob("*.sources")]
 
 
 def build(folder, revision):
@@ -58,27 +58,9 @@ def test_what_is_in_it(packages, tmp_path):
     assert "[$ORIGIN/../lib/hearth]" in found and "_solib" not in found
 
 
-class Chroot:
-    def __init__(self, root: Path) -> None:
-        self.root = root
-
-    def run(self, script: str) -> str:
-        """Runs a shell script as root of the chroot; nothing that it starts outlives it."""
-        done = subprocess.run(
-            ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-ec",
-             'mount -t proc proc "$0/proc"; exec chroot "$0" sh -ec "$1"', str(self.root), script],
-            capture_output=True, text=True, check=False,
-            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive",
-                 "LC_ALL": "C.UTF-8"})
-        assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}"
-        return done.stdout
-
-    def install(self, package: Path) -> None:
-        shutil.copy(package, self.root / "tmp" / package.name)
-        self.run(f"apt-get install -y -qq --no-install-recommends /tmp/{package.name}")
-
+class PackagedDebian(Chroot):
     def with_daemon(self, script: str) -> str:
-        """The same while the daemon runs, which then stops as it should."""
+        """Runs a shell script while the daemon runs, which then stops as it should."""
         return self.run(f"""
             install -d -o hearth -g hearth /run/hearth
             export HEARTH_HOME=/var/lib/hearth
@@ -95,17 +77,8 @@ class Chroot:
 
 @pytest.fixture
 def bare(tmp_path):
-    if os.geteuid() != 0 or shutil.which("mmdebstrap") is None:
-        pytest.skip("needs root and mmdebstrap (Debian: mmdebstrap)")
-    root = tmp_path / "debian"
-    sources = [str(source) for source in SOURCES if source.exists()]
-    made = subprocess.run(["mmdebstrap", "--variant=apt", "bookworm", str(root), *sources],
-                          capture_output=True, text=True, check=False)
-    assert made.returncode == 0, made.stderr
-    bare = Chroot(root)
-    bare.run("apt-get update -qq")
-    yield bare
-    shutil.rmtree(root)
+    with bare_debian(tmp_path) as bare:
+        yield PackagedDebian(bare.root)
 
 
 TRAIN = """hearth train --dataset small --strategy gnndrive --cpu-cache 1MiB --model sage \\
