@@ -29,8 +29,8 @@ The field is what programs set in a `TrainJobSpec`
 Options with a * change no result: `hearth job resume` takes them, too, for the
 job to go on with.
 
-`bazel run //client/cli:write_options_page > client/guide/options.md` writes this
-page from the descriptions in that file.
+<!-- `bazel run //client/cli:write_options_page > client/guide/options.md` writes
+this page from the descriptions in proto/hearth/v1/spec.proto. -->
 )";
 
 // `text` as a cell of a table, which a bar would end.
