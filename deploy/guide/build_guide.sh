@@ -18,7 +18,4 @@ cd "$HEARTH_ROOT"
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 export SOURCE_DATE_EPOCH
 mkdocs build --quiet --strict --config-file client/mkdocs.yml --site-dir "$out"
-# Pages for web servers that need the site's address; fonts that no browser asks
-# for where there is woff2.
-rm -rf "$out"/404.html "$out"/sitemap.xml* "$out"/css/fonts
-find "$out/fonts" -type f ! -name '*.woff2' -delete
+rm "$out"/sitemap.xml*  # It needs the address of a web server.

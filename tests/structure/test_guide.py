@@ -53,7 +53,8 @@ def test_the_site_has_every_page(site):
 
 def test_a_link_within_the_site_has_a_target(site):
     for page in site.glob("*.html"):
-        for target in re.findall(r'href="([^":]+)"', page.read_text(encoding="utf-8")):
+        text = re.sub("<!--.*?-->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for target in re.findall(r'(?:href|src)="([^":]+)"', text):
             file, _, anchor = target.partition("#")
             there = page.parent / file if file else page
             assert there.is_file(), f"{page.name}: {target}"
