@@ -214,7 +214,8 @@ class Reader:
             self._put_on_path(self._venv / "bin")
         else:
             self.make_python()
-            self.run_shell("pip install --quiet ./client/python")
+            subprocess.run([self._venv / "bin/pip", "install", "--quiet", "./client/python"],
+                           cwd=self.clone, env=self._environment, check=True)
 
     def _put_on_path(self, folder: Path) -> None:
         self._environment["PATH"] = f"{folder}:{self._environment['PATH']}"
@@ -318,8 +319,8 @@ def follow_guide(reader: Reader) -> None:
 
 
 def follow_python(reader: Reader) -> None:
+    reader.install_client()  # First: later shells have the PATH of the first one.
     follow_guide(reader)
-    reader.install_client()
 
 
 def follow_python_tools(reader: Reader) -> None:
