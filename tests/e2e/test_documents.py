@@ -19,6 +19,7 @@ import os
 import random
 import re
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -331,7 +332,10 @@ def follow_python_tools(reader: Reader) -> None:
 
 def follow_converters(reader: Reader) -> None:
     follow_python(reader)
-    reader.run_shell(_SOURCES)
+    sources = reader.shared / "sources"
+    if not sources.exists():
+        reader.run_shell(f"mkdir {sources}; cd {sources}\n{_SOURCES}")
+    shutil.copytree(sources, reader.clone, dirs_exist_ok=True)
 
 
 def follow_typed_graphs(reader: Reader) -> None:
