@@ -38,8 +38,8 @@ Parts of tier 2; tests/run.sh --full PART runs one, in less than an hour:
   gpu        the plug-in, its speeds and whole jobs on this machine's GPU
   python     the Python client with Optuna, Ray Tune and pandas as published
   trackers   jobs and sweeps in MLflow, Weights & Biases and TensorBoard
-  documents  every command of the READMEs that can be run, from the quick start
-             on, and the Python client installed with downloads
+  documents  every command of the READMEs and the guide that can be run, from the
+             quick start on, and the Python client installed with downloads
 EOF
 }
 

@@ -24,14 +24,13 @@ constexpr char kHead[] =
 
 Each is a flag (`--epochs 7`) and a key of a job file (`epochs: 7`, with `-f`).
 The field is what programs set in a `TrainJobSpec`
-([spec.proto](../proto/hearth/v1/spec.proto)). Sizes are bytes, or have a unit:
-`512MiB`, `4GB`.
+(`proto/hearth/v1/spec.proto`). Sizes are bytes, or have a unit: `512MiB`, `4GB`.
 
 Options with a * change no result: `hearth job resume` takes them, too, for the
 job to go on with.
 
-`bazel run //client/cli:write_options_page > client/OPTIONS.md` writes this page
-from the descriptions in that file.
+<!-- `bazel run //client/cli:write_options_page > client/guide/options.md` writes
+this page from the descriptions in proto/hearth/v1/spec.proto. -->
 )";
 
 // `text` as a cell of a table, which a bar would end.
@@ -103,7 +102,7 @@ constexpr char kSweepHead[] =
 # Options of `hearth sweep submit`
 
 Besides all of `hearth train`, and `--space`. The field is what programs set in a
-`SweepSpec` ([sweeps.proto](../proto/hearth/v1/sweeps.proto)).
+`SweepSpec` (`proto/hearth/v1/sweeps.proto`).
 )";
 
 }  // namespace

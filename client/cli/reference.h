@@ -7,7 +7,7 @@
 namespace hearth::cli {
 
 /// The page of all options of `hearth train` and `hearth sweep submit`
-/// (OPTIONS.md), in Markdown.
+/// (client/guide/options.md), in Markdown.
 std::string OptionsPage();
 
 /// Manual pages of `hearth` and of each command, as roff, by the names of their

@@ -18,12 +18,12 @@ namespace hearth::cli {
 namespace {
 
 TEST(OptionsPage, IsTheOneInTheTree) {
-  std::ifstream file("client/OPTIONS.md");
+  std::ifstream file("client/guide/options.md");
   ASSERT_TRUE(file);
   std::ostringstream text;
   text << file.rdbuf();
   EXPECT_EQ(text.str(), OptionsPage())
-      << "bazel run //client/cli:write_options_page > client/OPTIONS.md "
+      << "bazel run //client/cli:write_options_page > client/guide/options.md "
          "writes it anew";
 }
 

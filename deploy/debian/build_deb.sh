@@ -51,8 +51,9 @@ place_files() {
     place 644 "deploy/prometheus/$file" "usr/share/hearth/prometheus/$file"
   done
   place 644 README.md usr/share/doc/hearth/README.md
-  place 644 client/OPTIONS.md usr/share/doc/hearth/OPTIONS.md
-  place 644 deploy/README.md usr/share/doc/hearth/deploy.md
+  mkdir -p "$root/usr/share/doc/hearth/guide"
+  deploy/guide/build_guide.sh "$root/usr/share/doc/hearth/guide" >&2
+  find "$root/usr/share/doc/hearth/guide" -type f -exec chmod 644 {} +
   place 644 deploy/debian/copyright usr/share/doc/hearth/copyright
 }
 

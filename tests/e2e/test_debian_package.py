@@ -44,7 +44,7 @@ def test_what_is_in_it(packages, tmp_path):
                  "usr/share/bash-completion/completions/hearth",
                  "usr/share/zsh/vendor-completions/_hearth", "usr/share/man/man1/hearth.1.gz",
                  "usr/share/man/man1/hearth-train.1.gz", "usr/share/man/man8/hearthd.8.gz",
-                 "usr/share/doc/hearth/copyright"):
+                 "usr/share/doc/hearth/guide/index.html", "usr/share/doc/hearth/copyright"):
         assert file in files
     assert not any(file.startswith("var/") for file in files)
     control = (tmp_path / "x/DEBIAN/control").read_text()

@@ -1,4 +1,4 @@
-"""What READMEs tell their readers to type, block by block, as a reader would.
+"""What READMEs and the guide tell their readers to type, block by block, as a reader would.
 
 A fenced block in `sh` or `python` is run; blocks in other languages show something. In each
 document the blocks run in their order, in a clone of HEAD of its own with a home of its own: what
@@ -19,12 +19,12 @@ import os
 import random
 import re
 import select
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import sysconfig
-from collections import defaultdict
 from pathlib import Path
 from typing import Callable, Iterator, NamedTuple, Optional
 
@@ -154,15 +154,20 @@ def free_port() -> int:
 
 
 class Reader:
-    """Somebody who follows one document, with a clone, a home and small data."""
+    """Somebody who follows one document, with a clone, a home and small data.
 
-    def __init__(self, folder: Path, full: bool) -> None:
+    `shared` is a folder of all readers, for what is the same for many and takes time to make."""
+
+    def __init__(self, folder: Path, shared: Path, full: bool) -> None:
         self.folder = folder
+        self.shared = shared
+        self.full = full
         self.data = folder / "data"
         self.clone = folder / "clone"
         for name in ("home", "state", "data"):
             (folder / name).mkdir()
         subprocess.run(["git", "clone", "--quiet", str(_ROOT), str(self.clone)], check=True)
+        self._venv = folder / "venv"
         self._log = folder / "state/python.log"
         self._interpreter: Optional[subprocess.Popen] = None
         self._port = free_port()
@@ -195,14 +200,23 @@ class Reader:
         for package in ("grpc_tools", "hatchling", "pandas", "torch_geometric"):
             if not importlib.util.find_spec(package):
                 pytest.skip(f"{package} is not installed")
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", self.folder / "venv"],
-                       check=True)
-        (packages,) = self.folder.glob("venv/lib/python*/site-packages")
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", self._venv], check=True)
+        (packages,) = self._venv.glob("lib/python*/site-packages")
         (packages / "of_the_tests.pth").write_text(sysconfig.get_path("purelib"))
-        pip = self.folder / "venv/bin/pip"
-        pip.write_text(f"#!/bin/sh\nexec {self.folder}/venv/bin/python -m pip \"$@\"\n")
+        pip = self._venv / "bin/pip"
+        pip.write_text(f"#!/bin/sh\nexec {self._venv}/bin/python -m pip \"$@\"\n")
         pip.chmod(0o755)
-        self._put_on_path(self.folder / "venv/bin")
+        self._put_on_path(self._venv / "bin")
+
+    def install_client(self) -> None:
+        """The Python client is installed, in an environment that readers share."""
+        self._venv = self.shared / "venv"
+        if self._venv.exists():
+            self._put_on_path(self._venv / "bin")
+        else:
+            self.make_python()
+            subprocess.run([self._venv / "bin/pip", "install", "--quiet", "./client/python"],
+                           cwd=self.clone, env=self._environment, check=True)
 
     def _put_on_path(self, folder: Path) -> None:
         self._environment["PATH"] = f"{folder}:{self._environment['PATH']}"
@@ -233,7 +247,7 @@ class Reader:
         if not self._interpreter:
             with open(self._log, "ab") as log:
                 self._interpreter = subprocess.Popen(
-                    [str(self.folder / "venv/bin/python"), "-c", _INTERPRETER], text=True,
+                    [str(self._venv / "bin/python"), "-c", _INTERPRETER], text=True,
                     cwd=self.clone, env=self._environment, stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE, stderr=log)
         print(json.dumps([name, text]), file=self._interpreter.stdin, flush=True)
@@ -275,52 +289,119 @@ printf 'src,dst\n7,1\n8,3\n' >writes.csv
 """
 
 
-def follow_client(reader: Reader) -> None:
+def install(reader: Reader) -> None:
+    """hearth and hearthd are installed, and there is a graph to import."""
     reader.install_hearth()
-    reader.write_papers(reader.clone / "papers", reader.data / "data/papers")
+    reader.write_papers()
+
+
+def seed(reader: Reader, data_dir: Path) -> None:
+    """A data directory with the dataset papers and a job of it, train-2."""
+    install(reader)
+    made = reader.shared / "hearth"
+    if not made.exists():
+        reader.run("sh", f"""
+            export HEARTH_HOME={reader.folder}/hearth
+            serve hearthd --data-dir $HEARTH_HOME
+            hearth dataset import papers --source /data/papers
+            hearth train --dataset papers --epochs 1
+            stop_serving
+            mv $HEARTH_HOME {made}
+            unset HEARTH_HOME
+            """, "", BLOCK_SECONDS)
+    data_dir.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["cp", "-a", made, data_dir], check=True)
+
+
+def follow_guide(reader: Reader) -> None:
+    """A daemon serves where hearth looks for it; it has trained on papers."""
+    seed(reader, reader.folder / "home/.hearth")
+    reader.run("sh", "hearthd --data-dir ~/.hearth --listen 127.0.0.1:7600\n", "", BLOCK_SECONDS)
+
+
+def follow_python(reader: Reader) -> None:
+    reader.install_client()  # First: later shells have the PATH of the first one.
+    follow_guide(reader)
+
+
+def follow_python_tools(reader: Reader) -> None:
+    follow_python(reader)
+    if reader.full:
+        reader.run_shell("pip install --quiet './client/python[optuna,ray]'", FULL_SECONDS)
+
+
+def follow_converters(reader: Reader) -> None:
+    follow_python(reader)
+    sources = reader.shared / "sources"
+    if not sources.exists():
+        reader.run_shell(f"mkdir {sources}; cd {sources}\n{_SOURCES}")
+    shutil.copytree(sources, reader.clone, dirs_exist_ok=True)
+
+
+def follow_typed_graphs(reader: Reader) -> None:
+    """The dataset that the page about tables makes."""
+    follow_converters(reader)
+    page = "client/guide/tables.md"
+    for block in blocks_of(page, (_ROOT / page).read_text(encoding="utf-8")):
+        reader.run(block.language, block.text, str(block), BLOCK_SECONDS)
+
+
+def follow_remote(reader: Reader) -> None:
+    """A graph in the reader's folder, and a daemon that knows nothing."""
+    reader.install_hearth()
+    reader.write_papers(reader.clone / "papers")
     reader.run_shell("serve hearthd --data-dir ~/.hearth")
 
 
-def follow_python_client(reader: Reader) -> None:
-    reader.install_hearth()
-    reader.make_python()
-    reader.write_papers()
-    reader.run("sh", "hearthd --data-dir ~/.hearth --listen 127.0.0.1:7600\n", "", BLOCK_SECONDS)
-    reader.run_shell(_SOURCES)
+def follow_resume(reader: Reader) -> None:
+    """A cancelled job, train-3; no run is long enough for it to end first."""
+    follow_guide(reader)
+    reader.run_shell("hearth train --dataset papers --strategy gnndrive --epochs 100000 --detach\n"
+                     "hearth job cancel train-3; ! hearth job watch train-3")
 
 
-def follow_deployment(reader: Reader) -> None:
-    """A daemon that has trained on a dataset."""
-    reader.install_hearth()
-    reader.write_papers()
-    for folder in ("srv", "backups", "nvme0", "nvme1", "nvme2"):
-        (reader.data / folder).mkdir()
-    there = "HEARTH_HOME=/srv/hearth hearth"
-    reader.run("sh", "hearthd --data-dir /srv/hearth\n"
-               f"{there} dataset import papers --source /data/papers\n"
-               f"{there} train --dataset papers --model sage --epochs 1\n", "", BLOCK_SECONDS)
+def follow_backup(reader: Reader) -> None:
+    seed(reader, reader.data / "srv/hearth")
+    (reader.data / "backups").mkdir()
+    reader.run("sh", "hearthd --data-dir /srv/hearth\n", "", BLOCK_SECONDS)
 
 
 # What a document takes for granted.
-_PREPARATIONS: defaultdict[str, Callable[[Reader], None]] = defaultdict(
-    lambda: Reader.install_hearth, {
-        "README.md": Reader.write_papers,
-        "client/README.md": follow_client,
-        "client/python/README.md": follow_python_client,
-        "deploy/README.md": follow_deployment,
-        "tests/accuracy/README.md": Reader.make_python,
-    })
+_PREPARATIONS: dict[str, Callable[[Reader], None]] = {
+    "README.md": Reader.write_papers,
+    "tests/accuracy/README.md": Reader.make_python,
+    "client/guide/backup.md": follow_backup,
+    "client/guide/convert.md": follow_converters,
+    "client/guide/example-graphs.md": follow_python,
+    "client/guide/first-job.md": install,
+    "client/guide/install.md": Reader.make_python,
+    "client/guide/pyg.md": follow_python,
+    "client/guide/python-calls.md": follow_python,
+    "client/guide/python-tools.md": follow_python_tools,
+    "client/guide/python.md": follow_python,
+    "client/guide/remote.md": follow_remote,
+    "client/guide/resume.md": follow_resume,
+    "client/guide/slurm.md": install,
+    "client/guide/tables.md": follow_converters,
+    "client/guide/typed-graphs.md": follow_typed_graphs,
+}
+
+
+def prepare(reader: Reader, document: str) -> None:
+    other = follow_guide if document.startswith("client/guide/") else Reader.install_hearth
+    _PREPARATIONS.get(document, other)(reader)
 
 
 @pytest.fixture(scope="module")
 def readers(tmp_path_factory, request) -> Iterator[Callable[[str], Reader]]:
     full = request.config.getoption("--full") is not None
+    shared = tmp_path_factory.mktemp("shared")
     with contextlib.ExitStack() as closing:
         @functools.cache
         def reader_of(document: str) -> Reader:
-            reader = Reader(tmp_path_factory.mktemp("reader"), full)
+            reader = Reader(tmp_path_factory.mktemp("reader"), shared, full)
             closing.callback(reader.close)
-            _PREPARATIONS[document](reader)
+            prepare(reader, document)
             return reader
 
         yield reader_of
@@ -347,8 +428,8 @@ def test_block_with_downloads(readers, block):
 
 
 def test_every_block_says_what_it_is():
-    assert {block.document for block in COMMANDS} >= {"README.md", "client/README.md",
-                                                      "client/python/README.md"}
+    assert {block.document for block in COMMANDS} >= {"README.md", "client/guide/first-job.md",
+                                                      "client/guide/python.md"}
     unknown = [str(block) for block in BLOCKS if block.language not in _COMMANDS + _SHOWN]
     assert not unknown, f"fence these blocks, as one of {_COMMANDS + _SHOWN}"
     idle = [str(block) for block in BLOCKS if block.mark and block.language in _SHOWN]

@@ -119,7 +119,7 @@ def test_a_backup_is_restored(fresh, start_daemon, tmp_path):
     fresh.hearth("job", "cancel", running)
     fresh.wait_for_state(running, "CANCELLED")
     fresh.stop()
-    # As deploy/README.md has it.
+    # As client/guide/backup.md has it.
     shutil.rmtree(fresh.data_dir / "jobs")
     shutil.copytree(backup / "jobs", fresh.data_dir / "jobs")
     remove_database(fresh)

@@ -41,7 +41,7 @@ class JobCalls(Generic[AnyJob]):
     async def train(self, options: Optional[Options] = None, /, *, priority: int = 0,
                     **more: Value) -> AnyJob:
         """Puts a train job into the queue. Options have the names of `hearth train`'s flags and
-        job files, with `_` or `-` (client/OPTIONS.md lists them), or are paths of fields
+        job files, with `_` or `-` (client/guide/options.md lists them), or are paths of fields
         ("adam.learning_rate"); they are given as a mapping, as keywords, or both."""
         return await self.submit("train", merged(options, more), priority=priority)
 

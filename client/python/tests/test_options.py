@@ -19,12 +19,12 @@ from hearth.options.values import (parse_byte_size, python_value,  # noqa: E402
 from hearth.space import Choice, Integers  # noqa: E402
 from hearth.v1 import spec_pb2  # noqa: E402
 
-PAGE = Path(__file__).resolve().parents[2] / "OPTIONS.md"
+PAGE = Path(__file__).resolve().parents[2] / "guide/options.md"
 BASE = {"dataset": "papers"}
 
 
 def rows_of_page():
-    """Name, values and fields of each option that client/OPTIONS.md lists."""
+    """Name, values and fields of each option that client/guide/options.md lists."""
     for line in PAGE.read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
         if len(cells) == 5 and cells[0].startswith("`"):
