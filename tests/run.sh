@@ -33,6 +33,7 @@ Parts of tier 2; tests/run.sh --full PART runs one, in less than an hour:
   manifests  the manifests for Kubernetes against its schema
   page       the page of the metrics port in a real browser
   package    the Debian package, its life in a bare Debian 12; needs root
+  wheel      the binary wheel, from nothing to a model in bare Debians; needs root
   floods     60 s of each flood, 10,000 watchers, 100,000 queued jobs
   alerts     every alert of deploy/prometheus fires and clears; needs root
   gpu        the plug-in, its speeds and whole jobs on this machine's GPU
@@ -254,7 +255,7 @@ tier_1() {
 }
 
 require "installing what is missing" install_packages "${BUILD_PACKAGES[@]}" \
-  "${DATA_PACKAGES[@]}" "${TEST_PACKAGES[@]}" "${BENCH_PACKAGES[@]}"
+  "${DATA_PACKAGES[@]}" "${TEST_PACKAGES[@]}" "${BENCH_PACKAGES[@]}" "${PACKAGE_PACKAGES[@]}"
 case $part in
   "") tier_1 ;;
   asan) asan_tests //engine/... //kernels/... ;;
@@ -289,11 +290,11 @@ case $part in
     require "building" build_binaries
     end_to_end --full "$part"
     ;;
-  package)
-    require "installing what makes chroots and images" install_packages buildah mmdebstrap "${PACKAGE_PACKAGES[@]}"
+  package | wheel)
+    require "installing what makes chroots and images" install_packages buildah mmdebstrap
     use_python venv tests/accuracy/requirements.txt
     require "building" build_binaries
-    end_to_end --full package
+    end_to_end --full "$part"
     ;;
   *)
     use_python venv tests/accuracy/requirements.txt

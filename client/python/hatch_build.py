@@ -36,9 +36,10 @@ class AddApi(BuildHookInterface):
         if files := os.environ.get("HEARTH_WHEEL_FILES"):
             build_data["pure_python"] = False
             build_data["tag"] = f"py3-none-{os.environ['HEARTH_WHEEL_PLATFORM']}"
-            for path in Path(files).iterdir():
-                kind = "shared_scripts" if path.name == "bin" else "shared_data"
-                build_data[kind][str(path)] = "" if path.name == "bin" else path.name
+            for path in Path(files, "bin").iterdir():
+                build_data["shared_scripts"][str(path)] = path.name
+            for name in ("lib", "share"):
+                build_data["shared_data"][str(Path(files, name))] = name
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         if self.target_name != "sdist":
