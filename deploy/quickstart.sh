@@ -93,7 +93,7 @@ import_wordnet() {
 }
 
 install_packages "${BUILD_PACKAGES[@]}" "${DATA_PACKAGES[@]}"
-say "building: about $(build_minutes) minutes on $(nproc) cores, with nothing built yet"
+say "building: about $(build_minutes) minutes on $(nproc) cores, with nothing built yet (a wheel needs no build: README.md)"
 build_aloud //server:hearthd //client:hearth
 prepare_gpu
 start_daemon

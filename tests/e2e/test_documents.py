@@ -313,6 +313,11 @@ def seed(reader: Reader, data_dir: Path) -> None:
     subprocess.run(["cp", "-a", made, data_dir], check=True)
 
 
+def follow_readme(reader: Reader) -> None:
+    reader.install_hearth()
+    reader.write_papers()
+
+
 def follow_guide(reader: Reader) -> None:
     """A daemon serves where hearth looks for it; it has trained on papers."""
     seed(reader, reader.folder / "home/.hearth")
@@ -368,7 +373,7 @@ def follow_backup(reader: Reader) -> None:
 
 # What a document takes for granted.
 _PREPARATIONS: dict[str, Callable[[Reader], None]] = {
-    "README.md": Reader.write_papers,
+    "README.md": follow_readme,
     "tests/accuracy/README.md": Reader.make_python,
     "client/guide/backup.md": follow_backup,
     "client/guide/convert.md": follow_converters,
