@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -13,7 +14,6 @@ import pytest
 
 SOURCES = [Path("/etc/apt/sources.list"), *Path("/etc/apt/sources.list.d").glob("*.list"),
            *Path("/etc/apt/sources.list.d").glob("*.sources")]
-_CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 
 
 class Chroot:
@@ -36,11 +36,12 @@ class Chroot:
         shutil.copy(package, self.root / "tmp" / package.name)
         self.run(f"apt-get install -y -qq --no-install-recommends /tmp/{package.name}")
 
-    def trust_what_this_machine_trusts(self) -> None:
+    def pip_install(self, pip: str, *packages: str) -> None:
         """Downloads go the way that this machine has for them."""
-        target = self.root / _CERTIFICATES.relative_to("/")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(_CERTIFICATES, target)
+        shutil.copy("/etc/ssl/certs/ca-certificates.crt", self.root / "root/trusted.crt")
+        settings = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+        self.run(f"{pip} install --quiet --no-cache-dir {shlex.join(packages)}",
+                 **{**settings, "PIP_CERT": "/root/trusted.crt"})
 
 
 @contextlib.contextmanager

@@ -169,12 +169,10 @@ hearth run --dataset mine --source /root/graph --model sage --epochs 3 --seed 1 
 @pytest.mark.parametrize("suite", ["bookworm", "trixie"])
 def test_a_new_user_on_a_bare_debian(wheel, suite, tmp_path):
     with bare_debian(tmp_path, suite) as bare:
-        bare.trust_what_this_machine_trusts()
         bare.run("apt-get install -y -qq --no-install-recommends python3-venv")
         shutil.copy(wheel, bare.root / "root")
-        pip = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
-        bare.run(f"python3 -m venv /root/hearth && /root/hearth/bin/pip install --quiet"
-                 f" --no-cache-dir '/root/{wheel.name}[daemon,datasets]'", **pip)
+        bare.run("python3 -m venv /root/hearth")
+        bare.pip_install("/root/hearth/bin/pip", f"/root/{wheel.name}[daemon,datasets]")
         (bare.root / "root/graph").mkdir()
         bare.run(f"cd /root/graph && /root/hearth/bin/python -c '{_GRAPH}'")
         shown = bare.run(_FIRST_JOB, HOME="/root")
