@@ -305,6 +305,13 @@ class SqliteJobStore final : public JobStore {
     return page;
   }
 
+  absl::StatusOr<std::vector<v1::Job>> Newest(
+      const std::vector<v1::JobState>& states, int limit,
+      bool outside_sweeps) override {
+    absl::MutexLock lock(&mutex_);
+    return rows_.ReadNewest(states, limit, outside_sweeps);
+  }
+
   absl::StatusOr<EventBatch> ReadEvents(const std::string& id, uint64_t from,
                                         int limit) override {
     absl::MutexLock lock(&mutex_);

@@ -140,6 +140,14 @@ class JobStore {
   /// a page size out of range.
   virtual absl::StatusOr<JobPage> List(const JobQuery& query) = 0;
 
+  /// Up to `limit` jobs in one of `states`, newest first, without epochs; only
+  /// jobs of no sweep if `outside_sweeps`. Costs the same however many jobs
+  /// there are; so jobs behind very many newer ones of sweeps are not found
+  /// (see JobRows::ReadNewest).
+  virtual absl::StatusOr<std::vector<v1::Job>> Newest(
+      const std::vector<v1::JobState>& states, int limit,
+      bool outside_sweeps) = 0;
+
   /// Up to `limit` events from sequence number `from` on. NOT_FOUND for an
   /// unknown id.
   virtual absl::StatusOr<EventBatch> ReadEvents(const std::string& id,
