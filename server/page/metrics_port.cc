@@ -512,30 +512,18 @@ class DaemonStateImpl final : public DaemonState {
     return state.dump(-1, ' ', false, json::error_handler_t::replace);
   }
 
-  // Jobs to show, newest first.
-  absl::StatusOr<std::vector<v1::Job>> ListJobs() {
-    HEARTH_ASSIGN_OR_RETURN(std::vector<v1::Job> jobs,
-                            store_.Newest({v1::PREPARING, v1::RUNNING}, kJobs,
-                                          /*outside_sweeps=*/false));
-    for (const std::vector<v1::JobState>& states :
-         {std::vector<v1::JobState>{v1::QUEUED, v1::WAITING},
-          std::vector<v1::JobState>{v1::SUCCEEDED, v1::FAILED,
-                                    v1::CANCELLED}}) {
-      HEARTH_ASSIGN_OR_RETURN(
-          std::vector<v1::Job> more,
-          store_.Newest(states, kJobs, /*outside_sweeps=*/true));
-      std::move(more.begin(), more.end(), std::back_inserter(jobs));
-    }
-    std::sort(jobs.begin(), jobs.end(), [](const v1::Job& a, const v1::Job& b) {
-      return JobNumber(a.id()) > JobNumber(b.id());
-    });
-    return jobs;
-  }
-
   // Adds jobs to `state`, and the ids of the active ones to `active`.
   absl::Status AddJobs(json& state, std::set<std::string>& active)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Job> jobs, ListJobs());
+    HEARTH_ASSIGN_OR_RETURN(
+        const std::vector<v1::Job> jobs,
+        store_.Newest({{.states = {v1::PREPARING, v1::RUNNING}, .limit = kJobs},
+                       {.states = {v1::QUEUED, v1::WAITING},
+                        .limit = kJobs,
+                        .outside_sweeps = true},
+                       {.states = {v1::SUCCEEDED, v1::FAILED, v1::CANCELLED},
+                        .limit = kJobs,
+                        .outside_sweeps = true}}));
     std::map<std::string, Described> described;
     for (const v1::Job& job : jobs) {
       if (IsActive(job.state())) active.insert(job.id());

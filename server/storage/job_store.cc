@@ -2,8 +2,10 @@
 
 #include <google/protobuf/util/message_differencer.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -306,10 +308,19 @@ class SqliteJobStore final : public JobStore {
   }
 
   absl::StatusOr<std::vector<v1::Job>> Newest(
-      const std::vector<v1::JobState>& states, int limit,
-      bool outside_sweeps) override {
+      const std::vector<JobGroup>& groups) override {
     absl::MutexLock lock(&mutex_);
-    return rows_.ReadNewest(states, limit, outside_sweeps);
+    std::vector<v1::Job> jobs;
+    for (const JobGroup& group : groups) {
+      HEARTH_ASSIGN_OR_RETURN(
+          std::vector<v1::Job> some,
+          rows_.ReadNewest(group.states, group.limit, group.outside_sweeps));
+      std::move(some.begin(), some.end(), std::back_inserter(jobs));
+    }
+    std::sort(jobs.begin(), jobs.end(), [](const v1::Job& a, const v1::Job& b) {
+      return JobNumber(a.id()) > JobNumber(b.id());
+    });
+    return jobs;
   }
 
   absl::StatusOr<EventBatch> ReadEvents(const std::string& id, uint64_t from,

@@ -177,16 +177,17 @@ TEST_F(SweepStoreTest, TheNewestJobsMayBeThoseOfNoSweep) {
   SweepStep step;
   step.new_jobs.push_back({.spec = TrainSpec(), .trial = 1});
   ASSERT_TRUE(sweeps_->Add("", step).ok());
-  const auto all = jobs_->Newest({v1::QUEUED}, 5, /*outside_sweeps=*/false);
+  const auto all = jobs_->Newest({{.states = {v1::QUEUED}, .limit = 5}});
   ASSERT_TRUE(all.ok()) << all.status();
   ASSERT_EQ(all->size(), 2u);
   EXPECT_EQ(all->front().sweep(), "sweep-1");
   EXPECT_EQ(all->back().id(), alone);
-  EXPECT_EQ(jobs_->Newest({v1::QUEUED}, 1, false)->size(), 1u);
-  const auto outside = jobs_->Newest({v1::QUEUED}, 5, /*outside_sweeps=*/true);
+  EXPECT_EQ(jobs_->Newest({{.states = {v1::QUEUED}, .limit = 1}})->size(), 1u);
+  const auto outside = jobs_->Newest(
+      {{.states = {v1::QUEUED}, .limit = 5, .outside_sweeps = true},
+       {.states = {v1::RUNNING, v1::FAILED}, .limit = 5}});
   ASSERT_EQ(outside->size(), 1u);
   EXPECT_EQ(outside->front().id(), alone);
-  EXPECT_THAT(*jobs_->Newest({v1::RUNNING, v1::FAILED}, 5, false), IsEmpty());
 }
 
 TEST_F(SweepStoreTest, ARepeatedRequestFindsItsSweep) {
