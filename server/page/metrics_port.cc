@@ -657,6 +657,8 @@ absl::StatusOr<std::unique_ptr<HttpServer>> ServePage(
       {Asset("/", "text/html; charset=utf-8", kPageHtml),
        Asset("/page.css", "text/css; charset=utf-8", kPageCss),
        Asset("/page.js", "text/javascript; charset=utf-8", kPageJs),
+       Asset("/tables.js", "text/javascript; charset=utf-8", kTablesJs),
+       Asset("/charts.js", "text/javascript; charset=utf-8", kChartsJs),
        {.path = "/api/state", .content_type = "application/json", .body = json},
        {.path = "/metrics",
         .content_type = "text/plain; version=0.0.4; charset=utf-8",
