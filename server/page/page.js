@@ -99,6 +99,9 @@ const LABELS = ["Validation", "Test", "Time"];
 function progressOf(job) {
   const { progress } = job;
   if (ENDED.has(job.state) || !progress) return { text: job.waiting_reason || "", share: null };
+  const last = job.epochs?.at(-1)?.epoch || 0;
+  // Progress is stored twice a second, epochs always.
+  if (last > progress.epoch) return { text: `epoch ${last} of ${progress.epochs}`, share: last / progress.epochs };
   const part = progress.total ? progress.done / progress.total : 0;
   const text = (progress.epochs ? `epoch ${progress.epoch} of ${progress.epochs}, ` : "") +
     plain(progress.phase) + (progress.total ? ` ${percent(part)}` : "");
