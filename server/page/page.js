@@ -9,6 +9,8 @@ const MOST_ACTIVE = 6;  // Rows of jobs and sweeps above the curves; a button sh
 const MOST_TRIALS = 10; // Rows of an open sweep; the same.
 const ENDED = new Set(["SUCCEEDED", "FAILED", "CANCELLED", "DONE", "STOPPED"]);
 const LESS_IS_BETTER = new Set(["mse", "loss"]);
+// Stages in the order in which batches pass them; others come before.
+const STAGES = ["sample", "sample_top", "sample_rest", "extract", "assemble", "train"];
 const $ = (id) => document.getElementById(id);
 
 const history = [];     // The states of the last seconds, parsed.
@@ -265,7 +267,9 @@ function showFigures(figures) {
 // The stages of a running job, the one that is most at work first in `figures`.
 function workFigures(job) {
   const labels = { job: job.id };
-  const stages = series("hearth_stage_busy_seconds_total", labels).map((one) => {
+  const turn = (one) => STAGES.indexOf(one.labels.stage);
+  const busy = series("hearth_stage_busy_seconds_total", labels).sort((a, b) => turn(a) - turn(b));
+  const stages = busy.map((one) => {
     const of = { job: job.id, stage: one.labels.stage };
     const parts = ["busy", "starved", "blocked"].map((kind) => rate(`hearth_stage_${kind}_seconds_total`, of) || 0);
     const all = parts.reduce((a, b) => a + b, 0) || 1;
