@@ -224,7 +224,8 @@ function showLists(state, shown) {
   const longest = sum(series("hearth_queue_longest_seconds"));
   setText($("queue"), of("running", "preparing", "waiting", "queued").replace(" · 0 preparing", "") +
     (longest > 0 ? ` (for up to ${duration(longest)})` : ""));
-  setText($("outcomes"), of("succeeded", "failed", "cancelled"));
+  setText($("outcomes"), of("succeeded", "failed", "cancelled") +
+    (state.sweeps.length ? " (with the jobs of trials)" : ""));
   announce([...single, ...state.sweeps]);
 }
 
