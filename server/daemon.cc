@@ -377,7 +377,13 @@ class DaemonImpl final : public Daemon {
         models_.torch_version);
     read_metrics_ = io::NewReadMetrics(*registry_, *read_queues_);
     if (config_.metrics_listen.empty()) return absl::OkStatus();
-    state_ = NewDaemonState(*store_, *registry_, clock_);
+    state_ = NewDaemonState(
+        {.store = *store_,
+         .sweeps = *sweep_store_,
+         .get_sweep =
+             [this](const std::string& id) { return sweeps_->Get(id); },
+         .registry = *registry_,
+         .clock = clock_});
     HEARTH_ASSIGN_OR_RETURN(
         http_, ServePage(config_.metrics_listen, *registry_, *state_));
     metrics_address_ = WithPort(config_.metrics_listen, http_->port());

@@ -5,20 +5,28 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "engine/base/process.h"
+#include "engine/base/status.h"
 #include "engine/base/version.h"
 #include "engine/io/file_system.h"
 #include "engine/job/memory/memory_ledger.h"
@@ -30,6 +38,7 @@
 #include "server/storage/data_dir.h"
 #include "server/storage/job_state.h"
 #include "server/storage/job_store.h"
+#include "server/storage/sweep_store.h"
 
 namespace hearth::server {
 
@@ -189,6 +198,17 @@ double Seconds(const google::protobuf::Timestamp& time) {
   return static_cast<double>(time.seconds()) + 1e-9 * time.nanos();
 }
 
+// Whether a smaller value of the metric is the better one.
+bool LessIsBetter(const std::string& metric) {
+  return metric == "mse" || metric == "loss";
+}
+
+// Index of the shown one number `i` of `shown` entries that are evenly chosen
+// out of `count`; the last entry is always shown.
+int Chosen(int i, int shown, int count) {
+  return static_cast<int>(int64_t{i + 1} * count / shown) - 1;
+}
+
 // Name of the field that is set in the oneof; empty = none is.
 std::string ChoiceOf(const google::protobuf::Message& message,
                      const char* oneof) {
@@ -227,14 +247,32 @@ void AddSpec(const v1::JobSpec& spec, json& job) {
   if (spec.has_verify()) job["dataset"] = spec.verify().dataset();
 }
 
+// The epoch whose weights are kept, or, while that is not known, the best one
+// by validation; null if there is none that was validated.
+const v1::EpochReport* BestEpoch(const v1::TrainReport& report) {
+  const v1::EpochReport* best = nullptr;
+  for (const v1::EpochReport& epoch : report.epochs()) {
+    if (!epoch.has_valid_metric() || std::isnan(epoch.valid_metric())) continue;
+    if (report.kept_epoch() > 0) {
+      if (epoch.epoch() == report.kept_epoch()) return &epoch;
+      continue;
+    }
+    if (best == nullptr ||
+        (LessIsBetter(epoch.metric())
+             ? epoch.valid_metric() < best->valid_metric()
+             : epoch.valid_metric() > best->valid_metric())) {
+      best = &epoch;
+    }
+  }
+  return best;
+}
+
 void AddReport(const v1::TrainReport& report, json& job) {
   json epochs = json::array();
   const int count = report.epochs_size();
   const int shown = std::min(count, DaemonState::kEpochs);
   for (int i = 0; i < shown; ++i) {
-    // The last epoch is always shown.
-    const v1::EpochReport& epoch =
-        report.epochs(static_cast<int>(int64_t{i + 1} * count / shown) - 1);
+    const v1::EpochReport& epoch = report.epochs(Chosen(i, shown, count));
     job["metric"] = epoch.metric();
     json entry = {{"epoch", epoch.epoch()},
                   {"loss", Number(epoch.loss())},
@@ -248,6 +286,10 @@ void AddReport(const v1::TrainReport& report, json& job) {
     job["test_metric"] = Number(report.test_metric());
   }
   job["epochs"] = std::move(epochs);
+  if (const v1::EpochReport* best = BestEpoch(report)) {
+    job["best_epoch"] = best->epoch();
+    job["best_valid_metric"] = Number(best->valid_metric());
+  }
 }
 
 void AddReport(const v1::EvaluateReport& report, json& job) {
@@ -255,6 +297,17 @@ void AddReport(const v1::EvaluateReport& report, json& job) {
   if (report.has_test_metric()) {
     job["test_metric"] = Number(report.test_metric());
   }
+}
+
+std::string TrialStateName(v1::TrialState state) {
+  return absl::AsciiStrToLower(
+      absl::StripPrefix(v1::TrialState_Name(state), "TRIAL_"));
+}
+
+// The job that stands for a trial; empty before there is one.
+std::string JobOf(const v1::Trial& trial) {
+  if (!trial.best_job().empty()) return trial.best_job();
+  return trial.jobs_size() > 0 ? trial.jobs(0) : "";
 }
 
 // Adds the newest progress of an active job, if there is any.
@@ -280,6 +333,10 @@ json Describe(JobStore& store, const v1::Job& listed) {
               {"state", v1::JobState_Name(listed.state())},
               {"create_time", Seconds(listed.create_time())}};
   AddSpec(listed.spec(), job);
+  if (!listed.sweep().empty()) {
+    job["sweep"] = listed.sweep();
+    job["trial"] = listed.trial();
+  }
   if (listed.has_start_time()) job["start_time"] = Seconds(listed.start_time());
   if (listed.has_end_time()) job["end_time"] = Seconds(listed.end_time());
   if (listed.has_error()) job["error"] = listed.error().message();
@@ -298,6 +355,95 @@ json Describe(JobStore& store, const v1::Job& listed) {
   return job;
 }
 
+json Describe(const v1::Sweep& listed) {
+  const v1::TrainJobSpec& train = listed.spec().train();
+  json counts = json::object();
+  for (const v1::TrialCount& count : listed.counts()) {
+    counts[TrialStateName(count.state())] = count.trials();
+  }
+  json sweep = {{"id", listed.id()},
+                {"state", std::string(absl::StripPrefix(
+                              v1::SweepState_Name(listed.state()), "SWEEP_"))},
+                {"create_time", Seconds(listed.create_time())},
+                {"dataset", train.data().dataset()},
+                {"strategy", ChoiceOf(train.data(), "strategy")},
+                {"algorithm", ChoiceOf(listed.spec(), "algorithm")},
+                {"counts", std::move(counts)},
+                {"metric", listed.metric()}};
+  sweep["model"] =
+      train.trains_size() > 0 ? ChoiceOf(train.trains(0), "model") : "";
+  if (listed.has_end_time()) sweep["end_time"] = Seconds(listed.end_time());
+  if (listed.best_trial() > 0) sweep["best_trial"] = listed.best_trial();
+  if (listed.has_best_metric()) {
+    sweep["best_metric"] = Number(listed.best_metric());
+  }
+  if (listed.has_best_test_metric()) {
+    sweep["test_metric"] = Number(listed.best_test_metric());
+  }
+  if (!listed.test_fault().empty()) sweep["test_fault"] = listed.test_fault();
+  return sweep;
+}
+
+json Describe(const v1::Trial& listed) {
+  std::string parameters;
+  for (const v1::TrialSetting& setting : listed.parameters()) {
+    absl::StrAppend(&parameters, parameters.empty() ? "" : ", ", setting.name(),
+                    " ", setting.value());
+  }
+  json trial = {{"number", listed.number()},
+                {"state", TrialStateName(listed.state())},
+                {"parameters", parameters},
+                {"epochs", listed.epochs()}};
+  if (listed.has_metric()) trial["metric"] = Number(listed.metric());
+  if (listed.rank() > 0) trial["rank"] = listed.rank();
+  if (!listed.reason().empty()) trial["reason"] = listed.reason();
+  if (listed.has_test_metric()) {
+    trial["test_metric"] = Number(listed.test_metric());
+  }
+  if (listed.same_as() > 0) trial["same_as"] = listed.same_as();
+  const std::string job = JobOf(listed);
+  if (!job.empty()) trial["job"] = job;
+  return trial;
+}
+
+// The trials that are shown, in their order.
+std::vector<const v1::Trial*> ShownTrials(const v1::Sweep& sweep) {
+  const auto order = [](const v1::Trial* trial) {
+    const bool works = trial->state() == v1::TRIAL_RUNNING ||
+                       trial->state() == v1::TRIAL_WAITING;
+    const uint32_t rank = trial->rank() > 0
+                              ? trial->rank()
+                              : std::numeric_limits<uint32_t>::max();
+    return std::make_tuple(!works, works ? 0 : rank,
+                           trial->state() == v1::TRIAL_PENDING,
+                           trial->number());
+  };
+  std::vector<const v1::Trial*> trials;
+  for (const v1::Trial& trial : sweep.trials()) trials.push_back(&trial);
+  std::sort(trials.begin(), trials.end(),
+            [&](const v1::Trial* a, const v1::Trial* b) {
+              return order(a) < order(b);
+            });
+  if (trials.size() > DaemonState::kTrials) {
+    trials.resize(DaemonState::kTrials);
+  }
+  return trials;
+}
+
+// Figures by epoch that a job is judged by.
+json CurveOf(const v1::TrainReport& report, bool by_loss) {
+  json curve = json::array();
+  const int count = report.epochs_size();
+  const int shown = std::min(count, DaemonState::kCurvePoints);
+  for (int i = 0; i < shown; ++i) {
+    const v1::EpochReport& epoch = report.epochs(Chosen(i, shown, count));
+    if (!by_loss && !epoch.has_valid_metric()) continue;
+    curve.push_back(
+        {epoch.epoch(), Number(by_loss ? epoch.loss() : epoch.valid_metric())});
+  }
+  return curve;
+}
+
 // Whether a line of /metrics is about the daemon or a job in `active`.
 bool IsShown(absl::string_view line, const std::set<std::string>& active) {
   if (line.empty() || line[0] == '#' || absl::StrContains(line, "_bucket{")) {
@@ -312,12 +458,13 @@ bool IsShown(absl::string_view line, const std::set<std::string>& active) {
 
 class DaemonStateImpl final : public DaemonState {
  public:
-  DaemonStateImpl(JobStore& store, const metrics::Registry& registry,
-                  const Clock& clock)
-      : store_(store),
-        registry_(registry),
-        clock_(clock),
-        start_time_(clock.Now()) {}
+  explicit DaemonStateImpl(const DaemonStateDependencies& dependencies)
+      : store_(dependencies.store),
+        sweeps_(dependencies.sweeps),
+        get_sweep_(dependencies.get_sweep),
+        registry_(dependencies.registry),
+        clock_(dependencies.clock),
+        start_time_(clock_.Now()) {}
 
   std::string Json() override ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
@@ -330,10 +477,17 @@ class DaemonStateImpl final : public DaemonState {
   }
 
  private:
-  // Description of a job as of its event `last_sequence`.
+  // Description of a job or a sweep as of its event `last_sequence`.
   struct Described {
     uint64_t last_sequence = 0;
-    json job;
+    json shown;
+    // Of a sweep: whether its trials have curves.
+    bool with_curves = false;
+  };
+  // Curve of a job as of its epoch number `epochs`.
+  struct Curve {
+    uint32_t epochs = 0;
+    json points;
   };
 
   std::string Make() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -344,8 +498,12 @@ class DaemonStateImpl final : public DaemonState {
                   {"time", seconds(clock_.Now())},
                   {"start_time", seconds(start_time_)},
                   {"jobs", json::array()},
+                  {"sweeps", json::array()},
                   {"series", json::array()}};
-    const std::set<std::string> active = AddJobs(state);
+    std::set<std::string> active;
+    absl::Status status = AddJobs(state, active);
+    status.Update(AddSweeps(state));
+    if (!status.ok()) state["error"] = std::string(status.message());
     const std::string text = registry_.Text();
     for (const absl::string_view line : absl::StrSplit(text, '\n')) {
       if (IsShown(line, active)) state["series"].push_back(std::string(line));
@@ -354,38 +512,119 @@ class DaemonStateImpl final : public DaemonState {
     return state.dump(-1, ' ', false, json::error_handler_t::replace);
   }
 
-  // Adds the newest jobs to `state`; returns the ids of the active ones.
-  std::set<std::string> AddJobs(json& state)
+  // Adds jobs to `state`, and the ids of the active ones to `active`.
+  absl::Status AddJobs(json& state, std::set<std::string>& active)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    JobQuery query;
-    query.page_size = kJobs;
-    const auto page = store_.List(query);
-    if (!page.ok()) {
-      state["error"] = std::string(page.status().message());
-      return {};
-    }
-    std::set<std::string> active;
+    HEARTH_ASSIGN_OR_RETURN(
+        const std::vector<v1::Job> jobs,
+        store_.Newest({{.states = {v1::PREPARING, v1::RUNNING}, .limit = kJobs},
+                       {.states = {v1::QUEUED, v1::WAITING},
+                        .limit = kJobs,
+                        .outside_sweeps = true},
+                       {.states = {v1::SUCCEEDED, v1::FAILED, v1::CANCELLED},
+                        .limit = kJobs,
+                        .outside_sweeps = true}}));
     std::map<std::string, Described> described;
-    for (const v1::Job& job : page->jobs) {
+    for (const v1::Job& job : jobs) {
       if (IsActive(job.state())) active.insert(job.id());
       Described& now = described[job.id()];
       now = std::move(described_[job.id()]);
-      if (now.job.empty() || now.last_sequence != job.last_sequence()) {
-        now = {job.last_sequence(), Describe(store_, job)};
+      if (now.shown.empty() || now.last_sequence != job.last_sequence()) {
+        now = {.last_sequence = job.last_sequence(),
+               .shown = Describe(store_, job)};
       }
-      state["jobs"].push_back(now.job);
+      state["jobs"].push_back(now.shown);
     }
     described_ = std::move(described);
-    return active;
+    return absl::OkStatus();
+  }
+
+  // The newest sweeps, and older ones whose jobs are in `jobs`.
+  absl::StatusOr<std::vector<v1::Sweep>> ListSweeps(const json& jobs) {
+    HEARTH_ASSIGN_OR_RETURN(std::vector<v1::Sweep> sweeps,
+                            sweeps_.List(kSweeps));
+    std::set<std::string> known;
+    for (const v1::Sweep& sweep : sweeps) known.insert(sweep.id());
+    for (const json& job : jobs) {
+      if (!job.contains("sweep")) continue;
+      const auto id = job["sweep"].get<std::string>();
+      if (!known.insert(id).second) continue;
+      absl::StatusOr<v1::Sweep> sweep = sweeps_.Get(id);
+      // It may have been deleted meanwhile.
+      if (sweep.ok()) sweeps.push_back(*std::move(sweep));
+    }
+    return sweeps;
+  }
+
+  // Adds sweeps to `state`, which has its jobs.
+  absl::Status AddSweeps(json& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Sweep> sweeps,
+                            ListSweeps(state["jobs"]));
+    std::map<std::string, Described> described;
+    for (const v1::Sweep& sweep : sweeps) {
+      const bool with_curves =
+          &sweep == &sweeps.front() || !HasEnded(sweep.state());
+      Described& now = described[sweep.id()];
+      now = std::move(described_sweeps_[sweep.id()]);
+      if (now.shown.empty() || now.last_sequence != sweep.last_sequence() ||
+          now.with_curves != with_curves) {
+        now = {.last_sequence = sweep.last_sequence(),
+               .shown = Describe(sweep),
+               .with_curves = with_curves};
+        AddTrials(sweep, with_curves, now.shown);
+      }
+      state["sweeps"].push_back(now.shown);
+    }
+    described_sweeps_ = std::move(described);
+    for (auto it = curves_.begin(); it != curves_.end();) {
+      it = described_sweeps_.contains(it->first) ? std::next(it)
+                                                 : curves_.erase(it);
+    }
+    return absl::OkStatus();
+  }
+
+  void AddTrials(const v1::Sweep& listed, bool with_curves, json& sweep)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (HasEnded(listed.state()) && listed.last_sequence() > kSweepEvents) {
+      return;
+    }
+    const absl::StatusOr<v1::Sweep> whole = get_sweep_(listed.id());
+    if (!whole.ok()) return;
+    sweep["trials"] = json::array();
+    std::map<std::string, Curve> curves;
+    for (const v1::Trial* trial : ShownTrials(*whole)) {
+      json shown = Describe(*trial);
+      const std::string job = JobOf(*trial);
+      if (with_curves && !job.empty() && trial->same_as() == 0) {
+        Curve& curve = curves[job];
+        curve = std::move(curves_[listed.id()][job]);
+        if (curve.points.empty() || curve.epochs != trial->epochs()) {
+          const auto read = store_.Get(job);
+          curve = {.epochs = trial->epochs(),
+                   .points = read.ok() ? CurveOf(read->report().train(),
+                                                 listed.metric() == "loss")
+                                       : json::array()};
+        }
+        shown["curve"] = curve.points;
+      }
+      sweep["trials"].push_back(std::move(shown));
+    }
+    curves_[listed.id()] = std::move(curves);
   }
 
   JobStore& store_;
+  SweepStore& sweeps_;
+  const std::function<absl::StatusOr<v1::Sweep>(const std::string&)> get_sweep_;
   const metrics::Registry& registry_;
   const Clock& clock_;
   const absl::Time start_time_;
   absl::Mutex mutex_;
-  // Jobs shown last.
+  // Jobs and sweeps shown last.
   std::map<std::string, Described> described_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Described> described_sweeps_ ABSL_GUARDED_BY(mutex_);
+  // Curves of jobs of the sweeps shown last, by sweep and job.
+  std::map<std::string, std::map<std::string, Curve>> curves_
+      ABSL_GUARDED_BY(mutex_);
   std::string json_ ABSL_GUARDED_BY(mutex_);
   // Time at which `json_` was made, on the steady clock.
   double made_at_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -393,10 +632,9 @@ class DaemonStateImpl final : public DaemonState {
 
 }  // namespace
 
-std::unique_ptr<DaemonState> NewDaemonState(JobStore& store,
-                                            const metrics::Registry& registry,
-                                            const Clock& clock) {
-  return std::make_unique<DaemonStateImpl>(store, registry, clock);
+std::unique_ptr<DaemonState> NewDaemonState(
+    const DaemonStateDependencies& dependencies) {
+  return std::make_unique<DaemonStateImpl>(dependencies);
 }
 
 namespace {
@@ -419,6 +657,8 @@ absl::StatusOr<std::unique_ptr<HttpServer>> ServePage(
       {Asset("/", "text/html; charset=utf-8", kPageHtml),
        Asset("/page.css", "text/css; charset=utf-8", kPageCss),
        Asset("/page.js", "text/javascript; charset=utf-8", kPageJs),
+       Asset("/tables.js", "text/javascript; charset=utf-8", kTablesJs),
+       Asset("/charts.js", "text/javascript; charset=utf-8", kChartsJs),
        {.path = "/api/state", .content_type = "application/json", .body = json},
        {.path = "/metrics",
         .content_type = "text/plain; version=0.0.4; charset=utf-8",

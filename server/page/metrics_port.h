@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/base/clock.h"
+#include "hearth/v1/sweeps.pb.h"
 #include "server/page/http_server.h"
 
 /// Contents of the metrics port: time series of the daemon, its state for the
@@ -30,6 +31,7 @@ namespace hearth::server {
 class DataDir;
 class DataDisks;
 class JobStore;
+class SweepStore;
 
 /// Time series of the daemon as a whole, updated at each collection: build,
 /// jobs by state, queue, memory by kind and by owner, free space, plans. They
@@ -60,33 +62,77 @@ std::unique_ptr<DaemonMetrics> NewDaemonMetrics(
 /// State that the page shows, as one line of JSON:
 ///
 ///   {"version", "time", "start_time",      seconds since 1970
-///    "jobs": [                             kJobs newest jobs, newest first
+///    "jobs": [                             newest first: kJobs newest jobs
+///                                          that prepare or run; kJobs that are
+///                                          queued or wait and kJobs that have
+///                                          ended, without jobs of sweeps
 ///      {"id", "kind", "state", "create_time", and where the job has them:
 ///       "dataset", "strategy", "model", "start_time", "end_time", "error",
 ///       "waiting_reason", "progress": {"phase", "done", "total", "epoch",
-///       "epochs"}, "metric", "test_metric",
+///       "epochs"},
+///       "sweep", "trial",                  sweep of the job; its trial, from 1
+///       "metric",                          name of the following figures
+///       "test_metric",                     on the test nodes
+///       "best_epoch",                      epoch whose weights are kept, or
+///                                          the best one so far
+///       "best_valid_metric",               its figure on the validation nodes
 ///       "epochs": [{"epoch", "loss", "valid_metric", "seconds"}]}],
+///    "sweeps": [                           kSweeps newest sweeps and those of
+///                                          jobs above, newest first
+///      {"id", "state" ("RUNNING", "PAUSED", "DONE", "STOPPED"),
+///       "create_time", "dataset", "strategy", "model", "algorithm",
+///       "counts": {STATE: trials},         by state ("pending", "running",
+///                                          "waiting", "succeeded", "failed",
+///                                          "stopped")
+///       "metric",                          what trials are judged by, "loss"
+///                                          included; empty = not known yet
+///       and where the sweep has them: "end_time", "best_trial", "best_metric",
+///       "test_metric", "test_fault" as in v1::Sweep, and
+///       "trials": [                        kTrials trials: those that run or
+///                                          wait, then by rank, then the others
+///         {"number", "state", "parameters" ("lr 0.01, hidden 64"), "epochs",
+///          and where the trial has them: "metric", "rank", "reason",
+///          "test_metric", "same_as" as in v1::Trial,
+///          "job",                          its best job, or its first one
+///          "curve": [[epoch, metric]]}]}], of that job; not with "same_as"
 ///    "series": [TEXT, ...]}                lines of /metrics: of the daemon,
 ///                                          and of active jobs
 ///
-/// A further key "error" tells why jobs cannot be read. Of a job's spec there
-/// are names only; its error may name files. It is made at most once per
-/// kLifetimeSeconds, however many clients ask. Thread-safe.
+/// Ended sweeps with more than kSweepEvents events have no "trials", and of
+/// ended sweeps only the newest one has curves. A further key "error" tells why
+/// jobs or sweeps cannot be read. Of a spec there are names and searched values
+/// only; a job's error may name files. It is made at most once per
+/// kLifetimeSeconds, however many clients ask, and costs the same however many
+/// jobs and sweeps there are. Thread-safe.
 class DaemonState {
  public:
   static constexpr int kJobs = 20;
   /// Greatest number of epochs shown of a job, evenly chosen.
   static constexpr int kEpochs = 200;
+  static constexpr int kSweeps = 10;
+  static constexpr int kTrials = 40;
+  /// Greatest number of points of a trial's curve, evenly chosen.
+  static constexpr int kCurvePoints = 60;
+  static constexpr int kSweepEvents = 10'000;
   static constexpr double kLifetimeSeconds = 0.9;
 
   virtual ~DaemonState() = default;
   virtual std::string Json() = 0;
 };
 
-/// State of a daemon that starts now. All arguments must outlive the result.
-std::unique_ptr<DaemonState> NewDaemonState(JobStore& store,
-                                            const metrics::Registry& registry,
-                                            const Clock& clock);
+/// Objects that the state is read from; all must outlive the result.
+struct DaemonStateDependencies {
+  JobStore& store;
+  SweepStore& sweeps;
+  /// Sweep of an id, with its trials.
+  std::function<absl::StatusOr<v1::Sweep>(const std::string& id)> get_sweep;
+  const metrics::Registry& registry;
+  const Clock& clock;
+};
+
+/// State of a daemon that starts now.
+std::unique_ptr<DaemonState> NewDaemonState(
+    const DaemonStateDependencies& dependencies);
 
 /// Serves on `address`: the page at "/", its state at "/api/state" and, as
 /// server-sent events, at "/api/events", and all series for Prometheus at

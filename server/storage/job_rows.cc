@@ -623,6 +623,36 @@ absl::StatusOr<std::vector<v1::Job>> JobRows::ReadBelow(
   return jobs;
 }
 
+absl::StatusOr<std::vector<v1::Job>> JobRows::ReadNewest(
+    const std::vector<v1::JobState>& states, int limit, bool outside_sweeps) {
+  std::vector<v1::Job> jobs;
+  for (const v1::JobState state : std::set(states.begin(), states.end())) {
+    HEARTH_ASSIGN_OR_RETURN(
+        Statement statement,
+        database_.Prepare(absl::StrCat(
+            kSelectJob,
+            "WHERE number IN (SELECT number FROM jobs WHERE state = ?1 ORDER "
+            "BY number DESC LIMIT ?3) ",
+            outside_sweeps ? "AND sweep IS NULL " : "",
+            "ORDER BY number DESC LIMIT ?2")));
+    statement.Bind(1, state).Bind(2, limit);
+    statement.Bind(3, outside_sweeps ? limit + kMostPassedOver : limit);
+    while (true) {
+      HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());
+      if (!row) break;
+      HEARTH_ASSIGN_OR_RETURN(v1::Job job, ReadBareJob(statement));
+      jobs.push_back(std::move(job));
+    }
+  }
+  std::sort(jobs.begin(), jobs.end(), [](const v1::Job& a, const v1::Job& b) {
+    return JobNumber(a.id()) > JobNumber(b.id());
+  });
+  if (jobs.size() > static_cast<size_t>(limit)) {
+    jobs.resize(static_cast<size_t>(limit));
+  }
+  return jobs;
+}
+
 absl::StatusOr<std::vector<v1::JobEvent>> JobRows::ReadEvents(
     const std::string& id, uint64_t from, int limit) {
   HEARTH_ASSIGN_OR_RETURN(

@@ -162,6 +162,13 @@ class JobRows {
       int64_t below, const std::vector<v1::JobState>& states, int limit,
       size_t max_bytes);
 
+  /// Up to `limit` jobs in one of `states`, newest first, without epochs. Of
+  /// sweeps' jobs, only the newest `kMostPassedOver` of each state are passed
+  /// over if `outside_sweeps`: the cost does not grow with the number of jobs.
+  absl::StatusOr<std::vector<v1::Job>> ReadNewest(
+      const std::vector<v1::JobState>& states, int limit, bool outside_sweeps);
+  static constexpr int kMostPassedOver = 1000;
+
   /// Up to `limit` events from sequence number `from` on; an event that cannot
   /// be read is replaced by a log line that says so. REQUIRES: the job exists.
   absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(const std::string& id,

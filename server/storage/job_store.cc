@@ -2,8 +2,10 @@
 
 #include <google/protobuf/util/message_differencer.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -303,6 +305,22 @@ class SqliteJobStore final : public JobStore {
                             rows_.ReadBelow(last, query.states, 1, 0));
     if (!more.empty()) page.next_page_token = MakePageToken(last);
     return page;
+  }
+
+  absl::StatusOr<std::vector<v1::Job>> Newest(
+      const std::vector<JobGroup>& groups) override {
+    absl::MutexLock lock(&mutex_);
+    std::vector<v1::Job> jobs;
+    for (const JobGroup& group : groups) {
+      HEARTH_ASSIGN_OR_RETURN(
+          std::vector<v1::Job> some,
+          rows_.ReadNewest(group.states, group.limit, group.outside_sweeps));
+      std::move(some.begin(), some.end(), std::back_inserter(jobs));
+    }
+    std::sort(jobs.begin(), jobs.end(), [](const v1::Job& a, const v1::Job& b) {
+      return JobNumber(a.id()) > JobNumber(b.id());
+    });
+    return jobs;
   }
 
   absl::StatusOr<EventBatch> ReadEvents(const std::string& id, uint64_t from,

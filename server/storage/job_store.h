@@ -41,6 +41,14 @@ struct JobQuery {
   static constexpr int kMaxPageSize = 1000;
 };
 
+/// Jobs in one of `states`, at most `limit`; only jobs of no sweep if
+/// `outside_sweeps`.
+struct JobGroup {
+  std::vector<v1::JobState> states;
+  int limit = 0;
+  bool outside_sweeps = false;
+};
+
 /// Page of jobs, newest first. It also ends at kMaxPageBytes, so that long
 /// reports do not exceed the size of a message.
 struct JobPage {
@@ -139,6 +147,12 @@ class JobStore {
   /// Page of jobs. INVALID_ARGUMENT for a token that List has not returned, or
   /// a page size out of range.
   virtual absl::StatusOr<JobPage> List(const JobQuery& query) = 0;
+
+  /// The newest jobs of each group at one moment, newest first, without epochs.
+  /// Costs the same however many jobs there are; so jobs behind very many newer
+  /// ones of sweeps are not found (see JobRows::ReadNewest).
+  virtual absl::StatusOr<std::vector<v1::Job>> Newest(
+      const std::vector<JobGroup>& groups) = 0;
 
   /// Up to `limit` events from sequence number `from` on. NOT_FOUND for an
   /// unknown id.

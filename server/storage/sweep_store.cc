@@ -198,7 +198,7 @@ absl::StatusOr<v1::Sweep> SweepStore::Get(const std::string& id) {
   return sweep;
 }
 
-absl::StatusOr<std::vector<v1::Sweep>> SweepStore::List() {
+absl::StatusOr<std::vector<v1::Sweep>> SweepStore::List(int64_t limit) {
   std::vector<v1::Sweep> sweeps;
   HEARTH_RETURN_IF_ERROR(jobs_.Transact(
       [&](Database& database, JobRows&, ChangedJobs&) -> absl::Status {
@@ -206,7 +206,8 @@ absl::StatusOr<std::vector<v1::Sweep>> SweepStore::List() {
         HEARTH_ASSIGN_OR_RETURN(
             Statement statement,
             database.Prepare("SELECT number, sweep, last_sequence FROM sweeps "
-                             "ORDER BY number DESC"));
+                             "ORDER BY number DESC LIMIT ?1"));
+        statement.Bind(1, limit);
         while (true) {
           HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());
           if (!row) return absl::OkStatus();

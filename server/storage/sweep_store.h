@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -83,9 +84,10 @@ class SweepStore {
   /// Sweep `id` without trials. NOT_FOUND for an unknown id.
   absl::StatusOr<v1::Sweep> Get(const std::string& id);
 
-  /// All sweeps, the newest first, without trials. A sweep that cannot be read
-  /// is logged and left out.
-  absl::StatusOr<std::vector<v1::Sweep>> List();
+  /// The newest `limit` sweeps, or all of them, the newest first, without
+  /// trials. A sweep that cannot be read is logged and left out.
+  absl::StatusOr<std::vector<v1::Sweep>> List(
+      int64_t limit = std::numeric_limits<int64_t>::max());
 
   /// Up to `limit` events from sequence number `from` on. NOT_FOUND for an
   /// unknown id.

@@ -158,6 +158,38 @@ TEST_F(SweepStoreTest, EventsAreReadInOrderToTheEnd) {
   EXPECT_TRUE(absl::IsNotFound(sweeps_->ReadEvents("sweep-9", 1, 1).status()));
 }
 
+TEST_F(SweepStoreTest, TheNewestSweepsAreListedAlone) {
+  Add();
+  for (int i = 0; i < 2; ++i) {
+    SweepStep step;
+    ASSERT_TRUE(sweeps_->Add("", step).ok());
+  }
+  EXPECT_EQ(sweeps_->List()->size(), 3u);
+  const auto newest = sweeps_->List(2);
+  ASSERT_TRUE(newest.ok()) << newest.status();
+  ASSERT_EQ(newest->size(), 2u);
+  EXPECT_EQ(newest->front().id(), "sweep-3");
+  EXPECT_EQ(newest->back().id(), "sweep-2");
+}
+
+TEST_F(SweepStoreTest, TheNewestJobsMayBeThoseOfNoSweep) {
+  const std::string alone = jobs_->Submit("", TrainSpec())->id();
+  SweepStep step;
+  step.new_jobs.push_back({.spec = TrainSpec(), .trial = 1});
+  ASSERT_TRUE(sweeps_->Add("", step).ok());
+  const auto all = jobs_->Newest({{.states = {v1::QUEUED}, .limit = 5}});
+  ASSERT_TRUE(all.ok()) << all.status();
+  ASSERT_EQ(all->size(), 2u);
+  EXPECT_EQ(all->front().sweep(), "sweep-1");
+  EXPECT_EQ(all->back().id(), alone);
+  EXPECT_EQ(jobs_->Newest({{.states = {v1::QUEUED}, .limit = 1}})->size(), 1u);
+  const auto outside = jobs_->Newest(
+      {{.states = {v1::QUEUED}, .limit = 5, .outside_sweeps = true},
+       {.states = {v1::RUNNING, v1::FAILED}, .limit = 5}});
+  ASSERT_EQ(outside->size(), 1u);
+  EXPECT_EQ(outside->front().id(), alone);
+}
+
 TEST_F(SweepStoreTest, ARepeatedRequestFindsItsSweep) {
   v1::SweepSpec spec;
   spec.set_trials(2);
