@@ -14,6 +14,10 @@
 #include "engine/sample/neighbor_sampler.h"
 #include "engine/sample/seed_order.h"
 
+namespace hearth::train {
+class InputPool;
+}  // namespace hearth::train
+
 /// What strategies are asked for and what they report: a pass over the batches
 /// of one epoch (Pass), how large its batches are (BatchBound, BatchSpread),
 /// and what it cost (PassReport, PreparationReport). Plain data, owned by
@@ -111,6 +115,10 @@ struct Pass {
   /// (StrategyResources::gpu), so that a strategy may leave the input rows
   /// there (train::BatchView::device_rows).
   bool rows_on_gpu = false;
+  /// One pool for each shard of a batch, which lends the memory of its input
+  /// rows (train::BatchView::input_memory); empty: the strategy's own memory is
+  /// used. Pools outlive the pass. REQUIRES: not rows_on_gpu.
+  std::vector<train::InputPool*> input_pools = {};
 };
 
 /// The sampler as a plan's property: the name, "fan-outs" or "nodes per layer",

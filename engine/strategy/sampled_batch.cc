@@ -13,17 +13,28 @@ namespace hearth::strategy {
 absl::StatusOr<float*> SampledBatch::TakeInputs(int64_t feature_dim,
                                                 BufferPool& pool) {
   feature_dim_ = feature_dim;
-  inputs_ = pool.Take();
-  HEARTH_RETURN_IF_ERROR(inputs_.buffer().Resize(
-      static_cast<uint64_t>(num_rows()) * static_cast<uint64_t>(feature_dim) *
-      sizeof(float)));
-  return reinterpret_cast<float*>(inputs_.buffer().data());
+  const uint64_t bytes = static_cast<uint64_t>(num_rows()) *
+                         static_cast<uint64_t>(feature_dim) * sizeof(float);
+  if (input_pool_ != nullptr) {
+    HEARTH_ASSIGN_OR_RETURN(input_memory_, input_pool_->Take(bytes));
+  } else {
+    inputs_ = pool.Take();
+    HEARTH_RETURN_IF_ERROR(inputs_.buffer().Resize(bytes));
+  }
+  return const_cast<float*>(InputData());
+}
+
+const float* SampledBatch::InputData() const {
+  return reinterpret_cast<const float*>(input_memory_ != nullptr
+                                            ? input_memory_->data()
+                                            : inputs_.buffer().data());
 }
 
 train::BatchView SampledBatch::view() const {
   return {.sample = sample_,
-          .inputs = reinterpret_cast<const float*>(inputs_.buffer().data()),
+          .inputs = InputData(),
           .feature_dim = feature_dim_,
+          .input_memory = input_memory_,
           .labels = labels_.view(),
           .top_rows = {},
           .device_rows = device_rows_};
@@ -70,8 +81,15 @@ absl::Status Deliver(pipeline::Pipeline& pipeline, const Delivery& delivery,
       delivery.range.count,
       [&](int64_t index) -> std::unique_ptr<pipeline::Item> {
         const int64_t number = delivery.range.first + index;
-        if (delivery.make) return delivery.make(number);
-        return std::make_unique<SampledBatch>(number);
+        std::unique_ptr<SampledBatch> batch =
+            delivery.make ? delivery.make(number)
+                          : std::make_unique<SampledBatch>(number);
+        if (!delivery.input_pools.empty()) {
+          batch->UseInputPool(
+              *delivery
+                   .input_pools[static_cast<size_t>(number % delivery.shards)]);
+        }
+        return batch;
       },
       [&](std::unique_ptr<pipeline::Item> item) {
         shards.emplace_back(static_cast<SampledBatch*>(item.release()));

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/cache/row_memory.h"
 #include "engine/pipeline/pipeline.h"
@@ -108,8 +109,9 @@ class SampledBatch : public pipeline::Item {
   /// Memory for the input rows, [num_rows(), feature_dim] float32, 64-byte
   /// aligned, held until the batch is destroyed. Call it when rows are
   /// assembled and not before, so that batches which wait to be read hold
-  /// nothing big. RESOURCE_EXHAUSTED if the system has no memory. `pool` must
-  /// outlive the batch.
+  /// nothing big. Of the pass's own pool (UseInputPool), else of `pool`, which
+  /// must outlive the batch. RESOURCE_EXHAUSTED if the system has no memory;
+  /// errors of InputPool::Take.
   absl::StatusOr<float*> TakeInputs(int64_t feature_dim, BufferPool& pool);
 
   /// In place of TakeInputs, for input rows that stay on a GPU. REQUIRES:
@@ -118,6 +120,9 @@ class SampledBatch : public pipeline::Item {
     feature_dim_ = feature_dim;
     device_rows_ = &rows;
   }
+
+  /// TakeInputs takes memory of `pool`, which outlives the batch.
+  void UseInputPool(train::InputPool& pool) { input_pool_ = &pool; }
 
   /// The trainer's view. REQUIRES: the sample is set, and the input rows are
   /// filled in or left.
@@ -129,8 +134,13 @@ class SampledBatch : public pipeline::Item {
   store::Labels labels_;
   int64_t feature_dim_ = 0;
   BufferPool::Lease inputs_;
+  // Set in place of `inputs_` with a pool of the pass.
+  train::InputPool* input_pool_ = nullptr;
+  std::shared_ptr<train::InputMemory> input_memory_;
   // Input rows on a GPU; null where `inputs_` has the rows.
   const train::DeviceRows* device_rows_ = nullptr;
+
+  const float* InputData() const;
 };
 
 /// What Deliver delivers, and how it counts it.
@@ -140,6 +150,8 @@ struct Delivery {
   ShardRange range;
   /// Shards of each batch (Pass::shards).
   int64_t shards = 1;
+  /// Pass::input_pools; empty, or one for each shard.
+  absl::Span<train::InputPool* const> input_pools = {};
   /// Bytes of a row as stored.
   int64_t row_bytes = 0;
   /// Makes the item of a shard; absent: a plain SampledBatch.

@@ -1,6 +1,7 @@
 #ifndef HEARTH_ENGINE_TRAIN_TRAIN_STEP_H_
 #define HEARTH_ENGINE_TRAIN_TRAIN_STEP_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -33,6 +34,27 @@ class DeviceRows {
   /// GPU. The host does not wait; the object may be destroyed when the function
   /// returns. INTERNAL if the device fails, perhaps in earlier work.
   virtual absl::Status QueueCopy(void* stream, float* to) const = 0;
+};
+
+/// Memory for the input rows of one shard of a batch, lent by an InputPool. The
+/// last reference gives it back to the pool.
+class InputMemory {
+ public:
+  virtual ~InputMemory() = default;
+
+  /// The bytes that were asked for, 64-byte aligned.
+  virtual std::byte* data() = 0;
+};
+
+/// Memory that a consumer of batches provides, so that strategies assemble rows
+/// where the consumer wants them. Thread-safe.
+class InputPool {
+ public:
+  virtual ~InputPool() = default;
+
+  /// Lends memory for `bytes` bytes; never waits for memory that is lent.
+  /// Errors end the pass. The pool outlives what it lends.
+  virtual absl::StatusOr<std::shared_ptr<InputMemory>> Take(uint64_t bytes) = 0;
 };
 
 /// Version of the arithmetic of training: equal options and batches give equal
@@ -71,6 +93,9 @@ struct BatchView {
   /// column 0; their other columns are unspecified.
   const float* inputs = nullptr;
   int64_t feature_dim = 0;
+  /// Memory of `inputs`, which may be kept beyond the call; null if it is the
+  /// strategy's own (strategy::Pass::input_pools).
+  std::shared_ptr<InputMemory> input_memory = nullptr;
   /// One row for each of sample.num_seeds seeds, all labeled.
   store::LabelsView labels;
   /// Arrays are null where sample.top has no such nodes.

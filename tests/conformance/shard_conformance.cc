@@ -1,4 +1,8 @@
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <stop_token>
@@ -7,8 +11,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
+#include "engine/base/status.h"
+#include "engine/cache/row_memory.h"
 #include "engine/io/file_system.h"
 #include "engine/io/read_queue.h"
 #include "engine/sample/mini_batch.h"
@@ -140,6 +147,52 @@ Delivered RunPass(Strategy& strategy, const Pass& pass) {
   return delivered;
 }
 
+// Memory for input rows, as a consumer provides it. Fails at the call
+// `fail_at`, from 0.
+class ConsumersPool final : public train::InputPool {
+ public:
+  explicit ConsumersPool(int64_t fail_at = -1) : fail_at_(fail_at) {}
+
+  absl::StatusOr<std::shared_ptr<train::InputMemory>> Take(
+      uint64_t bytes) override {
+    if (calls_++ == fail_at_) return absl::AbortedError("no memory is left");
+    auto memory = std::make_shared<Memory>(*this);
+    HEARTH_RETURN_IF_ERROR(memory->buffer.Resize(bytes));
+    return memory;
+  }
+
+  int64_t lent() const { return lent_; }
+
+ private:
+  struct Memory final : train::InputMemory {
+    explicit Memory(ConsumersPool& lender) : pool(lender) { ++pool.lent_; }
+    ~Memory() override { --pool.lent_; }
+    std::byte* data() override { return buffer.data(); }
+
+    ConsumersPool& pool;
+    cache::AlignedBuffer buffer;
+  };
+
+  const int64_t fail_at_;
+  std::atomic<int64_t> calls_ = 0;
+  std::atomic<int64_t> lent_ = 0;
+};
+
+// Rows that a consumer keeps, and a copy of them from when they came.
+struct KeptRows {
+  std::shared_ptr<train::InputMemory> memory;
+  std::vector<float> copy;
+
+  explicit KeptRows(const train::BatchView& shard)
+      : memory(shard.input_memory),
+        copy(shard.inputs, shard.inputs + std::ssize(shard.sample.input_nodes) *
+                                              shard.feature_dim) {}
+  bool AreUnchanged() const {
+    return std::memcmp(copy.data(), memory->data(),
+                       copy.size() * sizeof(float)) == 0;
+  }
+};
+
 }  // namespace
 
 void ShardConformanceTest::SetUpTestSuite() {
@@ -222,6 +275,57 @@ TEST_P(ShardConformanceTest, PassesWithAndWithoutFollowEachOther) {
   const auto whole = RunPass(*strategy, MakePass(1)).fingerprints;
   RunPass(*strategy, MakePass(3));
   EXPECT_EQ(RunPass(*strategy, MakePass(1)).fingerprints, whole);
+}
+
+TEST_P(ShardConformanceTest, RowsCanLieInMemoryOfTheConsumerWhichKeepsIt) {
+  const auto strategy = Make(GetParam());
+  for (const int64_t shards : {1, 3}) {
+    Pass pass = MakePass(shards);
+    const auto expected = RunPass(*strategy, pass).fingerprints;
+    std::vector<ConsumersPool> pools(static_cast<size_t>(shards));
+    for (ConsumersPool& pool : pools) pass.input_pools.push_back(&pool);
+    std::vector<KeptRows> kept;
+    std::vector<std::vector<std::string>> fingerprints;
+    PassReport report;
+    const absl::Status status = strategy->Run(
+        pass,
+        [&](absl::Span<const train::BatchView> batch) -> absl::Status {
+          fingerprints.emplace_back();
+          for (const train::BatchView& shard : batch) {
+            fingerprints.back().push_back(hearth::testing::Fingerprint(shard));
+            if (shard.input_memory == nullptr ||
+                static_cast<const void*>(shard.inputs) !=
+                    shard.input_memory->data()) {
+              return absl::InternalError("rows lie elsewhere");
+            }
+          }
+          kept.emplace_back(batch.back());
+          return absl::OkStatus();
+        },
+        std::stop_token(), report);
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(fingerprints, expected);
+    for (const KeptRows& rows : kept) EXPECT_TRUE(rows.AreUnchanged());
+    for (size_t i = 0; i + 1 < pools.size(); ++i) EXPECT_EQ(pools[i].lent(), 0);
+    EXPECT_EQ(pools.back().lent(), 8);
+    kept.clear();
+    EXPECT_EQ(pools.back().lent(), 0);
+  }
+}
+
+TEST_P(ShardConformanceTest, AnErrorOfTheConsumersMemoryEndsThePass) {
+  const auto strategy = Make(GetParam());
+  ConsumersPool good;
+  ConsumersPool bad(/*fail_at=*/3);
+  Pass pass = MakePass(2);
+  pass.input_pools = {&good, &bad};
+  PassReport report;
+  const absl::Status status = strategy->Run(
+      pass, [](absl::Span<const train::BatchView>) { return absl::OkStatus(); },
+      std::stop_token(), report);
+  EXPECT_TRUE(absl::IsAborted(status)) << status;
+  EXPECT_EQ(good.lent() + bad.lent(), 0);
+  EXPECT_EQ(RunPass(*strategy, MakePass(2)).contents.size(), 8u);
 }
 
 TEST_P(ShardConformanceTest, AnErrorLeavesNoneBehind) {

@@ -213,6 +213,7 @@ class AddressableStrategy final : public Strategy {
         .clock = clock_,
         .range = ShardsOf(pass, static_cast<int64_t>(seeds.size())),
         .shards = pass.shards,
+        .input_pools = pass.input_pools,
         .row_bytes = features_->row_bytes(),
         .make = [](int64_t number) {
           return std::make_unique<AddressableBatch>(number);

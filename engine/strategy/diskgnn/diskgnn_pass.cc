@@ -112,6 +112,7 @@ absl::Status DiskgnnPass::Run(const Strategy::Consumer& consumer,
       {.clock = context_.clock,
        .range = ShardsOf(pass_, static_cast<int64_t>(seeds_.size())),
        .shards = pass_.shards,
+       .input_pools = pass_.input_pools,
        .row_bytes = context_.format.row_bytes(),
        .make =
            [](int64_t number) { return std::make_unique<PackedBatch>(number); },

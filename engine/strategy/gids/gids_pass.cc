@@ -117,6 +117,7 @@ absl::Status GidsPass::Run(const Strategy::Consumer& consumer,
       .clock = context_.clock,
       .range = ShardsOf(pass_, static_cast<int64_t>(seeds_.size())),
       .shards = pass_.shards,
+      .input_pools = pass_.input_pools,
       .row_bytes = context_.features.layout.row_bytes,
       .make =
           [](int64_t number) { return std::make_unique<GidsBatch>(number); },

@@ -234,6 +234,7 @@ class GnndriveStrategy final : public Strategy {
     return {.clock = resources_.clock,
             .range = ShardsOf(pass, static_cast<int64_t>(seeds.size())),
             .shards = pass.shards,
+            .input_pools = pass.input_pools,
             .row_bytes = features_.layout.row_bytes,
             .make =
                 [](int64_t number) {

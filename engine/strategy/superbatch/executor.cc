@@ -164,6 +164,7 @@ absl::Status Executor::Run(const Strategy::Consumer& consumer,
       .clock = context_.clock,
       .range = {.first = superbatch_.first, .count = superbatch_.count},
       .shards = context_.pass.shards,
+      .input_pools = context_.pass.input_pools,
       .row_bytes = rows_.format().row_bytes(),
       .make =
           [](int64_t number) {
