@@ -90,9 +90,15 @@ def test_a_sweep_compares_ways_to_sample(daemon, expected):
     done = daemon.json("sweep", "submit", *SUBGRAPH[1:], "--algorithm", "grid",
                        "--space", "sampler=neighbor,subgraph", "--space", "dropout=0.2,0.3")
     assert {trial["state"] for trial in done["trials"]} == {"TRIAL_SUCCEEDED"}
+    settings_of = {trial["number"]: {setting["name"]: setting["value"]
+                                     for setting in trial["parameters"]}
+                   for trial in done["trials"]}
     digests = {}
     for trial in done["trials"]:
-        settings = {setting["name"]: setting["value"] for setting in trial["parameters"]}
+        settings = settings_of[trial["number"]]
+        # Passes over the data are shared with trials of the same batches alone.
+        assert {settings_of[other]["sampler"]
+                for other in trial["shared_with"]} <= {settings["sampler"]}
         job = daemon.json("job", "show", trial["jobs"][0])
         # Both have the fan-outs that are not searched.
         sampler = job["spec"]["train"]["data"][settings["sampler"]]
