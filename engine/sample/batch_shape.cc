@@ -158,15 +158,26 @@ BatchShape ShapeBound(const NeighborSamplerOptions& sampler, int64_t num_seeds,
   shape.edges.resize(layers);
   if (!graph.edge_types_into.empty()) shape.relations.resize(layers);
   shape.nodes[layers] = std::min(num_seeds, num_nodes);
+  // Nodes that the layer draws for, and edges that it has from the one before.
+  int64_t drawing = shape.nodes[layers];
+  int64_t kept = 0;
   for (size_t hop = 0; hop < layers; ++hop) {
     const size_t layer = layers - 1 - hop;
     const int64_t destinations = shape.nodes[layer + 1];
+    if (!sampler.once) drawing = destinations;
     const int64_t fanout = MostDrawn(sampler, hop, graph);
     // Division instead of multiplication, so that nothing can overflow.
     const bool all_edges =
-        fanout < 0 || (fanout > 0 && destinations > num_edges / fanout);
-    shape.edges[layer] = all_edges ? num_edges : destinations * fanout;
-    int64_t more = std::min(num_nodes - destinations, shape.edges[layer]);
+        fanout < 0 || (fanout > 0 && drawing > num_edges / fanout);
+    const int64_t drawn = all_edges ? num_edges : drawing * fanout;
+    shape.edges[layer] = std::min(num_edges, kept + drawn);
+    if (sampler.once) {
+      // A batch with fewer nodes so far than the bound may meet more new ones
+      // than the bound adds.
+      drawing = std::min(num_nodes, drawn);
+      kept = shape.edges[layer];
+    }
+    int64_t more = std::min(num_nodes - destinations, drawn);
     if (!sampler.layer_nodes.empty()) {
       more = std::min<int64_t>(more, sampler.layer_nodes[hop]);
       shape.listed_edges = num_edges;

@@ -1,9 +1,11 @@
 #include "engine/sample/batch_shape.h"
 
 #include <cstdint>
+#include <numeric>
 #include <utility>
 #include <vector>
 
+#include "engine/sample/graph_fixture.h"
 #include "engine/sample/mini_batch.h"
 #include "engine/sample/neighbor_sampler.h"
 #include "gtest/gtest.h"
@@ -159,6 +161,43 @@ TEST(ShapeBoundTest, IsNeverAboveTheGraph) {
       Bound({INT32_MAX, INT32_MAX}, 1 << 20, int64_t{1} << 47, int64_t{1} << 50)
           .num_inputs(),
       int64_t{1} << 47);
+}
+
+TEST(ShapeBoundTest, WhereNodesDrawOnceALayerDrawsForThoseOfTheLast) {
+  const auto bound = [](std::vector<int32_t> fanouts, int64_t num_nodes) {
+    return ShapeBound({.fanouts = std::move(fanouts), .once = true}, 7,
+                      {.num_nodes = num_nodes, .num_edges = 900});
+  };
+  const BatchShape shape = bound({2, 3}, 100);
+  EXPECT_EQ(shape.edges, (Numbers{14 + 14 * 3, 14}));
+  EXPECT_EQ(shape.nodes, (Numbers{7 + 14 + 42, 7 + 14, 7}));
+  EXPECT_EQ(bound({0, 2}, 100).edges, (Numbers{0, 0}));
+  EXPECT_EQ(bound({2, -1}, 100).edges, (Numbers{900, 14}));
+  // Of 22 nodes, the second layer may meet more than the one that 21 leave.
+  EXPECT_EQ(bound({2, 2, 1}, 22).edges, (Numbers{14 + 28 + 22, 14 + 28, 14}));
+}
+
+TEST(ShapeBoundTest, HoldsForWhatIsDrawn) {
+  const Graph graph = RandomGraph(120);
+  const GraphSize size = {.num_nodes = 120, .num_edges = graph.indptr.back()};
+  for (const bool once : {false, true}) {
+    for (const std::vector<int32_t>& fanouts :
+         std::vector<std::vector<int32_t>>{
+             {5}, {1, 2, 3}, {3, 0, 4}, {20, 20, 20}, {-1, 2}, {2, -1}}) {
+      const NeighborSamplerOptions options = {.fanouts = fanouts, .once = once};
+      const auto sampler = NewNeighborSampler(graph.topology(), options);
+      for (const int64_t num_seeds : {1, 7, 60, 120}) {
+        std::vector<store::NodeId> seeds(static_cast<size_t>(num_seeds));
+        std::iota(seeds.begin(), seeds.end(), 0);
+        const BatchShape bound = ShapeBound(options, num_seeds, size);
+        BatchShape both = bound;
+        for (uint64_t batch = 0; batch < 5; ++batch) {
+          Enlarge(ShapeOf(*sampler->Sample({.batch = batch}, seeds)), both);
+        }
+        EXPECT_EQ(both, bound);
+      }
+    }
+  }
 }
 
 TEST(EnlargeTest, TakesTheLargerOfEachLayer) {

@@ -39,7 +39,7 @@ class DeviceTopology {
   /// is larger; an empty `largest` reserves nothing. Sample fails as
   /// NewNeighborSampler's does, and with INTERNAL where the device fails or
   /// RESOURCE_EXHAUSTED where it has too little memory. REQUIRES: no
-  /// layer_nodes.
+  /// layer_nodes, and not `once`.
   std::unique_ptr<NeighborSampler> NewSampler(NeighborSamplerOptions options,
                                               BatchShape largest);
 

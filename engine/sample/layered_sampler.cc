@@ -241,7 +241,9 @@ constexpr size_t kNodesAhead = 16;
 
 LayeredSampler::LayeredSampler(absl::Span<const int64_t> indptr,
                                NeighborSamplerOptions options)
-    : indptr_(indptr), options_(std::move(options)) {}
+    : indptr_(indptr), options_(std::move(options)) {
+  assert(!options_.once || options_.layer_nodes.empty());
+}
 
 absl::StatusOr<MiniBatch> LayeredSampler::Sample(
     const BatchKey& key, absl::Span<const NodeId> seeds) {
@@ -256,6 +258,7 @@ absl::StatusOr<MiniBatch> LayeredSampler::Sample(
 
 absl::StatusOr<MiniBatch> LayeredSampler::SampleTop(
     const BatchKey& key, absl::Span<const NodeId> seeds) {
+  assert(!options_.once);
   MiniBatch batch = {.key = key, .num_seeds = std::ssize(seeds)};
   HEARTH_RETURN_IF_ERROR(Start(seeds, batch));
   HEARTH_RETURN_IF_ERROR(SampleLayer(0, batch));
@@ -286,8 +289,12 @@ absl::Status LayeredSampler::Start(absl::Span<const NodeId> nodes,
 // Appends the block whose destinations are the input nodes so far, and appends
 // its new sources to the input nodes.
 absl::Status LayeredSampler::SampleLayer(size_t layer, MiniBatch& batch) {
-  Block block = NewBlock(layer, batch);
-  HEARTH_RETURN_IF_ERROR(SampleSources(layer, batch, block));
+  // Its destinations have drawn already.
+  const Block* const drawn =
+      options_.once && !batch.blocks.empty() ? &batch.blocks.back() : nullptr;
+  Block block = NewBlock(layer, drawn, batch);
+  HEARTH_RETURN_IF_ERROR(SampleSources(
+      layer, drawn == nullptr ? 0 : drawn->num_destinations, batch, block));
   block.num_sources = std::ssize(batch.input_nodes);
   if (!options_.layer_nodes.empty()) ThinLayer(layer, batch, block);
   batch.blocks.push_back(std::move(block));
@@ -317,19 +324,35 @@ absl::Span<const int64_t> LayeredSampler::DrawSubset(const Draw& draw,
   return subset_.Draw(draw.degree, draw.fanout, random);
 }
 
-Block LayeredSampler::NewBlock(size_t layer, const MiniBatch& batch) const {
-  const int32_t fanout = options_.fanouts[layer];
-  Block block;
-  block.num_destinations = std::ssize(batch.in_degrees);
-  block.indptr.reserve(batch.in_degrees.size() + 1);
+// A block whose destinations are the input nodes so far, with indptr set, and
+// memory for its edges, of which it has those of `drawn`, if any.
+Block LayeredSampler::NewBlock(size_t layer, const Block* drawn,
+                               const MiniBatch& batch) const {
+  Block block = {.num_destinations = std::ssize(batch.input_nodes)};
+  block.indptr.reserve(batch.input_nodes.size() + 1);
   block.indptr.push_back(0);
-  for (const int64_t degree : batch.in_degrees) {
+  if (drawn != nullptr) {
+    block.indptr.assign(drawn->indptr.begin(), drawn->indptr.end());
+  }
+  AddRows(layer, batch, block);
+  block.indices.reserve(static_cast<size_t>(block.indptr.back()));
+  if (drawn != nullptr) {
+    block.indices.assign(drawn->indices.begin(), drawn->indices.end());
+    block.edge_types.assign(drawn->edge_types.begin(), drawn->edge_types.end());
+  }
+  return block;
+}
+
+void LayeredSampler::AddRows(size_t layer, const MiniBatch& batch,
+                             Block& block) const {
+  const int32_t fanout = options_.fanouts[layer];
+  for (size_t row = block.indptr.size() - 1; row < batch.in_degrees.size();
+       ++row) {
+    const int64_t degree = batch.in_degrees[row];
     const int64_t kept =
         fanout < 0 ? degree : std::min<int64_t>(degree, fanout);
     block.indptr.push_back(block.indptr.back() + kept);
   }
-  block.indices.resize(block.indptr.back());
-  return block;
 }
 
 absl::Status LayeredSampler::LookUpNewNodes(MiniBatch& batch) {
@@ -398,13 +421,10 @@ absl::Status TypedLayeredSampler::LookUpNewNodes(MiniBatch& batch) {
   return absl::OkStatus();
 }
 
-Block TypedLayeredSampler::NewBlock(size_t layer,
-                                    const MiniBatch& batch) const {
-  Block block;
-  block.num_destinations = std::ssize(batch.input_nodes);
-  block.indptr.reserve(batch.input_nodes.size() + 1);
-  block.indptr.push_back(0);
-  for (size_t row = 0; row < batch.input_nodes.size(); ++row) {
+void TypedLayeredSampler::AddRows(size_t layer, const MiniBatch& batch,
+                                  Block& block) const {
+  for (size_t row = block.indptr.size() - 1; row < batch.input_nodes.size();
+       ++row) {
     int64_t kept = 0;
     for (const List& list : ListsOf(row)) {
       const int32_t fanout = Fanout(layer, list);
@@ -412,9 +432,7 @@ Block TypedLayeredSampler::NewBlock(size_t layer,
     }
     block.indptr.push_back(block.indptr.back() + kept);
   }
-  block.indices.reserve(static_cast<size_t>(block.indptr.back()));
   block.edge_types.reserve(static_cast<size_t>(block.indptr.back()));
-  return block;
 }
 
 }  // namespace hearth::sample

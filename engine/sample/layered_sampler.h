@@ -173,9 +173,10 @@ class LayeredSampler : public NeighborSampler {
   LayeredSampler(absl::Span<const int64_t> indptr,
                  NeighborSamplerOptions options);
 
-  /// A block whose destinations are the input nodes so far, with indptr set and
-  /// indices allocated.
-  virtual Block NewBlock(size_t layer, const MiniBatch& batch) const;
+  /// Extends the indptr of `block` to all input nodes so far, and reserves
+  /// memory for what SampleSources appends, indices apart.
+  virtual void AddRows(size_t layer, const MiniBatch& batch,
+                       Block& block) const;
 
   /// Extends in-degrees and row starts to the input nodes added since the last
   /// call.
@@ -184,11 +185,12 @@ class LayeredSampler : public NeighborSampler {
   /// Called before the input nodes are replaced.
   virtual void ForgetNodes() { row_starts_.clear(); }
 
-  /// Fills in the indices of `block`, whose destinations are the input nodes so
-  /// far and whose indptr is set. Adds new sources to the input nodes in the
-  /// order of the edges.
-  virtual absl::Status SampleSources(size_t layer, MiniBatch& batch,
-                                     Block& block) = 0;
+  /// Appends the indices of the rows from `first_row` on to `block`, whose
+  /// destinations are the input nodes so far, and whose indptr is set; earlier
+  /// rows have theirs. Adds new sources to the input nodes in the order of the
+  /// edges.
+  virtual absl::Status SampleSources(size_t layer, int64_t first_row,
+                                     MiniBatch& batch, Block& block) = 0;
 
   /// Start of input node `row`'s neighbors in the topology's indices.
   int64_t RowStart(int64_t row) const { return row_starts_[row]; }
@@ -240,6 +242,8 @@ class LayeredSampler : public NeighborSampler {
 
  private:
   absl::Status Start(absl::Span<const store::NodeId> nodes, MiniBatch& batch);
+  Block NewBlock(size_t layer, const Block* drawn,
+                 const MiniBatch& batch) const;
   absl::Status SampleLayer(size_t layer, MiniBatch& batch);
   void ThinLayer(size_t layer, MiniBatch& batch, Block& block);
 
@@ -305,10 +309,8 @@ class TypedLayeredSampler : public LayeredSampler {
     }
   }
 
-  /// Reserves memory for edges without filling it.
-  Block NewBlock(size_t layer, const MiniBatch& batch) const override;
-
  private:
+  void AddRows(size_t layer, const MiniBatch& batch, Block& block) const final;
   absl::Status LookUpNewNodes(MiniBatch& batch) final;
   void ForgetNodes() final;
 

@@ -20,7 +20,6 @@
 //     the first edge is drawn.
 //  2. The sources of the edges of a chunk of destinations are drawn.
 //  3. The chunk's sources are numbered in the order in which they were met.
-//  3. The chunk's sources are numbered in the order in which they were met.
 // Every access goes to a random place in a large array, so each step prefetches
 // what its own later iterations, or the next step, will touch.
 
@@ -45,10 +44,12 @@ class AddressableNeighborSampler final : public LayeredSampler {
       : LayeredSampler(indptr, std::move(options)), indices_(indices) {}
 
  private:
-  absl::Status SampleSources(size_t layer, MiniBatch& batch,
+  absl::Status SampleSources(size_t layer, int64_t first_row, MiniBatch& batch,
                              Block& block) override {
-    auto edge = block.indices.begin();
-    for (int64_t begin = 0; begin < block.num_destinations; begin += kChunk) {
+    block.indices.resize(static_cast<size_t>(block.indptr.back()));
+    auto edge = block.indices.begin() + block.indptr[first_row];
+    for (int64_t begin = first_row; begin < block.num_destinations;
+         begin += kChunk) {
       const int64_t end = std::min(begin + kChunk, block.num_destinations);
       picked_.clear();
       for (int64_t row = begin; row < end; ++row) {
@@ -101,9 +102,9 @@ class TypedSampler final : public TypedLayeredSampler {
       : TypedLayeredSampler(relations, nodes, std::move(options)) {}
 
  private:
-  absl::Status SampleSources(size_t layer, MiniBatch& batch,
+  absl::Status SampleSources(size_t layer, int64_t first_row, MiniBatch& batch,
                              Block& block) override {
-    for (int64_t row = 0; row < block.num_destinations; ++row) {
+    for (int64_t row = first_row; row < block.num_destinations; ++row) {
       const NodeId node = batch.input_nodes[row];
       for (const List& list : ListsOf(static_cast<size_t>(row))) {
         PrefetchLater(list);

@@ -30,6 +30,11 @@ struct NeighborSamplerOptions {
   /// Fan-outs of edge type t, if fanouts_of[t] is not empty; other edge types
   /// use `fanouts`. Each node draws for each edge type independently.
   std::vector<std::vector<int32_t>> fanouts_of = {};
+  /// Whether a node draws once, in the layer after the one that met it, as in
+  /// PyG's NeighborLoader: later layers copy its edges, so that the edges of
+  /// each block are the first of blocks[0], and a batch is one graph. Otherwise
+  /// each layer draws anew for all nodes met so far. Not with layer_nodes.
+  bool once = false;
 
   /// Neighbors per node by edge type `edge_type` in layer `layer`, counted from
   /// the seeds outward; -1 = all.
@@ -66,7 +71,7 @@ class NeighborSampler {
   /// `batch.top->computed`, which the caller has filled in. If these are all
   /// top nodes, the blocks equal those of Sample; otherwise each remaining node
   /// has the neighbors that it has in Sample. REQUIRES: two fan-outs or more,
-  /// and no layer_nodes.
+  /// no layer_nodes, and not `once`.
   virtual absl::Status SampleRest(MiniBatch& batch) = 0;
 };
 

@@ -67,50 +67,126 @@ MiniBatch SampleOnce(const store::Topology& topology,
               ->Sample(key, seeds);
 }
 
-// The contract of Sample in the plainest code: Floyd's draws, and a hash map
-// for positions.
+// What `node` draws in a layer, in the plainest code: Floyd's draws.
+std::vector<NodeId> ReferenceDraw(const Graph& graph, size_t layer, NodeId node,
+                                  int32_t fanout, const BatchKey& key) {
+  const int64_t degree = graph.indptr[node + 1] - graph.indptr[node];
+  const int64_t kept = fanout < 0 ? degree : std::min<int64_t>(degree, fanout);
+  RandomStream random(11, RandomPurpose::kNeighborSampling, key.epoch_key,
+                      key.batch, layer << 48 | node);
+  std::set<int64_t> chosen;
+  for (int64_t last = degree - kept; last < degree; ++last) {
+    const int64_t drawn =
+        kept == degree ? last : static_cast<int64_t>(random.Below(last + 1));
+    chosen.insert(chosen.count(drawn) > 0 ? last : drawn);
+  }
+  std::vector<NodeId> sources;
+  for (const int64_t i : chosen) {
+    sources.push_back(graph.indices[graph.indptr[node] + i]);
+  }
+  return sources;
+}
+
+// Nodes in the order in which they are met, in a hash map.
+class Met {
+ public:
+  explicit Met(const std::vector<NodeId>& seeds) {
+    for (const NodeId seed : seeds) PositionOf(seed);
+  }
+
+  int32_t PositionOf(NodeId node) {
+    const auto [it, added] = positions_.emplace(node, positions_.size());
+    if (added) nodes_.push_back(node);
+    return it->second;
+  }
+
+  const std::vector<NodeId>& nodes() const { return nodes_; }
+
+ private:
+  std::unordered_map<NodeId, int32_t> positions_;
+  std::vector<NodeId> nodes_;
+};
+
+// The nodes of a batch with these blocks, from the seeds outward.
+MiniBatch Assemble(const Graph& graph, const Met& met,
+                   std::vector<Block> blocks) {
+  MiniBatch batch;
+  batch.input_nodes = met.nodes();
+  for (const NodeId node : batch.input_nodes) {
+    batch.in_degrees.push_back(graph.indptr[node + 1] - graph.indptr[node]);
+  }
+  std::reverse(blocks.begin(), blocks.end());
+  batch.blocks = std::move(blocks);
+  return batch;
+}
+
+// The contract of Sample.
 MiniBatch ReferenceSample(const Graph& graph,
                           const std::vector<int32_t>& fanouts,
                           const BatchKey& key,
                           const std::vector<NodeId>& seeds) {
-  MiniBatch batch;
-  batch.input_nodes = seeds;
-  std::unordered_map<NodeId, int32_t> positions;
-  for (const NodeId seed : seeds) positions.emplace(seed, positions.size());
+  Met met(seeds);
+  std::vector<Block> blocks;
   for (size_t layer = 0; layer < fanouts.size(); ++layer) {
-    Block block;
-    block.num_destinations = static_cast<int64_t>(batch.input_nodes.size());
-    block.indptr = {0};
+    Block block = {.num_destinations = std::ssize(met.nodes()), .indptr = {0}};
     for (int64_t row = 0; row < block.num_destinations; ++row) {
-      const NodeId node = batch.input_nodes[row];
-      const int64_t degree = graph.indptr[node + 1] - graph.indptr[node];
-      const int64_t kept = fanouts[layer] < 0
-                               ? degree
-                               : std::min<int64_t>(degree, fanouts[layer]);
-      RandomStream random(11, RandomPurpose::kNeighborSampling, key.epoch_key,
-                          key.batch, layer << 48 | node);
-      std::set<int64_t> chosen;
-      for (int64_t last = degree - kept; last < degree; ++last) {
-        const int64_t drawn =
-            kept == degree ? last
-                           : static_cast<int64_t>(random.Below(last + 1));
-        chosen.insert(chosen.count(drawn) > 0 ? last : drawn);
+      for (const NodeId source :
+           ReferenceDraw(graph, layer, met.nodes()[row], fanouts[layer], key)) {
+        block.indices.push_back(met.PositionOf(source));
       }
-      for (const int64_t i : chosen) {
-        const NodeId source = graph.indices[graph.indptr[node] + i];
-        const auto [it, added] = positions.emplace(source, positions.size());
-        if (added) batch.input_nodes.push_back(source);
-        block.indices.push_back(it->second);
-      }
-      block.indptr.push_back(static_cast<int64_t>(block.indices.size()));
+      block.indptr.push_back(std::ssize(block.indices));
     }
-    block.num_sources = static_cast<int64_t>(batch.input_nodes.size());
-    batch.blocks.insert(batch.blocks.begin(), block);
+    block.num_sources = std::ssize(met.nodes());
+    blocks.push_back(std::move(block));
   }
-  for (const NodeId node : batch.input_nodes) {
-    batch.in_degrees.push_back(graph.indptr[node + 1] - graph.indptr[node]);
+  return Assemble(graph, met, std::move(blocks));
+}
+
+// The same where each node draws once: one graph that grows by a hop at a time,
+// of which each block has the edges so far.
+MiniBatch ReferenceSubgraph(const Graph& graph,
+                            const std::vector<int32_t>& fanouts,
+                            const BatchKey& key,
+                            const std::vector<NodeId>& seeds) {
+  Met met(seeds);
+  Block edges = {.indptr = {0}};
+  std::vector<Block> blocks;
+  for (size_t layer = 0; layer < fanouts.size(); ++layer) {
+    const int64_t first = edges.num_destinations;
+    edges.num_destinations = std::ssize(met.nodes());
+    for (int64_t row = first; row < edges.num_destinations; ++row) {
+      for (const NodeId source :
+           ReferenceDraw(graph, layer, met.nodes()[row], fanouts[layer], key)) {
+        edges.indices.push_back(met.PositionOf(source));
+      }
+      edges.indptr.push_back(std::ssize(edges.indices));
+    }
+    edges.num_sources = std::ssize(met.nodes());
+    blocks.push_back(edges);
   }
-  return batch;
+  return Assemble(graph, met, std::move(blocks));
+}
+
+MiniBatch SampleSubgraph(const store::Topology& topology,
+                         std::vector<int32_t> fanouts, const BatchKey& key,
+                         const std::vector<NodeId>& seeds) {
+  const NeighborSamplerOptions options = {
+      .fanouts = std::move(fanouts), .data_seed = 11, .once = true};
+  return *NewNeighborSampler(topology, options)->Sample(key, seeds);
+}
+
+// Expects that the rows of each block are the first rows of blocks[0].
+void ExpectPrefixes(const MiniBatch& batch) {
+  const auto expect_prefix = [](const auto& part, const auto& whole) {
+    ASSERT_LE(part.size(), whole.size());
+    EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin()));
+  };
+  for (const Block& block : batch.blocks) {
+    const Block& whole = batch.blocks.front();
+    expect_prefix(block.indptr, whole.indptr);
+    expect_prefix(block.indices, whole.indices);
+    expect_prefix(block.edge_types, whole.edge_types);
+  }
 }
 
 // Arrays that are damaged after the sampler is made.
@@ -163,6 +239,25 @@ TEST_P(NeighborSamplerFanoutsTest, IsTheReference) {
     EXPECT_EQ(sampled.key.batch, batch);
     EXPECT_EQ(sampled.num_seeds, static_cast<int64_t>(seeds.size()));
     ExpectEqual(ReferenceSample(graph_, GetParam(), key, seeds), sampled);
+  }
+}
+
+TEST_P(NeighborSamplerFanoutsTest, DrawnOnceIsTheReference) {
+  const NeighborSamplerOptions options = {
+      .fanouts = GetParam(), .data_seed = 11, .once = true};
+  const auto sampler = NewNeighborSampler(graph_.topology(), options);
+  const auto wide = NewNeighborSampler(graph_.wide_topology(), options);
+  for (const uint64_t batch : {0, 1, 2, 3}) {
+    const auto begin = static_cast<int64_t>(batch * 100);
+    const std::vector<NodeId> seeds =
+        EveryThird(begin, begin + 1000 / static_cast<int64_t>(1 + batch));
+    const BatchKey key{.epoch_key = 2, .batch = batch};
+    const MiniBatch expected =
+        ReferenceSubgraph(graph_, GetParam(), key, seeds);
+    const MiniBatch sampled = *sampler->Sample(key, seeds);
+    ExpectEqual(expected, sampled);
+    ExpectEqual(expected, *wide->Sample(key, seeds));
+    ExpectPrefixes(sampled);
   }
 }
 
@@ -278,6 +373,31 @@ TEST(NeighborSamplerTest, LayersDrawAnew) {
   EXPECT_NE(batch.blocks[0].indices, batch.blocks[1].indices);
 }
 
+TEST(NeighborSamplerTest, ANodeThatDrawsOnceHasTheSameNeighborsInAllLayers) {
+  const Graph graph = Star(100);
+  const MiniBatch batch = SampleSubgraph(graph.topology(), {10, 10}, {}, {0});
+  EXPECT_EQ(batch.blocks[0].num_destinations, 11);
+  EXPECT_EQ(batch.blocks[1].num_destinations, 1);
+  EXPECT_EQ(batch.blocks[0].indices.size(), 10u);
+  EXPECT_EQ(batch.blocks[0].indices, batch.blocks[1].indices);
+}
+
+TEST(NeighborSamplerTest, OfAllNeighborsOnceIsAsOftenAsInEachLayer) {
+  const Graph graph = RandomGraph(1500);
+  ExpectEqual(SampleOnce(graph.topology(), {-1, -1, -1}, {}, {0, 5}),
+              SampleSubgraph(graph.topology(), {-1, -1, -1}, {}, {0, 5}));
+}
+
+// A node that a layer with a fan-out of 0 lets go without neighbors stays so.
+TEST(NeighborSamplerTest, WhoDrawsNoneInItsLayerHasNone) {
+  const Graph graph = RandomGraph(1500);
+  const MiniBatch batch =
+      SampleSubgraph(graph.topology(), {3, 0, -1}, {}, EveryThird(0, 90));
+  ASSERT_EQ(batch.blocks.size(), 3u);
+  EXPECT_EQ(batch.blocks[0].indices, batch.blocks[2].indices);
+  EXPECT_EQ(batch.blocks[0].num_destinations, std::ssize(batch.input_nodes));
+}
+
 TEST(NeighborSamplerTest, EveryNeighborIsDrawnEquallyOften) {
   constexpr int kDegree = 20;
   constexpr int kFanout = 5;
@@ -327,6 +447,10 @@ TEST(NeighborSamplerTest, SelfLoopsAndRepeatedEdgesAreEdges) {
   const MiniBatch batch = SampleOnce(graph.topology(), {-1}, {}, {0});
   EXPECT_EQ(batch.input_nodes, (std::vector<NodeId>{0, 1}));
   EXPECT_EQ(batch.blocks[0].indices, (std::vector<int32_t>{1, 0, 1}));
+  const MiniBatch once = SampleSubgraph(graph.topology(), {-1, -1}, {}, {0});
+  EXPECT_EQ(once.blocks[1].indices, (std::vector<int32_t>{1, 0, 1}));
+  EXPECT_EQ(once.blocks[0].indices, (std::vector<int32_t>{1, 0, 1}));
+  EXPECT_EQ(once.blocks[0].indptr, (std::vector<int64_t>{0, 3, 3}));
 }
 
 TEST(NeighborSamplerTest, OfNoSeeds) {
@@ -345,6 +469,10 @@ TEST(NeighborSamplerTest, NeverChanges) {
       Digest(SampleOnce(graph.topology(), {10, 5, 5},
                         {.epoch_key = 3, .batch = 14}, EveryThird(100, 400))),
       "5881cdbead611916b61689ce4e2a2d51de272a8654916afad6143f726be4a17f");
+  EXPECT_EQ(Digest(SampleSubgraph(graph.topology(), {10, 5, 5},
+                                  {.epoch_key = 3, .batch = 14},
+                                  EveryThird(100, 400))),
+            "916feb3a6bdafeab59a836bd8a225a542c13cb676204344669c7f4acf85a5b0e");
 }
 
 using store::Relation;
@@ -462,6 +590,48 @@ TEST_F(TypedSamplerTest, EdgeTypesOfANodeDrawIndependently) {
     differ += !std::equal(begin, begin + 3, begin + 3);
   }
   EXPECT_GT(differ, 20);
+}
+
+// It draws what it draws as the only seed, if fan-outs of 0 let nothing be
+// drawn before its layer.
+TEST_F(TypedSamplerTest, ANodeDrawsOnceByEachEdgeType) {
+  NeighborSamplerOptions options = {
+      .fanouts = {4, 2, 3},
+      .data_seed = 4,
+      .fanouts_of = {{}, {-1, 1, 2}, {}, {0, 3, 1}},
+      .once = true};
+  const MiniBatch batch = Sample(options, Seeds(0, 50));
+  ExpectPrefixes(batch);
+  ASSERT_EQ(batch.blocks.size(), 3u);
+  options.once = false;
+  const Block& block = batch.blocks.front();
+  std::vector<NodeId> met = Seeds(0, 50);
+  for (size_t layer = 0; layer < 3; ++layer) {
+    const int64_t first =
+        layer == 0 ? 0 : batch.blocks[3 - layer].num_destinations;
+    const int64_t end = batch.blocks[2 - layer].num_destinations;
+    ASSERT_EQ(std::ssize(met), end);
+    for (int64_t row = first; row < end; ++row) {
+      const MiniBatch alone = Sample(options, {batch.input_nodes[row]});
+      const Block& drawn = alone.blocks[2 - layer];
+      ASSERT_EQ(block.indptr[row + 1] - block.indptr[row],
+                std::ssize(drawn.indices));
+      for (size_t i = 0; i < drawn.indices.size(); ++i) {
+        const size_t edge = static_cast<size_t>(block.indptr[row]) + i;
+        const NodeId source = alone.input_nodes[drawn.indices[i]];
+        EXPECT_EQ(batch.input_nodes[block.indices[edge]], source);
+        EXPECT_EQ(block.edge_types[edge], drawn.edge_types[i]);
+        if (std::find(met.begin(), met.end(), source) == met.end()) {
+          met.push_back(source);
+        }
+      }
+    }
+    for (std::vector<int32_t>& of : options.fanouts_of) {
+      if (!of.empty()) of[layer] = 0;
+    }
+    options.fanouts[layer] = 0;
+  }
+  EXPECT_EQ(met, batch.input_nodes);
 }
 
 TEST_F(TypedSamplerTest, TwoStepsGiveTheSameBatch) {

@@ -46,10 +46,10 @@ class SourceFinder {
   explicit SourceFinder(const StoredNeighbors& neighbors)
       : neighbors_(neighbors) {}
 
-  /// Begins a layer of `num_edges` edges.
-  void Begin(size_t num_edges) {
+  /// Begins a layer that draws `num_edges` edges.
+  void Begin(int64_t num_edges) {
     sources_.clear();
-    sources_.reserve(num_edges);
+    sources_.reserve(static_cast<size_t>(num_edges));
     wanted_.clear();
     wanted_edges_.clear();
   }
@@ -161,10 +161,10 @@ class StoredNeighborSampler final : public LayeredSampler {
         finder_(neighbors) {}
 
  private:
-  absl::Status SampleSources(size_t layer, MiniBatch& batch,
+  absl::Status SampleSources(size_t layer, int64_t first_row, MiniBatch& batch,
                              Block& block) override {
-    finder_.Begin(block.indices.size());
-    for (int64_t row = 0; row < block.num_destinations; ++row) {
+    finder_.Begin(block.indptr.back() - block.indptr[first_row]);
+    for (int64_t row = first_row; row < block.num_destinations; ++row) {
       if (row + kAhead < block.num_destinations) {
         finder_.Prefetch(batch.input_nodes[row + kAhead]);
       }
@@ -179,7 +179,7 @@ class StoredNeighborSampler final : public LayeredSampler {
       if (edge + kAhead < sources.size()) {
         PrefetchNumber(sources[edge + kAhead]);
       }
-      block.indices[edge] = Number(sources[edge], batch.input_nodes);
+      block.indices.push_back(Number(sources[edge], batch.input_nodes));
     }
     return absl::OkStatus();
   }
@@ -198,10 +198,11 @@ class TypedStoredSampler final : public TypedLayeredSampler {
         finder_(neighbors) {}
 
  private:
-  absl::Status SampleSources(size_t layer, MiniBatch& batch,
+  absl::Status SampleSources(size_t layer, int64_t first_row, MiniBatch& batch,
                              Block& block) override {
-    finder_.Begin(static_cast<size_t>(block.indptr.back()));
-    for (int64_t row = 0; row < block.num_destinations; ++row) {
+    const size_t kept = block.edge_types.size();
+    finder_.Begin(block.indptr.back() - block.indptr[first_row]);
+    for (int64_t row = first_row; row < block.num_destinations; ++row) {
       if (row + kAhead < block.num_destinations) {
         finder_.Prefetch(batch.input_nodes[row + kAhead]);
       }
@@ -214,7 +215,7 @@ class TypedStoredSampler final : public TypedLayeredSampler {
              .first_neighbor = list.before,
              .first_edge = files_[type].first_edge + list.start},
             [&](auto pick) { DrawFrom(list, layer, node, batch.key, pick); });
-        block.edge_types.resize(finder_.sources().size(), type);
+        block.edge_types.resize(kept + finder_.sources().size(), type);
       }
     }
     HEARTH_RETURN_IF_ERROR(finder_.Read());

@@ -143,6 +143,11 @@ struct Case {
   std::vector<int32_t> fanouts;
   uint64_t cache_bytes;
   bool wide;
+  bool once = false;
+
+  NeighborSamplerOptions options() const {
+    return {.fanouts = fanouts, .data_seed = 11, .once = once};
+  }
 };
 
 class StoredSamplerTest : public ::testing::TestWithParam<Case> {};
@@ -151,9 +156,9 @@ TEST_P(StoredSamplerTest, GivesTheBatchesOfTheTopologyInMemory) {
   const Graph graph = RandomGraph(1500);
   Disk disk(graph, GetParam().wide);
   const NeighborCache cache = disk.BuildCache(GetParam().cache_bytes);
-  const auto stored = disk.NewSampler(cache, GetParam().fanouts);
-  const auto addressable = NewNeighborSampler(
-      graph.topology(), {.fanouts = GetParam().fanouts, .data_seed = 11});
+  const auto stored = disk.NewSampler(cache, GetParam().options());
+  const auto addressable =
+      NewNeighborSampler(graph.topology(), GetParam().options());
   for (uint64_t batch = 0; batch < 4; ++batch) {
     const BatchKey key = {.epoch_key = 1, .batch = batch};
     const auto seeds = EveryFifth(1500 / static_cast<int64_t>(batch + 1));
@@ -171,7 +176,11 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{{10, 5}, 1 << 20, false},
                       Case{{3, 4, 5}, 30000, true}, Case{{-1, 4}, 30000, false},
                       Case{{4, -1}, 0, true}, Case{{100, 2}, 30000, false},
-                      Case{{0}, 0, false}, Case{{}, 0, false}));
+                      Case{{0}, 0, false}, Case{{}, 0, false},
+                      Case{{10, 5}, 0, false, true},
+                      Case{{3, 4, 5}, 30000, true, true},
+                      Case{{-1, 4}, 30000, false, true},
+                      Case{{4, 0, -1}, 1 << 20, true, true}));
 
 TEST(StoredLayersTest, DrawsTheLayersOfTheTopologyInMemory) {
   const Graph graph = RandomGraph(1500);
@@ -224,9 +233,9 @@ TEST_P(StoredSamplerTest, DrawsFromTheListsThatABatchHolds) {
   const Graph graph = RandomGraph(1500);
   Disk disk(graph, GetParam().wide);
   const NeighborCache cache = disk.BuildCache(GetParam().cache_bytes);
-  const auto stored = disk.NewSampler(cache, GetParam().fanouts);
-  const auto addressable = NewNeighborSampler(
-      graph.topology(), {.fanouts = GetParam().fanouts, .data_seed = 11});
+  const auto stored = disk.NewSampler(cache, GetParam().options());
+  const auto addressable =
+      NewNeighborSampler(graph.topology(), GetParam().options());
   int64_t read = INT64_MAX;
   int64_t drawn_from = 0;
   for (int64_t held = 0; held <= 3; ++held) {
@@ -246,6 +255,22 @@ TEST_P(StoredSamplerTest, DrawsFromTheListsThatABatchHolds) {
         std::make_shared<EveryThirdList>(graph, held % 3, GetParam().wide));
   }
   EXPECT_EQ(read, 0) << "every list was held";
+}
+
+TEST(StoredSamplerReadsTest, OfASubgraphEachListOnce) {
+  const Graph graph = RandomGraph(1500);
+  Disk disk(graph, false);
+  const NeighborCache none;
+  const NeighborSamplerOptions options = {.fanouts = {3, 4, 2}, .once = true};
+  const MiniBatch batch =
+      *disk.NewSampler(none, options)->Sample({}, EveryFifth(200));
+  const Block& edges = batch.blocks[0];
+  int64_t drawn_from = 0;
+  for (int64_t row = 0; row < edges.num_destinations; ++row) {
+    drawn_from += edges.indptr[row] < edges.indptr[row + 1] ? 1 : 0;
+  }
+  EXPECT_EQ(disk.lists().stored, drawn_from);
+  EXPECT_EQ(disk.tally().rows, std::ssize(edges.indices));
 }
 
 TEST(StoredSamplerReadsTest, ListsAreCountedWhereTheyAreFoundFirst) {
@@ -414,7 +439,12 @@ TEST_F(TypedStoredSamplerTest, GivesTheBatchesOfTheTopologyInMemory) {
       {.fanouts = {-1, 2}, .data_seed = 4},
       {.fanouts = {4, 2},
        .data_seed = 4,
-       .fanouts_of = {{}, {-1, 1}, {}, {0, 3}, {}}}};
+       .fanouts_of = {{}, {-1, 1}, {}, {0, 3}, {}}},
+      {.fanouts = {4, 2, 3}, .data_seed = 4, .once = true},
+      {.fanouts = {4, 2},
+       .data_seed = 4,
+       .fanouts_of = {{}, {-1, 1}, {}, {0, 3}, {}},
+       .once = true}};
   for (const NeighborSamplerOptions& options : all_options) {
     const MiniBatch expected =
         *NewTypedSampler(relations, example_.nodes, options)

@@ -88,6 +88,7 @@ std::pair<std::string, std::string> DescribeSampler(
     absl::StrAppend(&fanouts, "; of edge type ", type, ": ",
                     absl::StrJoin(sampler.fanouts_of[type], ","));
   }
+  if (sampler.once) absl::StrAppend(&fanouts, "; each node draws once");
   return {"fan-outs", std::move(fanouts)};
 }
 

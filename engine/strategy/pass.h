@@ -78,7 +78,8 @@ struct PipelineOptions {
   int extractors = 1;
   /// The number of the GPU that samples batches; absent: the CPU does. The
   /// batches are the same. Only for strategies with
-  /// StrategyKind::samples_on_gpu, and not for layer-wise sampling.
+  /// StrategyKind::samples_on_gpu, and neither for layer-wise sampling nor
+  /// where each node draws once.
   std::optional<int> sampling_gpu = {};
 
   /// INVALID_ARGUMENT unless there is at least one sampler and one extractor.
@@ -99,7 +100,8 @@ struct Pass {
   /// trainer. The batch's seeds are cut into this many runs of nearly equal
   /// length; a short batch leaves some of them empty. Shards are sampled by the
   /// key of the whole batch, so that each node has the neighbors that it would
-  /// have in the undivided batch.
+  /// have in the undivided batch; where each node draws once, the neighbors of
+  /// the layer in which the shard meets it.
   int64_t shards = 1;
   uint64_t epoch_key = 0;
   /// Batches before this one are skipped, as in a resumed epoch.
@@ -122,7 +124,8 @@ struct Pass {
 };
 
 /// The sampler as a plan's property: the name, "fan-outs" or "nodes per layer",
-/// and the numbers.
+/// and the numbers, with a note where each node draws once. Keys of plans have
+/// it, too.
 std::pair<std::string, std::string> DescribeSampler(
     const sample::NeighborSamplerOptions& sampler);
 

@@ -1,10 +1,15 @@
 #include "engine/strategy/pass.h"
 
+#include <string>
+#include <utility>
+
 #include "gtest/gtest.h"
 
 namespace hearth::strategy {
 
 namespace {
+
+using std::string_literals::operator""s;
 
 TEST(BatchBoundTest, TheMarginEndsAtTheBound) {
   const BatchBound batches = {
@@ -13,6 +18,20 @@ TEST(BatchBoundTest, TheMarginEndsAtTheBound) {
       .bound = {.nodes = {1000, 85, 8}, .edges = {170, 1000}}};
   EXPECT_EQ(batches.WithMargin(),
             (sample::BatchShape{.nodes = {90, 85, 8}, .edges = {170, 900}}));
+}
+
+TEST(DescribeSamplerTest, IsAllThatDiffersFromThePlain) {
+  sample::NeighborSamplerOptions sampler = {.fanouts = {5, -1}};
+  EXPECT_EQ(DescribeSampler(sampler), std::pair("fan-outs"s, "5,-1"s));
+  sampler.fanouts_of = {{}, {2, 3}};
+  EXPECT_EQ(DescribeSampler(sampler),
+            std::pair("fan-outs"s, "5,-1; of edge type 1: 2,3"s));
+  sampler.once = true;
+  EXPECT_EQ(DescribeSampler(sampler),
+            std::pair("fan-outs"s,
+                      "5,-1; of edge type 1: 2,3; each node draws once"s));
+  EXPECT_EQ(DescribeSampler({.fanouts = {-1}, .layer_nodes = {7}}),
+            std::pair("nodes per layer"s, "7"s));
 }
 
 TEST(BatchBoundTest, OfNoBatches) {

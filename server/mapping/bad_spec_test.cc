@@ -75,6 +75,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "} } trains { sage {} device: 'cuda' } pipeline { sample_on: "
                 "'gpu' } }",
                 "train.pipeline.sample_on"},
+        BadSpec{"SubgraphsSampledOnAGpu",
+                "train { data { dataset: 'x' memory {} subgraph {} } trains { "
+                "sage {} device: 'cuda' } pipeline { sample_on: 'gpu' } }",
+                "train.pipeline.sample_on"},
         BadSpec{"PreparedOnAGpu",
                 "prepare { data { dataset: 'x' gids {} } pipeline { sample_on: "
                 "'gpu' } }",
@@ -160,6 +164,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadSpec{"LadiesForAttention",
                 Train("ladies { layer_nodes: 5 }", "gat {}"),
                 "train.trains[0].model"},
+        BadSpec{"ZeroFanoutOfASubgraph",
+                Train("subgraph { fanouts: [ 5, 0 ] }", "sage {}"),
+                "train.data.subgraph.fanouts[1]"},
+        BadSpec{"SubgraphWithAHistory",
+                Train("subgraph { fanouts: [ 5, 5 ] } on {}", "sage {}"),
+                "train.data.history"},
         BadSpec{"HugeFanout", Train("neighbor { fanouts: 1048577 }", "sage {}"),
                 "train.data.neighbor.fanouts[0]"},
         BadSpec{"SageHidden", Train("", "sage { hidden: 65537 }"),

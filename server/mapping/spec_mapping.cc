@@ -178,6 +178,15 @@ class SpecChecker {
     }
   }
 
+  // In a subgraph, layers are parts of one another.
+  void CheckSubgraph(const std::string& path, const v1::DataSpec& data) {
+    if (data.has_on()) {
+      violations_.Add(path + ".history",
+                      "must be off: sampler subgraph draws a batch as one "
+                      "graph, of which a history would leave out nodes");
+    }
+  }
+
   // Fills in and checks the pipeline's options. Threads of the pipeline that
   // are not given get the processors that training leaves.
   template <typename Spec>
@@ -299,6 +308,11 @@ class SpecChecker {
                       "must be host with sampler ladies, which draws the nodes "
                       "of a layer together");
     }
+    if (spec.data().has_subgraph()) {
+      violations_.Add(field,
+                      "must be host with sampler subgraph: a GPU draws anew in "
+                      "each layer");
+    }
   }
 
   void CheckData(const std::string& path, v1::DataSpec& data) {
@@ -323,7 +337,8 @@ class SpecChecker {
                                    data.distinct_epochs()));
     }
     CheckFirstEpochKey(path, data);
-    CheckFanoutsOf(path, data.neighbor());
+    CheckFanoutsOf(path + ".neighbor.fanouts_of", data.neighbor());
+    CheckFanoutsOf(path + ".subgraph.fanouts_of", data.subgraph());
     if (data.has_outre() && !data.has_partition()) {
       violations_.Add(path + ".order", "must be partition for strategy outre");
     }
@@ -349,6 +364,8 @@ class SpecChecker {
     }
     if (data.has_ladies()) {
       CheckLadies(path, data);
+    } else if (data.has_subgraph()) {
+      CheckSubgraph(path, data);
     } else if (data.has_on()) {
       CheckHistory(path, data);
     }
@@ -382,21 +399,20 @@ class SpecChecker {
     }
   }
 
-  void CheckFanoutsOf(const std::string& path,
-                      const v1::NeighborSampler& neighbor) {
-    const auto parsed = ParseFanoutsOf(neighbor.fanouts_of());
+  // `sampler` has the field `path`.
+  template <typename Sampler>
+  void CheckFanoutsOf(const std::string& path, const Sampler& sampler) {
+    const auto parsed = ParseFanoutsOf(sampler.fanouts_of());
     if (!parsed.ok()) {
-      violations_.Add(path + ".neighbor.fanouts_of",
-                      std::string(parsed.status().message()));
+      violations_.Add(path, std::string(parsed.status().message()));
       return;
     }
     for (const job::EdgeTypeFanouts& of_type : *parsed) {
-      if (std::ssize(of_type.fanouts) == neighbor.fanouts_size()) continue;
+      if (std::ssize(of_type.fanouts) == sampler.fanouts_size()) continue;
       violations_.Add(
-          path + ".neighbor.fanouts_of",
-          absl::StrCat(of_type.edge_type, " must have ",
-                       neighbor.fanouts_size(), " numbers, as fanouts, not ",
-                       of_type.fanouts.size()));
+          path,
+          absl::StrCat(of_type.edge_type, " must have ", sampler.fanouts_size(),
+                       " numbers, as fanouts, not ", of_type.fanouts.size()));
     }
   }
 
@@ -486,21 +502,30 @@ train::Schedule ToSchedule(const v1::TrainSpec& train) {
   return train::ConstantSchedule{};
 }
 
+// Fan-outs of a sampler in which each node draws its own neighbors.
+template <typename Sampler>
+void SetFanouts(const Sampler& sampler, job::BatchOptions& options) {
+  options.fanouts.assign(sampler.fanouts().begin(), sampler.fanouts().end());
+  // Checked when the job was submitted.
+  options.fanouts_of = ParseFanoutsOf(sampler.fanouts_of())
+                           .value_or(std::vector<job::EdgeTypeFanouts>());
+}
+
 job::BatchOptions ToBatchOptions(const v1::DataSpec& data,
                                  const v1::PipelineSpec& pipeline,
                                  const std::string& dataset_path) {
   job::BatchOptions options;
   options.dataset_path = dataset_path;
-  options.fanouts.assign(data.neighbor().fanouts().begin(),
-                         data.neighbor().fanouts().end());
+  SetFanouts(data.neighbor(), options);
+  if (data.has_subgraph()) {
+    SetFanouts(data.subgraph(), options);
+    options.once = true;
+  }
   if (data.has_ladies()) {
     options.layer_nodes.assign(data.ladies().layer_nodes().begin(),
                                data.ladies().layer_nodes().end());
     options.fanouts.assign(options.layer_nodes.size(), -1);
   }
-  // Checked when the job was submitted.
-  options.fanouts_of = ParseFanoutsOf(data.neighbor().fanouts_of())
-                           .value_or(std::vector<job::EdgeTypeFanouts>());
   options.target = data.target();
   options.batch_size = data.batch_size();
   // Specs older than this field have 0.

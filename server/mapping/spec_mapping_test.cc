@@ -221,6 +221,24 @@ TEST(SpecMappingTest, SamplersHaveDefaults) {
       ElementsAre(512, 512, 512));
 }
 
+TEST(SpecMappingTest, InASubgraphEachNodeDrawsOnce) {
+  EXPECT_THAT(
+      Fill(Train("subgraph {}", "sage {}")).train().data().subgraph().fanouts(),
+      ElementsAre(10, 10, 10));
+  const v1::TrainJobSpec spec =
+      Fill(Train("subgraph { fanouts: [ 7, -1 ] fanouts_of: 'cites=2,0' }",
+                 "gat {}"))
+          .train();
+  EXPECT_FALSE(spec.data().has_neighbor());
+  const job::BatchOptions data = ToTrainJobOptions(spec, "/d", "/j").data;
+  EXPECT_TRUE(data.once);
+  EXPECT_THAT(data.fanouts, ElementsAre(7, -1));
+  EXPECT_THAT(data.fanouts_of, ElementsAre(job::EdgeTypeFanouts{
+                                   .edge_type = "cites", .fanouts = {2, 0}}));
+  EXPECT_FALSE(ToTrainJobOptions(Fill(Train("", "sage {}")).train(), "/d", "/j")
+                   .data.once);
+}
+
 TEST(SpecMappingTest, LayersAreDrawnFromAllNeighbors) {
   const v1::TrainJobSpec spec =
       Fill(Train("ladies { layer_nodes: [ 7, 9 ] }", "gcn {}")).train();
@@ -466,6 +484,7 @@ TEST(SpecMappingTest, JobsShareWhereTheirBatchesAreTheSame) {
   EXPECT_NE(one, key("distinct_epochs: 2 epochs: 1", "sage {}"));
   EXPECT_NE(one, key("distinct_epochs: 2 data_seed: 5", "sage {}"));
   EXPECT_NE(one, key("distinct_epochs: 2 batch_size: 5", "sage {}"));
+  EXPECT_NE(one, key("distinct_epochs: 2 subgraph {}", "sage {}"));
   // The job neither validates nor tests.
   EXPECT_NE(one, key("distinct_epochs: 2", "none {}"));
   EXPECT_EQ(key("refresh_epochs: 2", "sage {}"), "");

@@ -61,8 +61,11 @@ bool HasPlans(const v1::JobReport& report,
 // Sizes that determine how much a batch reads: of the batch and of each layer.
 std::vector<double> SizesOf(const v1::DataSpec& data) {
   std::vector<double> sizes = {static_cast<double>(data.batch_size())};
-  for (const int32_t fanout : data.neighbor().fanouts()) {
-    sizes.push_back(fanout < 0 ? kAllNeighbors : fanout);
+  for (const auto* fanouts :
+       {&data.neighbor().fanouts(), &data.subgraph().fanouts()}) {
+    for (const int32_t fanout : *fanouts) {
+      sizes.push_back(fanout < 0 ? kAllNeighbors : fanout);
+    }
   }
   for (const uint32_t nodes : data.ladies().layer_nodes()) {
     sizes.push_back(nodes);

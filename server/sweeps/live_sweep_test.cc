@@ -57,6 +57,18 @@ TEST(OrderOfDataTest, NothingIsKnown) {
               ElementsAre(0, 3, 2, 1));
 }
 
+TEST(OrderOfDataTest, FanoutsOfSubgraphsAreComparedToo) {
+  std::vector<v1::TrainJobSpec> data;
+  for (const std::vector<int32_t>& fanouts :
+       std::vector<std::vector<int32_t>>{{5, 5}, {20, 5}, {6, 5}}) {
+    data.push_back(Data(64));
+    v1::SubgraphSampler& sampler =
+        *data.back().mutable_data()->mutable_subgraph();
+    sampler.mutable_fanouts()->Assign(fanouts.begin(), fanouts.end());
+  }
+  EXPECT_THAT(OrderOfData(data, {}, AllPlans), ElementsAre(0, 2, 1));
+}
+
 TEST(OrderOfDataTest, PlansComeFirstThenWhatWasTrainedOnLately) {
   const std::vector<v1::TrainJobSpec> data = {Data(1), Data(2), Data(3),
                                               Data(4)};

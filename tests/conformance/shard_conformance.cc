@@ -19,10 +19,12 @@
 #include "engine/io/file_system.h"
 #include "engine/io/read_queue.h"
 #include "engine/sample/mini_batch.h"
+#include "engine/sample/neighbor_sampler.h"
 #include "engine/sample/seed_order.h"
 #include "engine/store/dataset.h"
 #include "engine/store/topology.h"
 #include "engine/strategy/kinds.h"
+#include "engine/strategy/sampling.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/train_step.h"
 #include "gmock/gmock.h"
@@ -96,17 +98,20 @@ sample::SeedOrder* order = nullptr;
 io::ReadQueues* queues = nullptr;
 
 // 360 training nodes in 8 batches, the last one of 10.
-Pass MakePass(int64_t shards, int64_t batch_size = 50) {
-  return hearth::testing::Measured(
-      *planted, {.order = order,
-                 .sampler = {.fanouts = {5, 3}, .data_seed = 3},
-                 .batch_size = batch_size,
-                 .shards = shards,
-                 .epoch_key = 1,
-                 .batches = {}});
+Pass MakePass(int64_t shards, int64_t batch_size = 50,
+              const sample::NeighborSamplerOptions& sampler = {
+                  .fanouts = {5, 3}, .data_seed = 3}) {
+  return hearth::testing::Measured(*planted, {.order = order,
+                                              .sampler = sampler,
+                                              .batch_size = batch_size,
+                                              .shards = shards,
+                                              .epoch_key = 1,
+                                              .batches = {}});
 }
 
-std::unique_ptr<Strategy> Make(const ConformanceCase& parameters) {
+// Prepared for `passes`.
+std::unique_ptr<Strategy> MakeFor(const ConformanceCase& parameters,
+                                  absl::Span<const Pass> passes) {
   auto strategy = NewStrategy(
       parameters.strategy, parameters.pipeline, *planted,
       {.read_queues = *queues,
@@ -116,13 +121,16 @@ std::unique_ptr<Strategy> Make(const ConformanceCase& parameters) {
            hearth::testing::DataDisks(::testing::TempDir() + "shards_scratch"),
        .partition = parted->partition});
   EXPECT_TRUE(strategy.ok()) << strategy.status();
-  // All passes that a test may run.
-  const std::vector<Pass> passes = {MakePass(1), MakePass(2), MakePass(3),
-                                    MakePass(1, 359), MakePass(3, 359)};
   const absl::Status status =
       (*strategy)->Prepare(passes, {}, std::stop_token()).status();
   EXPECT_TRUE(status.ok()) << status;
   return *std::move(strategy);
+}
+
+// Prepared for all passes of two layers that a test may run.
+std::unique_ptr<Strategy> Make(const ConformanceCase& parameters) {
+  return MakeFor(parameters, {MakePass(1), MakePass(2), MakePass(3),
+                              MakePass(1, 359), MakePass(3, 359)});
 }
 
 Delivered RunPass(Strategy& strategy, const Pass& pass) {
@@ -227,6 +235,49 @@ TEST_P(ShardConformanceTest, AreThoseOfMemory) {
     EXPECT_EQ(RunPass(*strategy, MakePass(shards)).fingerprints,
               RunPass(*reference, MakePass(shards)).fingerprints);
   }
+}
+
+// Shards that meet a node in different layers draw other neighbors of it, so
+// that they are not the batch together.
+TEST_P(ShardConformanceTest, OfABatchDrawnOnceAreTheSubgraphsOfTheirSeeds) {
+  const auto topology =
+      *planted->LoadTopology(store::Residency::kMapped, std::stop_token());
+  const Pass pass =
+      MakePass(3, 50, {.fanouts = {5, 3, 2}, .data_seed = 3, .once = true});
+  const auto sampler =
+      sample::NewNeighborSampler(topology->view(), pass.sampler);
+  const std::vector<NodeId> seeds = order->Epoch(pass.epoch_key);
+  // Fingerprints of all shards.
+  const auto deliver = [&](const ConformanceCase& parameters) {
+    std::vector<std::string> fingerprints;
+    PassReport report;
+    const absl::Status status =
+        MakeFor(parameters, {pass})
+            ->Run(
+                pass,
+                [&](absl::Span<const train::BatchView> shards) {
+                  for (const train::BatchView& shard : shards) {
+                    const int64_t number = std::ssize(fingerprints);
+                    const sample::MiniBatch expected =
+                        *sampler->Sample(KeyOfShard(pass, number),
+                                         ShardSeeds(pass, seeds, number));
+                    EXPECT_EQ(shard.sample.input_nodes, expected.input_nodes);
+                    for (size_t i = 0; i < expected.blocks.size(); ++i) {
+                      const sample::Block& block = shard.sample.blocks[i];
+                      EXPECT_EQ(block.indptr, expected.blocks[i].indptr);
+                      EXPECT_EQ(block.indices, expected.blocks[i].indices);
+                    }
+                    fingerprints.push_back(hearth::testing::Fingerprint(shard));
+                  }
+                  return absl::OkStatus();
+                },
+                std::stop_token(), report);
+    EXPECT_TRUE(status.ok()) << status;
+    return fingerprints;
+  };
+  const std::vector<std::string> delivered = deliver(GetParam());
+  EXPECT_EQ(delivered.size(), 24u);
+  EXPECT_EQ(delivered, deliver({MemoryOptions{}, {}}));
 }
 
 TEST_P(ShardConformanceTest, AreOfNearlyEqualSize) {

@@ -110,6 +110,31 @@ std::vector<std::string> Fingerprints(Strategy& strategy, const Pass& pass) {
   return result;
 }
 
+// Fingerprints of the batches of two passes that are drawn by `sampler`; the
+// first pass begins at `first_batch`.
+std::vector<std::string> TwoPasses(
+    const ConformanceCase& parameters,
+    const sample::NeighborSamplerOptions& sampler, int64_t first_batch = 0) {
+  std::vector<Pass> passes = {MakePass(0), MakePass(1)};
+  for (Pass& pass : passes) {
+    pass.sampler = sampler;
+    pass = hearth::testing::Measured(*planted, pass);
+  }
+  const auto strategy = *NewStrategy(parameters.strategy, parameters.pipeline,
+                                     *planted, Resources());
+  const absl::Status status =
+      strategy->Prepare(passes, {}, std::stop_token()).status();
+  EXPECT_TRUE(status.ok()) << status;
+  passes.front().first_batch = first_batch;
+  std::vector<std::string> fingerprints;
+  for (const Pass& pass : passes) {
+    for (std::string& print : Fingerprints(*strategy, pass)) {
+      fingerprints.push_back(std::move(print));
+    }
+  }
+  return fingerprints;
+}
+
 // Resources with the checksums of the rows of `dataset`, and with an empty
 // folder for plans.
 StrategyResources CheckingResources(const store::Dataset& dataset) {
@@ -247,30 +272,28 @@ TEST_P(StrategyConformanceTest, DeliversTheBatchesOfMemoryDrawnByLayers) {
   if (GetParam().pipeline.sampling_gpu.has_value()) {
     GTEST_SKIP() << "a GPU draws no layers as a whole";
   }
-  const auto deliver = [](const ConformanceCase& parameters) {
-    std::vector<Pass> passes = {MakePass(0), MakePass(1)};
-    for (Pass& pass : passes) {
-      pass.sampler.fanouts = {-1, -1};
-      // Few of many neighbors, then all neighbors.
-      pass.sampler.layer_nodes = {20, 100000};
-      pass = hearth::testing::Measured(*planted, pass);
-    }
-    const auto strategy = *NewStrategy(parameters.strategy, parameters.pipeline,
-                                       *planted, Resources());
-    const absl::Status status =
-        strategy->Prepare(passes, {}, std::stop_token()).status();
-    EXPECT_TRUE(status.ok()) << status;
-    std::vector<std::string> fingerprints;
-    for (const Pass& pass : passes) {
-      for (std::string& print : Fingerprints(*strategy, pass)) {
-        fingerprints.push_back(std::move(print));
-      }
-    }
-    return fingerprints;
-  };
-  const auto expected = deliver({MemoryOptions{}, {}});
+  // Few of many neighbors, then all neighbors.
+  const sample::NeighborSamplerOptions sampler = {
+      .fanouts = {-1, -1}, .data_seed = 3, .layer_nodes = {20, 100000}};
+  const auto expected = TwoPasses({MemoryOptions{}, {}}, sampler);
   EXPECT_EQ(expected.size(), 16u);
-  EXPECT_EQ(deliver(GetParam()), expected);
+  EXPECT_EQ(TwoPasses(GetParam(), sampler), expected);
+}
+
+TEST_P(StrategyConformanceTest, DeliversTheBatchesOfMemoryDrawnOnce) {
+  if (GetParam().pipeline.sampling_gpu.has_value()) {
+    GTEST_SKIP() << "a GPU draws anew in each layer";
+  }
+  sample::NeighborSamplerOptions sampler = {
+      .fanouts = {5, 3, 2}, .data_seed = 3, .once = true};
+  const auto expected = TwoPasses({MemoryOptions{}, {}}, sampler);
+  EXPECT_EQ(expected.size(), 16u);
+  EXPECT_EQ(TwoPasses(GetParam(), sampler), expected);
+  EXPECT_EQ(TwoPasses(GetParam(), sampler, 5),
+            std::vector<std::string>(expected.begin() + 5, expected.end()))
+      << "resumed at the sixth batch";
+  sampler.once = false;
+  EXPECT_NE(TwoPasses({MemoryOptions{}, {}}, sampler), expected);
 }
 
 TEST_P(StrategyConformanceTest, DeliversLabelsOfEveryKind) {

@@ -191,6 +191,24 @@ TEST_P(TypedConformanceTest, DeliversTheBatchesOfMemory) {
   }
 }
 
+TEST_P(TypedConformanceTest, DeliversTheBatchesOfMemoryDrawnOnce) {
+  if (GetParam().pipeline.sampling_gpu.has_value()) {
+    GTEST_SKIP() << "a GPU draws anew in each layer";
+  }
+  Pass pass = MakePass(GetParam(), *mixed, 0, 2);
+  pass.sampler.once = true;
+  pass = hearth::testing::Measured(*mixed->dataset, pass);
+  const Delivered expected =
+      RunPass(*Make(Memory(), *mixed, "memory", 2), pass);
+  const auto strategy = Make(GetParam(), *mixed, "once", 2);
+  EXPECT_EQ(strategy->Prepare({&pass, 1}, {}, {}).status(), absl::OkStatus());
+  const Delivered delivered = RunPass(*strategy, pass);
+  EXPECT_EQ(delivered.status, absl::OkStatus());
+  EXPECT_EQ(delivered.fingerprints.size(), 16u);
+  EXPECT_EQ(delivered.fingerprints, expected.fingerprints);
+  EXPECT_EQ(delivered.report.rows_needed, expected.report.rows_needed);
+}
+
 // A row has the columns of its node's type, then zeros; labels belong to the
 // seeds, which are papers.
 TEST_P(TypedConformanceTest, RowsAndLabelsAreTheDatasets) {

@@ -91,7 +91,8 @@ def test_a_partition_is_of_all_nodes_and_edges(daemon, heterograph, expected_by_
     ("--trainers", "2"), ("--fanout-of", "cites=3,0;author:writes:paper=-1,2"),
     # Which embeddings are kept depends on which neighbors are on disk: ginex keeps others.
     ("--history", "on", "--staleness", "4"),
-], ids=["trainers", "fanouts", "history"])
+    ("--sampler", "subgraph", "--fanouts", "3,2"),
+], ids=["trainers", "fanouts", "history", "subgraph"])
 @pytest.mark.parametrize("model", ["rgat", "rgcn"])
 def test_options_of_a_job_mean_the_same_everywhere(daemon, model, options):
     job = (*TRAIN, "--model", model)

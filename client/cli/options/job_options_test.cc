@@ -222,6 +222,17 @@ TEST(TrainJobFromOptions, OneSeedAloneWinsOverSeed) {
   EXPECT_EQ(spec.trains(0).model_seed(), 0);
 }
 
+TEST(TrainJobFromOptions, MapsEachSampler) {
+  EXPECT_THAT(SpecOf({{"fanouts", "7,-1"}}).data().neighbor().fanouts(),
+              ElementsAre(7, -1));
+  const v1::DataSpec data = SpecOf({{"sampler", "subgraph"},
+                                    {"fanouts", "7,-1"},
+                                    {"fanout-of", "cites=2,0"}})
+                                .data();
+  EXPECT_THAT(data.subgraph().fanouts(), ElementsAre(7, -1));
+  EXPECT_EQ(data.subgraph().fanouts_of(), "cites=2,0");
+}
+
 TEST(TrainJobFromOptions, MapsEachModel) {
   EXPECT_EQ(
       SpecOf({{"model", "sage"}, {"hidden", "8"}}).trains(0).sage().hidden(),

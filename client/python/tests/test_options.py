@@ -69,6 +69,14 @@ def test_names_and_values_as_python_has_them():
     assert spec.data.partition.bloom
 
 
+@pytest.mark.parametrize("sampler", ["neighbor", "subgraph"])
+def test_samplers_share_options(sampler):
+    spec = train_spec({**BASE, "sampler": sampler, "fanouts": [10, -1], "fanout_of": "cites=5,0"})
+    assert spec.data.WhichOneof("sampler") == sampler
+    chosen = getattr(spec.data, sampler)
+    assert (list(chosen.fanouts), chosen.fanouts_of) == ([10, -1], "cites=5,0")
+
+
 def test_what_is_not_given_is_the_daemons():
     spec = train_spec(BASE)
     expected = spec_pb2.TrainJobSpec()

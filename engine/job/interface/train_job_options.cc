@@ -92,6 +92,19 @@ absl::Status CheckLayerNodes(const BatchOptions& data) {
   return absl::OkStatus();
 }
 
+absl::Status CheckOnce(const BatchOptions& data) {
+  if (!data.once) return absl::OkStatus();
+  if (!data.layer_nodes.empty()) {
+    return absl::InvalidArgumentError(
+        "once must be false with layer_nodes, which no node draws by itself");
+  }
+  if (data.history.has_value()) {
+    return absl::InvalidArgumentError(
+        "once must be false with a history, which leaves nodes out of layers");
+  }
+  return absl::OkStatus();
+}
+
 // A GPU samples only batches that it trains on, and if the strategy allows it.
 absl::Status CheckSampledOn(const TrainJobOptions& options) {
   const std::optional<int> gpu = options.pipeline.sampling_gpu;
@@ -103,6 +116,7 @@ absl::Status CheckSampledOn(const TrainJobOptions& options) {
                           " samples beforehand");
   }
   if (!options.data.layer_nodes.empty()) reason = "layers are drawn as a whole";
+  if (options.data.once) reason = "each node draws once";
   if (reason.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("sample_on must be host: ", reason));
@@ -137,6 +151,7 @@ absl::Status BatchOptions::Validate() const {
   }
   HEARTH_RETURN_IF_ERROR(CheckFanoutsOf(*this));
   HEARTH_RETURN_IF_ERROR(CheckLayerNodes(*this));
+  HEARTH_RETURN_IF_ERROR(CheckOnce(*this));
   HEARTH_RETURN_IF_ERROR(RequireAtLeast("batch_size", batch_size, 1));
   HEARTH_RETURN_IF_ERROR(RequireAtLeast("trainers", trainers, 1));
   if (trainers > train::kMaxTrainers) {

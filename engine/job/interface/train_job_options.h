@@ -73,6 +73,9 @@ struct BatchOptions {
   /// Nodes drawn for each layer as a whole; each fan-out is then -1. Empty:
   /// neighbors are drawn for each node.
   std::vector<int32_t> layer_nodes;
+  /// Whether each node draws in one layer alone, so that a batch is one graph;
+  /// not with layer_nodes or a history.
+  bool once = false;
   int64_t batch_size = 1024;
   /// Number of data-parallel trainers that share each batch.
   int64_t trainers = 1;

@@ -113,6 +113,24 @@ TEST(TrainJobOptionsTest, EachBoundIsChecked) {
         o.data.fanouts = {-1};
       },
       "layers are drawn as a whole");
+  expect_refused(
+      [](auto& o) {
+        o.pipeline.sampling_gpu = o.train.gpu = 0;
+        o.data.once = true;
+      },
+      "each node draws once");
+  expect_refused(
+      [&](auto& o) {
+        draw_layers(o);
+        o.data.once = true;
+      },
+      "once must be false with layer_nodes");
+  expect_refused(
+      [](auto& o) {
+        o.data.once = true;
+        o.data.history.emplace();
+      },
+      "once must be false with a history");
 }
 
 TEST(TrainJobOptionsTest, EpochKeysAreAsManyAsIsSaid) {

@@ -44,6 +44,7 @@ ordered_json KeyOf(const MeasuredPasses& of) {
   if (!any.sampler.fanouts_of.empty()) {
     key["fanouts_of"] = any.sampler.fanouts_of;
   }
+  if (any.sampler.once) key["once"] = true;
   // An untyped graph has one split, so that its seeds follow from the dataset.
   if (of.dataset.manifest().is_typed()) {
     key["target"] = of.dataset.target_type();

@@ -42,8 +42,8 @@ std::string DigestOfPass(const Pass& pass,
   Add(hash, pass.shards);
   Add(hash, pass.sampler.fanouts.size());
   for (const int32_t fanout : pass.sampler.fanouts) Add(hash, fanout);
-  // Only layer-wise sampling adds bytes here: plans of node-wise samples keep
-  // the keys that they had before there was any other.
+  // Only other ways to draw add bytes here: plans of samples that each layer
+  // draws anew for all nodes keep the keys that they had before there were any.
   for (const int32_t nodes : pass.sampler.layer_nodes) {
     Add(hash, "layer", nodes);
   }
@@ -52,6 +52,7 @@ std::string DigestOfPass(const Pass& pass,
       Add(hash, "of", type, fanout);
     }
   }
+  if (pass.sampler.once) Add(hash, "once");
   if (pass.history != nullptr) {
     Add(hash, "history", pass.history->staleness,
         pass.history->candidates->digest());

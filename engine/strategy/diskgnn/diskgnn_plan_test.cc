@@ -35,6 +35,9 @@ TEST(DigestOfPassTest, IsAllThatTheBatchesDependOn) {
   pass.sampler.fanouts = {32};
   EXPECT_TRUE(is_new(pass, kSeeds));
   pass = SmallPass();
+  pass.sampler.once = true;
+  EXPECT_TRUE(is_new(pass, kSeeds));
+  pass = SmallPass();
   pass.batch_size = 5;
   EXPECT_TRUE(is_new(pass, kSeeds));
   pass = SmallPass();
