@@ -24,6 +24,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -159,7 +160,7 @@ std::string TailOf(const std::string& path) {
     text.erase(0, text.size() - kLogTailBytes);
     text.erase(0, text.find('\n') + 1);
   }
-  return text;
+  return std::string(absl::StripTrailingAsciiWhitespace(text));
 }
 
 }  // namespace

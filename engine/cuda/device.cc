@@ -18,6 +18,10 @@ namespace {
 constexpr char kVariable[] = "HEARTH_CUDA_PLUGIN";
 constexpr char kFileName[] = "libhearth_cuda.so";
 
+// cudaErrorInsufficientDriver, which the runtime also gives without a driver.
+constexpr int kInsufficientDriver = 35;
+constexpr char kDriverFile[] = "/proc/driver/nvidia/version";
+
 absl::Status Unusable(const std::string& path, absl::string_view reason) {
   return absl::FailedPreconditionError(
       absl::StrCat("no GPU can be used: ", path, ": ", reason));
@@ -58,6 +62,9 @@ Plugin::~Plugin() { ::dlclose(library_); }
 absl::StatusOr<std::vector<Device>> Plugin::Devices() const {
   int count = 0;
   const int error = table_->device_count(&count);
+  if (error == kInsufficientDriver && ::access(kDriverFile, F_OK) != 0) {
+    return absl::UnavailableError("this machine has no NVIDIA driver");
+  }
   if (error != 0 || count == 0) {
     return absl::UnavailableError(absl::StrCat(
         "this machine has no GPU that CUDA can use: ",

@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <functional>
@@ -297,7 +298,9 @@ class RootedFileSystem final : public FileSystem {
     for (const std::vector<Root>* roots : {&write_, &read_}) {
       if (for_writing && roots == &read_) break;
       for (const Root& root : *roots) {
-        names.push_back(root.path);
+        if (std::find(names.begin(), names.end(), root.path) == names.end()) {
+          names.push_back(root.path);
+        }
         const std::string below = Below(path, root.path);
         if (below.empty()) continue;
         Descriptor opened(OpenBeneath(root.folder.get(), below, O_PATH));

@@ -247,7 +247,8 @@ class HttpServerImpl final : public HttpServer {
     absl::StatusOr<io::Descriptor> listener = ListenOnTcp(address);
     if (!listener.ok()) {
       return absl::UnavailableError(absl::StrCat(
-          "cannot serve metrics on ", address, ": is the address in use? (",
+          "cannot serve metrics on ", address,
+          ": is the address in use? --metrics-listen names another (",
           std::string(listener.status().message()), ")"));
     }
     port_ = PortOf(listener->get());

@@ -183,6 +183,15 @@ def test_without_a_dataset_or_a_source_the_name_is_told(private):
     assert failed.code == 1 and "/nowhere" in failed.err
 
 
+def test_a_destination_that_cannot_be_is_found_before_training(private, tmp_path):
+    (tmp_path / "model").mkdir()
+    taken = private(*QUICK[1:], "--to", str(tmp_path / "model"))
+    assert taken.code == 1 and f"--to: {tmp_path}/model exists already" in taken.err
+    nowhere = private(*QUICK[1:], "--to", str(tmp_path / "none/model"))
+    assert nowhere.code == 1 and f"--to: {tmp_path}/none is no folder" in nowhere.err
+    assert not list((private.data_dir / "jobs").iterdir())
+
+
 def test_a_model_that_was_removed_is_exported_again(private, tmp_path):
     model = tmp_path / "model"
     for _ in range(2):

@@ -313,14 +313,44 @@ absl::StatusOr<std::optional<v1::Job>> Export(Session& session,
   return RunToEnd(session, spec, stop);
 }
 
+// OK if a model can be exported to `destination`, or was exported there before.
+// The daemon is on this machine.
+absl::Status CheckDestination(client::Client& client,
+                              const std::string& destination) {
+  const std::filesystem::path path(destination);
+  std::error_code error;
+  if (!std::filesystem::is_directory(path.parent_path(), error)) {
+    return absl::NotFoundError(
+        absl::StrCat("--to: ", path.parent_path().string(), " is no folder"));
+  }
+  if (std::filesystem::symlink_status(path, error).type() ==
+      std::filesystem::file_type::not_found) {
+    return absl::OkStatus();
+  }
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Job> jobs,
+                          client.ListJobs({v1::SUCCEEDED}));
+  for (const v1::Job& job : jobs) {
+    if (job.spec().export_().destination() == destination) {
+      return absl::OkStatus();
+    }
+  }
+  return absl::AlreadyExistsError(
+      absl::StrCat("--to: ", destination, " exists already"));
+}
+
 // Imports, trains and exports, one job after the other, until one does not
-// succeed; nullopt if `stop` came first.
+// succeed; nullopt if `stop` came first. A destination that cannot be exported
+// to is found before hours of training.
 absl::StatusOr<std::optional<int>> RunJobs(const RunArguments& arguments,
                                            const v1::TrainJobSpec& train,
                                            const std::string& source,
                                            const std::stop_token& stop,
                                            Session& session) {
   const std::string& dataset = train.data().dataset();
+  if (!arguments.destination.empty()) {
+    HEARTH_RETURN_IF_ERROR(CheckDestination(
+        session.client, AbsolutePath(arguments.destination, session)));
+  }
   if (!source.empty()) {
     HEARTH_ASSIGN_OR_RETURN(const bool is_missing,
                             IsMissing(session.client, dataset));

@@ -125,10 +125,10 @@ class Connection:
                     problem = from_rpc(error, self.server, name_of)
                     if problem.code not in _UNREACHABLE:
                         silence.heard()
-                        raise problem from error
+                        raise problem from None
                     pause = pauses.next()
                     if pause is None:
-                        raise await self._explained(problem) from error
+                        raise await self._explained(problem) from None
                     await self._transport.pause(pause)
                 else:
                     silence.heard()
@@ -182,7 +182,7 @@ class Connection:
                 except grpc.RpcError as error:
                     problem = from_rpc(error, self.server)
                     if problem.code not in _BROKEN:
-                        raise problem from error
+                        raise problem from None
                     silence.lost(KEEPALIVE_TIMEOUT_MS / 1000 if was_silent(error) else 0.0)
                 finally:
                     stream.cancel()

@@ -18,7 +18,7 @@ try:
     from optuna.distributions import (BaseDistribution, CategoricalDistribution,
                                       FloatDistribution, IntDistribution)
 except ImportError as missing:
-    raise ImportError("hearth.optuna needs optuna: pip install 'hearth[optuna]'") from missing
+    raise ImportError("hearth.optuna needs optuna: pip install optuna") from missing
 
 from hearth.client import Client, Sweep
 from hearth.errors import HearthError, InvalidRequest

@@ -57,8 +57,7 @@ class Rows(tuple[Row, ...], Generic[Row]):
         try:
             import pandas
         except ImportError as error:
-            raise ImportError(
-                "frame() needs pandas: pip install 'hearth[pandas]'") from error
+            raise ImportError("frame() needs pandas: pip install pandas") from error
         cells = [dict(_cells("", row)) for row in self]
         nested = {name.rpartition(".")[0] for row in cells for name in row}
         return pandas.DataFrame([{name: value for name, value in row.items()

@@ -91,7 +91,7 @@ absl::Status CheckTrainable(const store::Dataset& dataset,
     lacking = manifest.node_types.size() == 1
                   ? "features"
                   : absl::StrCat("features of nodes of type \"", type.name,
-                                 "\" (import can fill them in)");
+                                 "\" (import it with fill-features mean)");
   }
   if (lacking.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(

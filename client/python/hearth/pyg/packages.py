@@ -28,4 +28,4 @@ def _imported(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         package = name.partition(".")[0]
-        raise ImportError(f"hearth.pyg needs {package}: pip install 'hearth[pyg]'") from error
+        raise ImportError(f"hearth.pyg needs {package}: pip install {package}") from error

@@ -25,7 +25,7 @@ class Mlflow:
             import mlflow
         except ImportError as error:
             raise ImportError(
-                "hearth.trackers.Mlflow needs mlflow: pip install 'hearth[mlflow]'") from error
+                "hearth.trackers.Mlflow needs mlflow: pip install mlflow-skinny") from error
         self._client = mlflow.MlflowClient(tracking_uri)
         self._tags = dict(tags or {})
         found = self._client.get_experiment_by_name(experiment)

@@ -82,8 +82,8 @@ def _writer() -> Any:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
-            raise ImportError("hearth.trackers.TensorBoard needs tensorboardX: pip install "
-                              "'hearth[tensorboard]'") from error
+            raise ImportError("hearth.trackers.TensorBoard needs tensorboardX: "
+                              "pip install tensorboardX") from error
     return SummaryWriter
 
 

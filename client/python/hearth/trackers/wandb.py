@@ -20,8 +20,7 @@ class Wandb:
         try:
             import wandb
         except ImportError as error:
-            raise ImportError(
-                "hearth.trackers.Wandb needs wandb: pip install 'hearth[wandb]'") from error
+            raise ImportError("hearth.trackers.Wandb needs wandb: pip install wandb") from error
         self._wandb: Any = wandb
         self._project = project
         self._settings = settings
