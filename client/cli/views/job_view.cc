@@ -292,8 +292,9 @@ void PrintStages(const v1::EpochReport& epoch, std::ostream& out) {
 template <typename Report>
 void PrintPeakMemory(const Report& report, std::ostream& out) {
   if (report.peak_memory_bytes() == 0) return;
-  out << "peak memory of the daemon: " << FormatByteSize(report.peak_memory_bytes())
-      << " (at most " << FormatByteSize(report.memory_bound_bytes()) << ")\n";
+  out << "peak memory of the daemon: "
+      << FormatByteSize(report.peak_memory_bytes()) << " (at most "
+      << FormatByteSize(report.memory_bound_bytes()) << ")\n";
   PrintCuts(report.cuts(), report.memory_limit_bytes(), out);
 }
 

@@ -67,7 +67,9 @@ TEST(PrintOutcome, TellsWhatWasTrained) {
   EXPECT_THAT(text, HasSubstr("loss digest: abcd\n"));
   EXPECT_THAT(text, HasSubstr("model: /data/models/train-7\n"));
   EXPECT_THAT(text, HasSubstr("inspect: 1.2 s\n"));
-  EXPECT_THAT(text, HasSubstr("peak memory of the daemon: 3.0 MiB (at most 4.0 MiB)\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("peak memory of the daemon: 3.0 MiB (at most 4.0 MiB)\n"));
   EXPECT_THAT(text, HasSubstr("first batch after: 0.25 s (warm start)\n"));
   EXPECT_THAT(
       text,
