@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -46,9 +47,14 @@ TEST(PluginTest, SaysThatThereIsNoDevice) {
   EXPECT_TRUE(absl::IsUnavailable(none)) << none;
   EXPECT_THAT(std::string(none.message()), HasSubstr("0 devices"));
   const absl::Status error =
-      (*Plugin::Load(PathOf("no_driver")))->Devices().status();
+      (*Plugin::Load(PathOf("broken_driver")))->Devices().status();
   EXPECT_TRUE(absl::IsUnavailable(error)) << error;
   EXPECT_THAT(std::string(error.message()), HasSubstr("no driver today"));
+  if (std::filesystem::exists("/proc/driver/nvidia/version")) return;
+  const absl::Status missing =
+      (*Plugin::Load(PathOf("no_driver")))->Devices().status();
+  EXPECT_TRUE(absl::IsUnavailable(missing)) << missing;
+  EXPECT_THAT(std::string(missing.message()), HasSubstr("no NVIDIA driver"));
 }
 
 TEST(PluginTest, SaysWhyAFileIsNone) {
