@@ -6,7 +6,8 @@
 #
 # The wheel has Debian's libraries but those of glibc and GCC, which every Linux
 # has, and takes LibTorch from the package torch. Where there is no CUDA toolkit it
-# has no plug-in for GPUs. PYTHON (default /usr/bin/python3) has pip.
+# has no plug-in for GPUs. PYTHON (default /usr/bin/python3) has pip. HEARTH_BUILT=yes
+# takes the binaries in bazel-bin as they are.
 
 source "$(dirname "${BASH_SOURCE[0]}")/../setup.sh"
 
@@ -14,7 +15,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/../setup.sh"
 out=$(realpath -m "$1")
 cd "$HEARTH_ROOT"
 install_packages "${BUILD_PACKAGES[@]}" "${PACKAGE_PACKAGES[@]}" >&2
-build_aloud //server:hearthd //client:hearth //kernels/cuda:libhearth_cuda.so >&2
+[[ ${HEARTH_BUILT:-} == yes ]] ||
+  build_aloud //server:hearthd //client:hearth //kernels/cuda:libhearth_cuda.so >&2
 
 # Newest symbols of glibc and libstdc++ that the files may need, as the platform's
 # name promises: Debian 12, Ubuntu 22.04, Red Hat 9 and later have them.
