@@ -186,7 +186,7 @@ enum class Precision {
   kFloat32,
   /// 8 bits of mantissa instead of 24.
   kBfloat16,
-  /// kBfloat16 where the processor multiplies it natively, else kFloat32.
+  /// kBfloat16 where the processor multiplies it in less time, else kFloat32.
   kAuto,
 };
 

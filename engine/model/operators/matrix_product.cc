@@ -7,6 +7,9 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include <algorithm>
 #include <type_traits>
@@ -643,15 +646,32 @@ bool HasProducts(train::Precision precision) {
 #endif
 }
 
+namespace {
+
+// Whether bfloat16 products take less time than float32: with AMX, or with
+// AVX512_BF16 on AMD's processors. Intel's without AMX (a virtual machine may
+// hide it) multiply as many numbers in a cycle as of float32, and round first:
+// a step took 1.4 to 1.5 of the time.
+bool MultipliesBfloat16Faster() {
+#if defined(__x86_64__)
+  constexpr unsigned kAmxBf16 = 1u << 22;
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  const bool has_amx = __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 &&
+                       (edx & kAmxBf16) != 0;
+  return has_amx || (__builtin_cpu_is("amd") != 0 &&
+                     __builtin_cpu_supports("avx512bf16") != 0);
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+
 train::Precision ResolvedPrecision(train::Precision precision) {
   if (precision != train::Precision::kAuto) return precision;
-#if defined(__x86_64__)
-  if (HasProducts(train::Precision::kBfloat16) &&
-      __builtin_cpu_supports("avx512bf16") != 0) {
-    return train::Precision::kBfloat16;
-  }
-#endif
-  return train::Precision::kFloat32;
+  return HasProducts(train::Precision::kBfloat16) && MultipliesBfloat16Faster()
+             ? train::Precision::kBfloat16
+             : train::Precision::kFloat32;
 }
 
 at::ScalarType FactorType() {
