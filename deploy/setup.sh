@@ -94,8 +94,8 @@ hearth_bazel() {
 }
 
 # About how many minutes it takes to build hearthd and hearth on this machine
-# with nothing built: two cores took 8.
-build_minutes() { echo $((14 / $(nproc) + 1)); }
+# with nothing built: two cores took 6.5.
+build_minutes() { echo $((12 / $(nproc) + 1)); }
 
 # hearth_bazel build of targets, which tells how far it is: on a terminal as Bazel
 # does, elsewhere by a line every 30 s.
