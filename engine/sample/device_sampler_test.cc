@@ -274,7 +274,7 @@ class TypedDeviceSamplerTest : public DeviceSamplerTest {
     return seeds;
   }
 
-  const TypedExample example_;
+  const TypedExample example_ = {};
   const std::vector<store::Relation> types_ = example_.Relations();
 };
 
