@@ -1,6 +1,8 @@
-"""Options of the training jobs that the tests run."""
+"""Training jobs that the tests run: their options, and a kill in the middle of one."""
 
 from __future__ import annotations
+
+from daemon import Daemon
 
 # A second or so in all.
 QUICK = ("train", "--dataset", "planted", "--model", "sage", "--fanouts", "5,5", "--hidden", "32",
@@ -29,3 +31,17 @@ DISKGNN = ("--strategy", "diskgnn", "--cpu-cache", "16KiB")
 def prepare(job: tuple[str, ...], *options: str) -> tuple[str, ...]:
     """The preparation of a training job."""
     return ("prepare", *job[1:], *DISKGNN, *options)
+
+
+def assert_a_kill_changes_nothing(daemon: Daemon, job: tuple[str, ...]) -> None:
+    """Trains a job of LONG's batches twice, the second time through a kill -9 of the daemon in
+    the second epoch."""
+    undisturbed = daemon.json(*job)["report"]
+    killed = daemon.json(*job, "--checkpoint-every", "10", "--detach")["id"]
+    daemon.wait_for_batches(killed, LONG_BATCHES_PER_EPOCH + 20)
+    daemon.kill()
+    daemon.start()
+    report = daemon.json("job", "watch", killed)["report"]
+    assert report["resumes"] == 1
+    assert report["loss_digest"] == undisturbed["loss_digest"]
+    assert report["test_metric"] == undisturbed["test_metric"]

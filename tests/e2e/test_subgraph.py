@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs import LONG, LONG_BATCHES_PER_EPOCH, QUICK
+from jobs import LONG, QUICK, assert_a_kill_changes_nothing
 
 ONCE = ("--sampler", "subgraph")
 SUBGRAPH = (*QUICK, *ONCE, "--fanouts", "5,4,3")
@@ -112,16 +112,8 @@ def test_a_sweep_compares_ways_to_sample(daemon, expected):
 def test_kill_9_goes_on_as_if_undisturbed(start_daemon, graph_folder, strategy):
     daemon = start_daemon()
     daemon.import_graph("planted", graph_folder)
-    job = (*LONG, *ONCE, "--epochs", "3", "--strategy", strategy)
-    undisturbed = daemon.json(*job)["report"]
-    killed = daemon.json(*job, "--checkpoint-every", "10", "--detach")["id"]
-    daemon.wait_for_batches(killed, LONG_BATCHES_PER_EPOCH + 20)
-    daemon.kill()
-    daemon.start()
-    report = daemon.json("job", "watch", killed)["report"]
-    assert report["resumes"] == 1
-    assert report["loss_digest"] == undisturbed["loss_digest"]
-    assert report["test_metric"] == undisturbed["test_metric"]
+    assert_a_kill_changes_nothing(
+        daemon, (*LONG, *ONCE, "--epochs", "3", "--strategy", strategy))
 
 
 @pytest.mark.parametrize(("options", "said"), [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs import LONG, LONG_BATCHES_PER_EPOCH, QUICK
+from jobs import LONG, QUICK, assert_a_kill_changes_nothing
 
 # As in QUICK, without dropout: then the number of trainers changes rounding alone.
 EXACT = (*QUICK, "--dropout", "0")
@@ -73,16 +73,7 @@ def test_without_a_model_the_shards_are_read(daemon, one):
 def test_kill_9_goes_on_as_if_undisturbed(start_daemon, graph_folder):
     daemon = start_daemon()
     daemon.import_graph("planted", graph_folder)
-    shared = (*LONG, "--epochs", "3", "--trainers", "2")
-    undisturbed = daemon.json(*shared)["report"]
-    job = daemon.json(*shared, "--checkpoint-every", "10", "--detach")["id"]
-    daemon.wait_for_batches(job, LONG_BATCHES_PER_EPOCH + 20)
-    daemon.kill()
-    daemon.start()
-    report = daemon.json("job", "watch", job)["report"]
-    assert report["resumes"] == 1
-    assert report["loss_digest"] == undisturbed["loss_digest"]
-    assert report["test_metric"] == undisturbed["test_metric"]
+    assert_a_kill_changes_nothing(daemon, (*LONG, "--epochs", "3", "--trainers", "2"))
 
 
 def test_the_number_is_shown_and_bounded(daemon, one):
