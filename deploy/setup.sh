@@ -20,7 +20,7 @@ BUILD_PACKAGES=(
 DATA_PACKAGES=(python3-numpy wordnet-base)
 TEST_PACKAGES=(
   clang-14 clang-format-14 curl fio git lld libbenchmark-dev libclang-rt-14-dev
-  iproute2 libgmock-dev libgtest-dev man-db mkdocs prometheus python3-venv systemd zsh
+  iproute2 libgmock-dev libgtest-dev man-db prometheus python3-venv systemd zsh
 )
 BENCH_PACKAGES=(fio python3)
 PACKAGE_PACKAGES=(binutils dpkg-dev mkdocs patchelf)

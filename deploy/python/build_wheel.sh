@@ -19,7 +19,7 @@ install_packages "${BUILD_PACKAGES[@]}" "${PACKAGE_PACKAGES[@]}" >&2
   build_aloud //server:hearthd //client:hearth //kernels/cuda:libhearth_cuda.so >&2
 
 # Newest symbols of glibc and libstdc++ that the files may need, as the platform's
-# name promises: Debian 12, Ubuntu 22.04, Red Hat 9 and later have them.
+# name promises.
 glibc=2.34
 libstdcxx=3.4.29
 platform=manylinux_${glibc/./_}_x86_64

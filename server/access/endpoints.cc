@@ -290,7 +290,8 @@ namespace {
 // Clients of any version may ask for the daemon's.
 constexpr absl::string_view kStatusMethod = "/hearth.v1.Admin/GetStatus";
 
-// Programs of other people's making name no version, and know what they do.
+// Refuses a client of a version that this daemon does not speak with. Programs
+// that call the API themselves send no version, and are served.
 absl::Status CheckClient(
     const grpc::AuthMetadataProcessor::InputMetadata& metadata,
     absl::string_view method) {

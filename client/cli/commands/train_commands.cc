@@ -313,8 +313,9 @@ absl::StatusOr<std::optional<v1::Job>> Export(Session& session,
   return RunToEnd(session, spec, stop);
 }
 
-// OK if a model can be exported to `destination`, or was exported there before.
-// The daemon is on this machine.
+// OK if a model can be exported to `destination`, which is on this machine, or
+// if any model was exported there before: an earlier run of the same command
+// may have done so. (If another one did, the export itself will fail.)
 absl::Status CheckDestination(client::Client& client,
                               const std::string& destination) {
   const std::filesystem::path path(destination);
@@ -339,8 +340,8 @@ absl::Status CheckDestination(client::Client& client,
 }
 
 // Imports, trains and exports, one job after the other, until one does not
-// succeed; nullopt if `stop` came first. A destination that cannot be exported
-// to is found before hours of training.
+// succeed; nullopt if `stop` came first. Looks at the destination before hours
+// of training.
 absl::StatusOr<std::optional<int>> RunJobs(const RunArguments& arguments,
                                            const v1::TrainJobSpec& train,
                                            const std::string& source,
