@@ -83,7 +83,7 @@ absl::StatusOr<TrainReport> TrainOnOwnSource(const ModelTrainer::Job& job,
                  {.options = options,
                   .observer = job.observer,
                   .metrics = job.metrics,
-                  .trainer = *trainer,
+                  .member = *trainer,
                   .stop = std::move(stop),
                   .begin_seconds = begin_seconds,
                   .is_running = is_running});
