@@ -58,7 +58,7 @@ struct FeedGraph {
   bool is_typed() const { return nodes.num_types() > 1 || num_edge_types > 1; }
 
   /// Numbers of the nodes of each type.
-  store::NodeSpace nodes;
+  store::NodeSpace nodes = {};
   uint32_t num_edge_types = 1;
   /// Node type of the seeds.
   uint32_t target = 0;
