@@ -288,7 +288,7 @@ class TypedBatches {
   }
 
  private:
-  const sample::TypedExample example_;
+  const sample::TypedExample example_ = {};
 };
 
 TEST(GraphLayoutTest, IsOneGraphHopByHop) {
