@@ -122,6 +122,7 @@ class SlotFiles {
 
   absl::StatusOr<std::shared_ptr<MemoryFile>> Take(uint64_t bytes)
       ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (bytes > kMaxBytes) return Refused(ENOMEM, "mapping it", bytes);
     std::shared_ptr<MemoryFile> replaced;
     {
       absl::MutexLock lock(&mutex_);
@@ -141,7 +142,6 @@ class SlotFiles {
     }
     // First, so that the new one can have its memory.
     replaced.reset();
-    if (bytes > kMaxBytes) return Refused(ENOMEM, "mapping it", bytes);
     HEARTH_ASSIGN_OR_RETURN(
         std::shared_ptr<MemoryFile> file,
         MemoryFile::Make(FileBytes(std::max(bytes, expected_bytes_)), calls_));
