@@ -149,13 +149,13 @@ void CountHops(const MiniBatch& sample, const FeedGraph& graph,
     node_ends.push_back(block->num_sources);
     edge_ends.push_back(std::ssize(block->indices));
   }
-  static const std::vector<TypeId> kOneType;
+  const std::vector<TypeId> one_type;
   const bool typed = graph.is_typed();
   to.num_sampled_nodes =
-      CountTypes(typed ? sample.node_types : kOneType, node_ends,
+      CountTypes(typed ? sample.node_types : one_type, node_ends,
                  typed ? graph.nodes.num_types() : 1);
   to.num_sampled_edges =
-      CountTypes(typed ? sample.blocks.front().edge_types : kOneType, edge_ends,
+      CountTypes(typed ? sample.blocks.front().edge_types : one_type, edge_ends,
                  typed ? graph.num_edge_types : 1);
 }
 

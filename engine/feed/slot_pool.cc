@@ -14,6 +14,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/base/byte_size.h"
 #include "engine/base/status.h"
@@ -83,7 +84,7 @@ class MemoryFile {
         std::move(descriptor), static_cast<std::byte*>(address), bytes));
     // After the mapping, the only one that writes.
     if (calls.Seal(file->descriptor()) != 0) {
-      return Refused(errno, "sealing it, as Linux 5.1 can", bytes);
+      return Refused(errno, "sealing it (needs Linux 5.1)", bytes);
     }
     // Advice only: the system may have no huge pages for files.
     calls.AdviseHugePages(address, bytes);
@@ -122,6 +123,7 @@ class SlotFiles {
 
   absl::StatusOr<std::shared_ptr<MemoryFile>> Take(uint64_t bytes)
       ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (bytes > kMaxBytes) return Refused(ENOMEM, "mapping it", bytes);
     std::shared_ptr<MemoryFile> replaced;
     {
       absl::MutexLock lock(&mutex_);
@@ -141,7 +143,6 @@ class SlotFiles {
     }
     // First, so that the new one can have its memory.
     replaced.reset();
-    if (bytes > kMaxBytes) return Refused(ENOMEM, "mapping it", bytes);
     HEARTH_ASSIGN_OR_RETURN(
         std::shared_ptr<MemoryFile> file,
         MemoryFile::Make(FileBytes(std::max(bytes, expected_bytes_)), calls_));

@@ -203,7 +203,7 @@ TEST(SlotPoolTest, LendsNothingOnceItIsClosed) {
   EXPECT_EQ(Held::Now(), before);
 }
 
-// What anybody with the descriptor of `slot` tries; each ought to fail.
+// Whether all fails that somebody with a slot's descriptor may try.
 bool NothingCanWrite(int descriptor, uint64_t bytes) {
   const char byte = 1;
   const void* const failed = MAP_FAILED;
@@ -357,6 +357,9 @@ TEST(SlotPoolTest, RefusesMoreThanAnyMachineHas) {
        {uint64_t{1} << 55, (uint64_t{1} << 56) + 1, UINT64_MAX}) {
     const absl::Status status = pool->TakeSlot(bytes).status();
     EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+    EXPECT_NE(status.message().find(absl::StrCat(bytes)),
+              absl::string_view::npos)
+        << status;
   }
   EXPECT_EQ(TakeSlot(*pool, 1)->bytes(), PageBytes());
 }
