@@ -219,13 +219,22 @@ absl::Status SetPrepareAhead(const Values& values, Config& config) {
   return absl::OkStatus();
 }
 
-absl::Status SetWaitLimit(const Values& values, Config& config) {
-  absl::Duration limit;
-  if (!absl::ParseDuration(values[0], &limit) || limit < absl::ZeroDuration()) {
+absl::StatusOr<absl::Duration> ParseTime(const std::string& text) {
+  absl::Duration time;
+  if (!absl::ParseDuration(text, &time) || time < absl::ZeroDuration()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "must be a time, as \"30m\" or \"24h\", not \"", values[0], "\""));
+        "must be a time, as \"30m\" or \"24h\", not \"", text, "\""));
   }
-  config.wait_limit = limit;
+  return time;
+}
+
+absl::Status SetWaitLimit(const Values& values, Config& config) {
+  HEARTH_ASSIGN_OR_RETURN(config.wait_limit, ParseTime(values[0]));
+  return absl::OkStatus();
+}
+
+absl::Status SetFeedPatience(const Values& values, Config& config) {
+  HEARTH_ASSIGN_OR_RETURN(config.feed_patience, ParseTime(values[0]));
   return absl::OkStatus();
 }
 
@@ -389,6 +398,10 @@ constexpr Option kOptions[] = {
      "time that a job waits for a disk that is full or does not answer before "
      "it fails, such as \"30m\"; default 24h",
      false, SetWaitLimit},
+    {"feed-patience",
+     "time for which a feed job may be without a client before it is "
+     "cancelled, such as \"1h\"; default 10m",
+     false, SetFeedPatience},
     {"retries",
      "times in a row that the daemon may die while a job runs before the job "
      "fails; default 3",

@@ -81,6 +81,8 @@ struct Config {
   /// Time that a job waits for a disk that is full or does not answer before it
   /// fails.
   absl::Duration wait_limit = absl::Hours(24);
+  /// Time for which a feed job may be without a client before it is cancelled.
+  absl::Duration feed_patience = absl::Minutes(10);
   /// Pause before a waiting job is tried again for the first time. No option:
   /// tests make it short.
   absl::Duration first_wait_pause = absl::Seconds(1);

@@ -152,10 +152,11 @@ class SlotFiles {
     return file;
   }
 
-  void Return(std::shared_ptr<MemoryFile> file) ABSL_LOCKS_EXCLUDED(mutex_) {
+  void Return(std::shared_ptr<MemoryFile> file, bool is_retired)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     --lent_;
-    if (closed_) {
+    if (closed_ || is_retired) {
       bytes_ -= file->bytes();
       return;
     }
@@ -202,7 +203,7 @@ class SlotFiles {
 Slot::Slot(std::shared_ptr<SlotFiles> files, std::shared_ptr<MemoryFile> file)
     : files_(std::move(files)), file_(std::move(file)) {}
 
-Slot::~Slot() { files_->Return(std::move(file_)); }
+Slot::~Slot() { files_->Return(std::move(file_), retired_); }
 
 std::byte* Slot::data() { return file_->data(); }
 
@@ -236,6 +237,8 @@ absl::StatusOr<std::shared_ptr<train::InputMemory>> SlotPool::Take(
     uint64_t bytes) {
   return TakeSlot(bytes);
 }
+
+uint64_t SlotPool::SlotBytes(uint64_t bytes) { return FileBytes(bytes); }
 
 void SlotPool::Close() { files_->Close(); }
 

@@ -1,6 +1,7 @@
 #ifndef HEARTH_ENGINE_FEED_SLOT_POOL_H_
 #define HEARTH_ENGINE_FEED_SLOT_POOL_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -60,6 +61,10 @@ class Slot final : public train::InputMemory {
   /// each time that the file is lent.
   uint64_t id() const;
 
+  /// The file is not lent again: somebody who may still read it cannot be told
+  /// when it changes. The last reference destroys it.
+  void Retire() { retired_ = true; }
+
   /// Expires when the file is destroyed, here: clients that map it still have
   /// its memory.
   std::weak_ptr<const void> file() const;
@@ -71,6 +76,7 @@ class Slot final : public train::InputMemory {
 
   const std::shared_ptr<SlotFiles> files_;
   std::shared_ptr<MemoryFile> file_;
+  std::atomic<bool> retired_ = false;
 };
 
 /// Lends slots, and lends those that come back again: the pages of a fresh file
@@ -103,6 +109,9 @@ class SlotPool final : public train::InputPool {
 
   /// Destroys all free slots, and from now on each slot that comes back.
   void Close();
+
+  /// Size of a slot that holds `bytes` bytes.
+  static uint64_t SlotBytes(uint64_t bytes);
 
   /// Number of slots, lent or free; of those that are lent; and bytes of all.
   int64_t num_slots() const;

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/base/clock.h"
+#include "engine/feed/channel.h"
 #include "engine/io/file_system.h"
 #include "engine/job/interface/job_environment.h"
 #include "engine/job/interface/observer.h"
@@ -106,6 +107,9 @@ struct JobRunnerDependencies {
   /// Path of a complete upload with this id.
   std::function<absl::StatusOr<std::string>(const std::string& id)>
       upload_source = nullptr;
+  /// The channel of a feed job with this id.
+  std::function<std::shared_ptr<feed::Channel>(const std::string& id)>
+      feed_channel = nullptr;
   /// Removes a folder without waiting until all of it is removed; null = the
   /// environment's files remove it.
   std::function<absl::Status(const std::string& path)> throw_away = nullptr;

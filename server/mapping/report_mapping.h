@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "engine/feed/channel.h"
 #include "engine/ingest/inspect/statistics.h"
 #include "engine/job/interface/observer.h"
 #include "engine/job/interface/report.h"
@@ -26,6 +27,8 @@ v1::PrepareReport ToProto(const job::PrepareReport& report);
 
 /// Report of a run that has only tested.
 v1::EvaluateReport ToEvaluateReport(const job::TrainReport& report);
+v1::FeedReport ToFeedReport(const job::TrainReport& report,
+                            const feed::Channel& channel);
 
 v1::ExplainReport ToProto(const job::ExplainReport& report);
 v1::Progress ToProto(const job::Progress& progress);

@@ -550,6 +550,8 @@ std::string SubjectOf(const v1::JobSpec& spec) {
       return spec.explain().train().data().dataset();
     case v1::JobSpec::kEvaluate:
       return spec.evaluate().job_id();
+    case v1::JobSpec::kFeed:
+      return spec.feed().data().dataset();
     case v1::JobSpec::KIND_NOT_SET:
       break;
   }

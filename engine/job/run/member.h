@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "engine/job/data/passes.h"
 #include "engine/job/interface/job_environment.h"
 #include "engine/job/interface/observer.h"
 #include "engine/job/interface/report.h"
@@ -20,6 +21,7 @@
 #include "engine/job/memory/memory_ledger.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/sample/history.h"
+#include "engine/store/dataset.h"
 #include "engine/store/graph.h"
 #include "engine/strategy/memory_budget.h"
 #include "engine/strategy/pass.h"
@@ -141,6 +143,12 @@ class Member {
   /// Ends a member whose wish is kDone. The report lacks what the run knows.
   virtual absl::StatusOr<TrainReport> Finish() = 0;
 };
+
+/// Makes the member of a job: a FeedMember if job.options.feed is set, else a
+/// ModelTrainer, whose errors it returns. All arguments outlive the member.
+absl::StatusOr<std::unique_ptr<Member>> NewMember(const Member::Job& job,
+                                                  const store::Dataset& dataset,
+                                                  const PassSchedule& passes);
 
 }  // namespace hearth::job
 

@@ -9,7 +9,6 @@
 #include "absl/strings/str_format.h"
 #include "engine/base/clock.h"
 #include "engine/base/status.h"
-#include "engine/job/run/model_trainer.h"
 #include "engine/train/model_options.h"
 
 // A group, step by step:
@@ -440,13 +439,14 @@ SharedPassGroup::Slots SharedPassGroup::AwaitJobs(bool someone_attached) {
 }
 
 absl::Status SharedPassGroup::MakeMember(Slot& slot) {
-  HEARTH_ASSIGN_OR_RETURN(
-      slot.member, ModelTrainer::Make({.environment = slot.request.environment,
-                                       .options = slot.options,
-                                       .observer = slot.request.observer,
-                                       .metrics = slot.request.metrics,
-                                       .memory = slot.request.memory},
-                                      source_->dataset(), source_->passes()));
+  HEARTH_ASSIGN_OR_RETURN(slot.member,
+                          NewMember({.environment = slot.request.environment,
+                                     .options = slot.options,
+                                     .observer = slot.request.observer,
+                                     .metrics = slot.request.metrics,
+                                     .memory = slot.request.memory,
+                                     .stop = slot.request.stop},
+                                    source_->dataset(), source_->passes()));
   HEARTH_ASSIGN_OR_RETURN(slot.first_wish, slot.member->Next());
   return absl::OkStatus();
 }
@@ -482,11 +482,17 @@ std::vector<absl::Status> SharedPassGroup::CallAll(
   absl::MutexLock lock(&mutex_);
   size_t next = 0;
   while (true) {
-    const auto busy = static_cast<size_t>(
-        std::count_if(slots.begin(), slots.end(),
-                      [](const Slot* slot) { return slot->call != nullptr; }));
-    if (next == slots.size() && busy == 0) break;
-    if (next < slots.size() && busy < static_cast<size_t>(max_steps_)) {
+    // A feed takes no processor: its client makes the steps.
+    size_t called = 0;
+    size_t busy = 0;
+    for (const Slot* slot : slots) {
+      if (slot->call == nullptr) continue;
+      ++called;
+      if (!slot->options.feed.has_value()) ++busy;
+    }
+    if (next == slots.size() && called == 0) break;
+    if (next < slots.size() && (busy < static_cast<size_t>(max_steps_) ||
+                                slots[next]->options.feed.has_value())) {
       slots[next]->call = &calls[next];
       slots[next]->wake.Signal();
       ++next;
