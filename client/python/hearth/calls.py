@@ -31,6 +31,11 @@ class Calls(DatasetCalls[AnyJob, AnyDataset], SweepCalls[AnySweep], DaemonCalls,
         """"host:port" of the daemon."""
         return self._connection.server
 
+    @property
+    def watch_patience(self) -> float:
+        """Seconds for which a watch tries to reach the daemon."""
+        return self._connection.watch_patience
+
     async def close(self) -> None:
         """Ends the connection, and calls and watches over it."""
         await self._connection.close()

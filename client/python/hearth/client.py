@@ -60,6 +60,11 @@ class Client:
         """"host:port" of the daemon."""
         return self._calls.server
 
+    @property
+    def watch_patience(self) -> float:
+        """Seconds for which a watch tries to reach the daemon."""
+        return self._calls.watch_patience
+
     close = blocking(of_client(_Calls.close))
 
     datasets = blocking(of_client(_Calls.datasets))
@@ -78,6 +83,7 @@ class Client:
     prepare = blocking(of_client(_Calls.prepare))
     explain = blocking(of_client(_Calls.explain))
     evaluate = blocking(of_client(_Calls.evaluate))
+    attach_feed = blocking(of_client(_Calls.attach_feed))
     export = blocking(of_client(_Calls.export))
     download_model = blocking(of_client(_Calls.download_model))
     jobs = blocking(of_client(_Calls.jobs))

@@ -104,7 +104,7 @@ class Connection:
         self._transport = transport
         self.server = transport.server.address
         self._patience = patience
-        self._watch_patience = watch_patience
+        self.watch_patience = watch_patience
         self._on_silence = on_silence or self._log_silence
 
     async def close(self) -> None:
@@ -160,7 +160,7 @@ class Connection:
              start over. Errors that waiting does not change (NOT_FOUND, say) are raised.
         """
         silence = Silence(self._on_silence)
-        pauses = _Pauses(self._watch_patience)
+        pauses = _Pauses(self.watch_patience)
         wanted = max(request.from_sequence, 1)
         ended = False
         try:
@@ -204,7 +204,7 @@ class Connection:
         """The result of the transfer `attempt`, which is called again after a break, as watches
         are, and goes on by itself. It calls its argument when anything has come."""
         silence = Silence(self._on_silence)
-        pauses = _Pauses(self._watch_patience)
+        pauses = _Pauses(self.watch_patience)
 
         def heard() -> None:
             silence.heard()

@@ -13,15 +13,15 @@ from google.protobuf.empty_pb2 import Empty
 from hearth import transfers
 from hearth.connection import Connection, new_request_id
 from hearth.errors import JobFailed, invalid
-from hearth.jobs import (AnyJob, EvaluateReport, ExplainReport, JobEvent, JobState, PrepareReport,
-                         Progressed, TrainReport, evaluation_from, event_from, explanation_from,
-                         job_from, job_state, prepare_from)
+from hearth.jobs import (AnyJob, EvaluateReport, ExplainReport, FeedAddress, JobEvent, JobState,
+                         PrepareReport, Progressed, TrainReport, evaluation_from, event_from,
+                         explanation_from, job_from, job_state, prepare_from)
 from hearth.options.kinds import job_spec, option_of
 from hearth.options.specs import change_options, merged, option_named_by
 from hearth.options.values import Value
 from hearth.progress import JobProgress, Progress
 from hearth.rows import Rows
-from hearth.v1 import jobs_pb2, spec_pb2
+from hearth.v1 import feeds_pb2, jobs_pb2, spec_pb2
 
 if TYPE_CHECKING:
     from hearth.trackers.tracker import Tracker
@@ -48,7 +48,7 @@ class JobCalls(Generic[AnyJob]):
     async def submit(self, kind: str, options: Optional[Options] = None, /, *,
                      priority: int = 0, **more: Value) -> AnyJob:
         """Puts a job of any kind into the queue: train, prepare, explain, import, generate,
-        export_dataset, verify, export or evaluate. Options have the names of the command line's
+        export_dataset, verify, export, evaluate or feed. Options have the names of the command line's
         flags; arguments without a flag are `name`, `dataset` or `job`. Relative paths start
         where the program runs."""
         spec = job_spec(kind, merged(options, more))
@@ -73,6 +73,13 @@ class JobCalls(Generic[AnyJob]):
         itself does at its end; returns the result. Raises JobFailed if it fails."""
         job = await self._done("evaluate", {"job": id}, priority)
         return evaluation_from(job.message.report.evaluate)
+
+    async def attach_feed(self, id: str) -> FeedAddress:
+        """Lets this process take the batches of a feed job, as hearth.torch does: only one that
+        speaks to the daemon over its Unix socket."""
+        answer = await self._connection.call(
+            "Feeds/AttachFeed", feeds_pb2.AttachFeedRequest(id=id), feeds_pb2.AttachFeedResponse)
+        return FeedAddress(answer.path, answer.ticket)
 
     async def export(self, id: str, destination: Union[str, os.PathLike[str]], *,
                      priority: int = 0) -> str:

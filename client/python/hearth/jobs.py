@@ -190,6 +190,42 @@ class ExplainReport:
     message: report_pb2.ExplainReport = field(repr=False, compare=False)
 
 
+@dataclass(frozen=True)
+class FeedPasses:
+    """What the passes of a feed over one split cost, added up; `message` has all fields."""
+
+    split: str
+    """train, valid or test."""
+    passes: int
+    batches: int
+    seconds: float
+    rows_needed: int
+    bytes_needed: int
+    rows_read: Optional[int]
+    bytes_read: Optional[int]
+    read_ops: Optional[int]
+    io_wait_seconds: Optional[float]
+    message: report_pb2.PassReport = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class FeedReport:
+    """Progress and results of a feed job, whose batches a client trains on."""
+
+    passes: Rows[FeedPasses]
+    wait_seconds: float
+    """Seconds that the client waited for batches."""
+    script_seconds: float
+    """Seconds that the client worked between them."""
+    copied_batches: int
+    epochs: Rows[Epoch]
+    """Epochs that the client has reported."""
+    peak_memory_bytes: int
+    memory_bound_bytes: int
+    warm_start: bool
+    message: report_pb2.FeedReport = field(repr=False, compare=False)
+
+
 @dataclass(frozen=True, repr=False)
 class JobRecord(Record):
     """A job as of the call; `message` has all fields, which jobs.proto explains."""
@@ -198,7 +234,7 @@ class JobRecord(Record):
     kind: str
     state: JobState
     options: Mapping[str, str]
-    """The options of a train job, by their names as keywords of Client.train."""
+    """The options of a train or feed job, by their names as keywords of Client.train."""
     report: Optional[TrainReport]
     """Report of a train job."""
     error: Optional[JobError]
@@ -228,7 +264,7 @@ class JobRecord(Record):
             return str(spec.name)
         if self.kind == "explain":
             return str(spec.train.data.dataset)
-        if self.kind in ("train", "prepare"):
+        if self.kind in ("train", "prepare", "feed"):
             return str(spec.data.dataset)
         return str(getattr(spec, "dataset", ""))
 
@@ -258,6 +294,22 @@ class JobRecord(Record):
         if self.report is None:
             raise HearthError(grpc.StatusCode.FAILED_PRECONDITION, f"{self.id} is not a train job")
         return self.report
+
+    def feed_report(self) -> FeedReport:
+        """The report of a feed job so far. HearthError for a job of another kind."""
+        if self.kind != "feed":
+            raise HearthError(grpc.StatusCode.FAILED_PRECONDITION, f"{self.id} is not a feed job")
+        return feed_from(self.message.report.feed)
+
+
+@dataclass(frozen=True)
+class FeedAddress:
+    """Where a client takes the batches of a feed job: see feeds.proto."""
+
+    path: str
+    """Path of a Unix socket of type SOCK_SEQPACKET."""
+    ticket: bytes
+    """Good for one connection in the next 30 s."""
 
 
 @dataclass(frozen=True)
@@ -367,6 +419,15 @@ def explanation_from(message: report_pb2.ExplainReport) -> ExplainReport:
     return ExplainReport(memory={share.owner: share.bytes for share in message.memory},
                          notes=tuple(message.notes), message=message,
                          **same_fields(ExplainReport, message))
+
+
+def feed_from(message: report_pb2.FeedReport) -> FeedReport:
+    parts = (("train", message.train), ("valid", message.valid), ("test", message.test))
+    return FeedReport(passes=Rows(FeedPasses(split=split, passes=part.passes, message=part.sum,
+                                             **same_fields(FeedPasses, part.sum))
+                                  for split, part in parts),
+                      epochs=Rows(map(epoch_from, message.epochs)), message=message,
+                      **same_fields(FeedReport, message))
 
 
 def job_from(message: jobs_pb2.Job, type_of_job: type[AnyJob], calls: Any = None) -> AnyJob:

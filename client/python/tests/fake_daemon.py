@@ -11,9 +11,10 @@ from google.protobuf import any_pb2
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
-from hearth.v1 import admin_pb2, datasets_pb2, jobs_pb2, plans_pb2, sweeps_pb2
+from hearth.v1 import admin_pb2, datasets_pb2, feeds_pb2, jobs_pb2, plans_pb2, sweeps_pb2
 
 _SERVICES = [jobs_pb2.DESCRIPTOR.services_by_name["Jobs"],
+             feeds_pb2.DESCRIPTOR.services_by_name["Feeds"],
              datasets_pb2.DESCRIPTOR.services_by_name["Datasets"],
              plans_pb2.DESCRIPTOR.services_by_name["Plans"],
              admin_pb2.DESCRIPTOR.services_by_name["Admin"],

@@ -25,7 +25,8 @@ def test_every_kind_of_the_protos_has_a_spec():
                           "generate": GENERATE, "verify": {"dataset": "papers"},
                           "export_dataset": {"dataset": "papers", "to": "/x"},
                           "export": {"job": "train-1", "to": "/x"},
-                          "evaluate": {"job": "train-1"}}.items():
+                          "evaluate": {"job": "train-1"},
+                          "feed": {"dataset": "papers"}}.items():
         assert job_spec(kind, options).WhichOneof("kind") == kind
 
 
@@ -89,6 +90,13 @@ def test_plans_are_prepared_for_jobs_and_partitions():
     assert spec.partition_only and spec.data.HasField("partition")
 
 
+def test_a_feed_has_the_options_of_its_batches():
+    spec = job_spec("feed", {"dataset": "papers", "strategy": "ginex", "sampler": "subgraph",
+                             "fanouts": [5, 3], "credits": 6, "samplers": 2, "seed": 4}).feed
+    assert (spec.data.WhichOneof("strategy"), list(spec.data.subgraph.fanouts)) == ("ginex", [5, 3])
+    assert (spec.credits, spec.pipeline.samplers, spec.data.data_seed) == (6, 2, 4)
+
+
 @pytest.mark.parametrize("kind, options, field, words", [
     ("trian", {}, "kind", "is not a kind of jobs; did you mean train?"),
     ("import", {"name": "papers"}, "source", "is required"),
@@ -108,6 +116,8 @@ def test_plans_are_prepared_for_jobs_and_partitions():
      "applies with graph communities only"),
     ("prepare", {"dataset": "papers", "partition": "yes"}, "partition", "False, True"),
     ("explain", {"dataset": "papers", "epoch": 3}, "epoch", "did you mean epochs?"),
+    ("feed", {"dataset": "papers", "lr": 0.1}, "lr", "is not an option"),
+    ("feed", {"dataset": "papers", "credits": 2}, "credits", "a whole number from 3 to 16"),
     ("verify", {"dataset": {}}, "dataset", "is not a text"),
 ])
 def test_what_cannot_be_is_refused_by_name(kind, options, field, words):
@@ -124,6 +134,7 @@ def test_what_cannot_be_is_refused_by_name(kind, options, field, words):
     ("export", "export.destination", "to"), ("verify", "priority", "priority"),
     ("explain", "explain.train.data.batch_size", "batch_size"),
     ("prepare", "prepare.data.ginex.superbatch", "superbatch"),
+    ("feed", "feed.data.batch_size", "batch_size"), ("feed", "feed.credits", "credits"),
 ])
 def test_fields_that_the_daemon_names_are_options(kind, path, name):
     assert option_of(kind, path) == name

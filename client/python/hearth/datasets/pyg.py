@@ -39,7 +39,7 @@ from hearth.datasets import manifest as manifests
 from hearth.datasets.atomic_folder import atomic_folder
 from hearth.datasets.manifest import ConversionError
 from hearth.pyg.exchange import MASKS, fill_folder, left_out, stores_of
-from hearth.pyg.packages import geometric, torch
+from hearth.packages import geometric, torch
 
 FORMAT = "hearth-pyg-1"
 

@@ -1,6 +1,6 @@
 """Specs of jobs of every kind, made of the options of Python programs.
 
-Options of `train`, `prepare` and `explain` are in specs.py. Jobs of other kinds have few options,
+Options of `train`, `prepare`, `explain` and `feed` are in specs.py. Jobs of other kinds have few options,
 which spec.proto does not describe: here are their names on the command line and their fields.
 Types of fields come from the proto.
 """
@@ -17,7 +17,7 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor
 from google.protobuf.message import Message
 
 from hearth.errors import invalid
-from hearth.options.specs import option_named_by, train_spec
+from hearth.options.specs import feed_spec, option_named_by, train_spec
 from hearth.options.table import Named, Option, Path, description_of, make, without_indices
 from hearth.options.values import Value, set_from_text, text_of, value_words
 from hearth.v1 import spec_pb2
@@ -57,8 +57,8 @@ _PATHS = ("source", "to")
 # Words of enums that differ from the names of their values.
 _WORDS = {"SelfLoops": ("keep", "remove", "add"), "NonFinite": ("refuse", "keep", "zero"),
           "FeatureFill": ("none", "mean"), "EdgeListHeader": ("auto", "yes", "no")}
-_TRAIN_KINDS = ("train", "prepare", "explain")
-KINDS = (*_TRAIN_KINDS, *_FIELDS)
+_DESCRIBED_KINDS = ("train", "prepare", "explain", "feed")
+KINDS = (*_DESCRIBED_KINDS, *_FIELDS)
 """All kinds of jobs."""
 
 
@@ -72,6 +72,8 @@ def job_spec(kind: str, values: Mapping[str, Value]) -> spec_pb2.JobSpec:
         spec.train.CopyFrom(train_spec(values))
     elif kind == "explain":
         spec.explain.train.CopyFrom(train_spec(values))
+    elif kind == "feed":
+        spec.feed.CopyFrom(feed_spec(values))
     elif kind == "prepare":
         _set_prepare(dict(values), spec.prepare)
     else:
@@ -82,7 +84,7 @@ def job_spec(kind: str, values: Mapping[str, Value]) -> spec_pb2.JobSpec:
 def option_of(kind: str, path: str) -> str:
     """The option, as a keyword, of the field at `path` in an error of the daemon; `path` itself if
     there is none."""
-    if kind in _TRAIN_KINDS:
+    if kind in _DESCRIBED_KINDS:
         return option_named_by(path.removeprefix(kind + "."))
     wanted = without_indices(path).removeprefix(kind + ".")
     return next((_keyword(name) for name, fields in _FIELDS[kind].items() if wanted in fields),

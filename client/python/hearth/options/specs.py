@@ -21,6 +21,7 @@ from hearth.space import Space, domain_of, parameter
 from hearth.v1 import spec_pb2, sweeps_pb2
 
 TRAIN = OptionTable(spec_pb2.TrainJobSpec)
+FEED = OptionTable(spec_pb2.FeedSpec)
 SWEEP = OptionTable(sweeps_pb2.SweepSpec)
 _JOB = OptionTable(spec_pb2.JobSpec)
 Given = TypeVar("Given")
@@ -38,6 +39,13 @@ def train_spec(values: Mapping[str, Value]) -> spec_pb2.TrainJobSpec:
     """The train job that the options describe."""
     spec = spec_pb2.TrainJobSpec()
     _set_all(TRAIN, _texts(TRAIN, values), spec)
+    return spec
+
+
+def feed_spec(values: Mapping[str, Value]) -> spec_pb2.FeedSpec:
+    """The feed job that the options describe."""
+    spec = spec_pb2.FeedSpec()
+    _set_all(FEED, _texts(FEED, values), spec)
     return spec
 
 
@@ -83,19 +91,19 @@ def change_options(values: Mapping[str, Value], spec: spec_pb2.JobSpec) -> None:
 
 
 def job_options(spec: spec_pb2.JobSpec) -> dict[str, str]:
-    """The options of a train job by their names as keywords; none for other jobs."""
-    if spec.WhichOneof("kind") != "train":
-        return {}
-    chosen = TRAIN.chosen_in(spec.train)
-    found: dict[str, str] = {}
-    for name in TRAIN.names:
-        named = TRAIN.named(name)
-        if named is None or named.common:
-            continue
-        text = _text_in(named, chosen, spec.train)
-        if text is not None:
-            found[_keyword(name)] = text
-    return found
+    """The options of a train or feed job by their names as keywords; none for other jobs."""
+    if spec.WhichOneof("kind") == "train":
+        return _options_in(TRAIN, spec.train)
+    if spec.WhichOneof("kind") == "feed":
+        return _options_in(FEED, spec.feed)
+    return {}
+
+
+def deciding_options(spec: spec_pb2.FeedSpec) -> dict[str, str]:
+    """The options of a feed job that decide its batches, by their names as keywords: all but
+    those that change no result."""
+    return {name: text for name, text in _options_in(FEED, spec).items()
+            if not _changes_no_result(FEED.named(name.replace("_", "-")))}
 
 
 def option_named_by(path: str, space: tuple[str, ...] = ()) -> str:
@@ -106,8 +114,28 @@ def option_named_by(path: str, space: tuple[str, ...] = ()) -> str:
             return f"space {_keyword(name)}"
         if path.startswith(f"parameters[{i}]"):
             return _keyword(name)
-    found = SWEEP.at_path(path)
+    found = SWEEP.at_path(path) or FEED.at_path(path)
     return _keyword(found[0].name) if found is not None else path
+
+
+def _options_in(table: OptionTable, spec: Message) -> dict[str, str]:
+    chosen = table.chosen_in(spec)
+    found: dict[str, str] = {}
+    for name in table.names:
+        named = table.named(name)
+        if named is None or named.common:
+            continue
+        text = _text_in(named, chosen, spec)
+        if text is not None:
+            found[_keyword(name)] = text
+    return found
+
+
+def _changes_no_result(named: Optional[Named]) -> bool:
+    if named is None:
+        return False
+    one = named.choice if named.choice is not None else named.options[0]
+    return one.description.changes_no_result
 
 
 def _keyword(name: str) -> str:

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional, Union
 
-from hearth.pyg.packages import geometric, numpy, torch
+from hearth.packages import geometric, numpy, torch
 
 if TYPE_CHECKING:  # Folders are written and read without grpcio.
     from hearth.client import Client, Dataset

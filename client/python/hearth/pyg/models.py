@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any, Mapping, NamedTuple, Optional, TypeVar, Union
 
-from hearth.pyg.packages import geometric, torch
+from hearth.packages import geometric, torch
 
 Module = TypeVar("Module")
 _FORMAT = "hearth-model-1"

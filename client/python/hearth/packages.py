@@ -1,4 +1,4 @@
-"""The packages that hearth.pyg needs, imported at their first use."""
+"""PyTorch and the packages around it, imported at their first use."""
 
 from __future__ import annotations
 
@@ -28,4 +28,4 @@ def _imported(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         package = name.partition(".")[0]
-        raise ImportError(f"hearth.pyg needs {package}: pip install {package}") from error
+        raise ImportError(f"this needs {package}: pip install {package}") from error

@@ -1,0 +1,234 @@
+"""The loader of mini-batches, in the place of PyG's."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import weakref
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional
+
+from hearth.errors import invalid
+from hearth.options.specs import FEED, deciding_options, feed_spec
+from hearth.packages import torch
+from hearth.torch.arguments import SPLITS, NumNeighbors, check_choices, options_of
+from hearth.torch.batches import Arrays, made
+from hearth.torch.session import Arrived, Feed, Run, feed_of
+from hearth.v1 import feeds_pb2, spec_pb2
+
+if TYPE_CHECKING:
+    from hearth.client import Client, Job
+
+_STATE_VERSION = 1
+_log = logging.getLogger("hearth")
+
+
+class NeighborLoader:
+    """Mini-batches of a dataset of the daemon, sampled and assembled by it, for models of your
+    own: in the place of torch_geometric.loader.NeighborLoader.
+
+    Each iteration is a pass over the seeds: the nodes of `split`. That of "train" comes in the
+    order, and with the samples, of the next epoch, from 0 on. Loaders of one client with equal
+    options share a job, which ends when the last of them is closed or the program ends; only one
+    of their passes is open at a time: another one stops it, and it goes on at its next batch.
+
+    - `num_neighbors` has a number for each layer, or is a mapping of edge types, ("a", "r", "b")
+      or "a:r:b", to such lists.
+    - `layout`: "pyg" gives Data, or HeteroData for graphs of several types; "layers" a
+      LayerBatch; "tensors" a dict.
+    - `transform` is called with each batch, and its result is what the script gets.
+    - `options` are those of `hearth train` that decide about batches (client/guide/options.md):
+      `fanouts` is `num_neighbors` here, `credits` is `prefetch_factor`.
+
+    Arguments of PyG's loader about workers are taken and do nothing; those that cannot work here
+    raise InvalidRequest. Tensors are memory that the daemon shares: the script may write to
+    them, and keep them, at the price of copies.
+    """
+
+    def __init__(self, client: Client, *, dataset: str, num_neighbors: NumNeighbors,
+                 batch_size: Optional[int] = None, split: str = "train", layout: str = "pyg",
+                 transform: Optional[Callable[[Any], Any]] = None, drop_last: bool = False,
+                 prefetch_factor: Optional[int] = None, pin_memory: bool = False,
+                 shuffle: Optional[bool] = None, labels: str = "seeds", **options: Any) -> None:
+        check_choices(split, shuffle, labels)
+        self._options = options_of(num_neighbors, layout, batch_size, prefetch_factor,
+                                   {**options, "dataset": dataset})
+        self._spec = feed_spec(self._options)
+        self.split = split
+        self.layout = layout
+        self.transform = transform
+        self.drop_last = drop_last
+        self.pin_memory = pin_memory
+        self._run: Optional[Run] = None
+        self._next_epoch = 0
+        self._first_batch = 0
+        self._wanted_fingerprint = ""
+        self._feed: Optional[Feed] = feed_of(client, self._options, self._spec)
+        self._end = weakref.finalize(self, self._feed.leave)
+
+    def __repr__(self) -> str:
+        return (f"NeighborLoader(dataset={self._spec.data.dataset!r}, split={self.split!r}, "
+                f"batch_size={self.batch_size})")
+
+    def __enter__(self) -> NeighborLoader:
+        return self
+
+    def __exit__(self, kind: Optional[type[BaseException]], value: Optional[BaseException],
+                 traceback: Optional[TracebackType]) -> None:
+        self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles have no client."""
+        return {**vars(self), "_spec": self._spec.SerializeToString(), "_run": None,
+                "_feed": None, "_end": None, **dict(zip(("_next_epoch", "_first_batch"),
+                                                        self._place()))}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _spec=spec_pb2.FeedSpec.FromString(state["_spec"]))
+
+    @property
+    def batch_size(self) -> int:
+        """Seeds of a batch; the last one may have fewer."""
+        named = FEED.at_path("data.batch_size")
+        assert named is not None
+        return self._spec.data.batch_size or int(named[0].options[0].description.default_value)
+
+    @property
+    def dataset(self) -> range:
+        """The seeds' places in the split: as many as there are seeds."""
+        return range(self._seeds())
+
+    @property
+    def job(self) -> Job:
+        """The feed job in its current state; it is submitted if need be."""
+        return self._used().job()
+
+    def __len__(self) -> int:
+        """Batches of a pass."""
+        batches: int = getattr(self._used().welcome(), f"{self.split}_batches")
+        is_short = self.drop_last and self._seeds() % self.batch_size != 0
+        return batches - 1 if is_short else batches
+
+    def __iter__(self) -> Iterator[Any]:
+        """The batches of the next epoch. Ends the iteration before."""
+        feed = self._used()
+        self._check_fingerprint(feed.welcome())
+        self._stop()
+        layout = (feeds_pb2.FEED_GRAPH if self._spec.data.HasField("subgraph")
+                  else feeds_pb2.FEED_LAYERS)
+        run = Run(SPLITS[self.split], layout, self._next_epoch, self._first_batch)
+        self._next_epoch, self._first_batch = self._next_epoch + 1, 0
+        self._run = run
+        return self._batches(feed, run, len(self))
+
+    def close(self) -> None:
+        """Ends the iteration, and the job if no other loader uses it. Tensors stay valid."""
+        self._stop()
+        self._feed = None
+        if self._end is not None:
+            self._end()
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next iteration is this epoch, from 0."""
+        self._stop()
+        self._run = None
+        self._next_epoch, self._first_batch = epoch, 0
+
+    def report(self, epoch: int, *, loss: float, metric: Optional[float] = None,
+               metric_name: Optional[str] = None) -> None:
+        """Tells the daemon of an epoch of the training, from 1, for its page, `hearth top` and
+        trackers: the mean loss, and the metric on the validation nodes, by default the accuracy
+        of classes, micro_f1 of several labels, mse of targets."""
+        if epoch < 1:
+            raise invalid("epoch", f"{epoch} is not a whole number from 1 on")
+        self._used().report(epoch, float(loss), None if metric is None else float(metric),
+                            metric_name)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The place of the next batch, for load_state_dict of a loader with equal options."""
+        epoch, next_batch = self._place()
+        welcome = self._feed.seen() if self._feed is not None else None
+        options = deciding_options(self._spec)
+        return {"version": _STATE_VERSION, "split": self.split, "epoch": epoch,
+                "next_batch": next_batch, "options": options, "spec": _digest(options),
+                "fingerprint": (welcome.fingerprint if welcome is not None
+                                else self._wanted_fingerprint)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """The next iteration begins at the place of a state_dict. ValueError for one of a loader
+        with other options that decide about batches."""
+        if state["version"] != _STATE_VERSION:
+            raise ValueError(f"the state is of version {state['version']}, not {_STATE_VERSION}")
+        own = deciding_options(self._spec)
+        if state["split"] != self.split:
+            raise ValueError(f"the state is of split {state['split']}, not {self.split}")
+        if state["spec"] != _digest(own):
+            then: Mapping[str, str] = state["options"]
+            raise ValueError("the state is of a loader with other options: " + "; ".join(
+                f"{name} was {then.get(name, 'not given')}, and is {own.get(name, 'not given')}"
+                for name in sorted({*then, *own}) if then.get(name) != own.get(name)))
+        self.set_epoch(int(state["epoch"]))
+        self._first_batch = int(state["next_batch"])
+        self._wanted_fingerprint = str(state["fingerprint"])
+        welcome = self._feed.seen() if self._feed is not None else None
+        if welcome is not None:
+            self._check_fingerprint(welcome)
+
+    def _used(self) -> Feed:
+        if self._feed is None:
+            raise RuntimeError("the loader is a copy without a client: make one with "
+                               "NeighborLoader(client, ...)" if self._end is None else
+                               "the loader is closed")
+        return self._feed
+
+    def _seeds(self) -> int:
+        seeds: int = getattr(self._used().welcome(), f"{self.split}_seeds")
+        return seeds
+
+    def _place(self) -> tuple[int, int]:
+        """Epoch and number of the next batch."""
+        if self._run is None or self._run.is_finished:
+            return self._next_epoch, self._first_batch
+        return self._run.epoch, self._run.next_batch
+
+    def _stop(self) -> None:
+        if self._run is not None and self._feed is not None:
+            self._feed.stop(self._run)
+
+    def _batches(self, feed: Feed, run: Run, end: int) -> Iterator[Any]:
+        # Nothing here may keep a batch that the script has let go.
+        ready: list[Any] = []
+        try:
+            run.is_finished = run.next_batch >= end
+            while not run.is_finished and self._take(feed, run, ready):
+                yield ready.pop()
+                run.is_finished |= self.drop_last and run.next_batch >= end
+        finally:
+            feed.stop(run)
+
+    def _take(self, feed: Feed, run: Run, ready: list[Any]) -> bool:
+        """Puts the next batch into `ready`; False at the end."""
+        arrived = feed.next(run)
+        if arrived is None:
+            return False
+        batch = made(self.layout, Arrays(arrived.message, arrived.lent, self._own(arrived)),
+                     feed.welcome())
+        ready.append(batch if self.transform is None else self.transform(batch))
+        run.next_batch = arrived.message.number + 1
+        return True
+
+    def _own(self, arrived: Arrived) -> Optional[Callable[[Any], Any]]:
+        if self.pin_memory and torch().cuda.is_available():
+            return lambda values: values.pin_memory()
+        return (lambda values: values.clone()) if arrived.is_to_be_copied else None
+
+    def _check_fingerprint(self, welcome: feeds_pb2.FeedWelcome) -> None:
+        wanted = self._wanted_fingerprint
+        if wanted and wanted != welcome.fingerprint:
+            raise ValueError(f"the state is of other contents of {self._spec.data.dataset}: their "
+                             f"fingerprint was {wanted}, and is {welcome.fingerprint}")
+
+
+def _digest(options: Mapping[str, str]) -> str:
+    text = "\n".join(f"{name}={value}" for name, value in sorted(options.items()))
+    return hashlib.sha256(text.encode()).hexdigest()

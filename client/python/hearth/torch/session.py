@@ -1,0 +1,463 @@
+"""A feed job and the connection to it, which the loaders of one client with equal specs share.
+
+  1. The first batch, or the first question for sizes, submits the job, attaches to it and waits
+     for its welcome.
+  2. One pass is open at a time. A loader that asks for a batch while another loader's pass is
+     open opens its own, which stops the other; that one opens anew at its next batch when it is
+     asked again. Numbers of passes grow, so that batches of a stopped pass are known by theirs:
+     their slots go back unseen.
+  3. Where the connection breaks, the feed attaches again and opens the pass at the first batch
+     that the script has not had.
+  4. When the last loader leaves, the feed says bye. The connection then stays for the slots that
+     tensors are left over.
+
+A feed belongs to the process that made it. Its lock is held while a batch is awaited.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Mapping, Optional, Union
+from weakref import WeakSet, WeakValueDictionary
+
+import grpc
+
+from hearth.errors import HearthError, JobFailed, Unavailable, code_of, invalid
+from hearth.options.values import Value
+from hearth.servers import is_local
+from hearth.torch.batches import Lent
+from hearth.torch.slots import Slots
+from hearth.torch.wire import ConnectionLost, Wire
+from hearth.v1 import feeds_pb2, spec_pb2
+
+if TYPE_CHECKING:
+    from hearth.client import Client, Job
+
+_TURN_SECONDS = 1.0
+# A wait after which other feeds of this process give up their place, and one that is told.
+_YIELD_SECONDS = 2.0
+_TOLD_SECONDS = 10.0
+_BYE_SECONDS = 2.0
+_FIRST_PAUSE_SECONDS = 0.1
+_LONGEST_PAUSE_SECONDS = 2.0
+_METRICS = {"classes": "accuracy", "multi_label": "micro_f1", "targets": "mse"}
+# ALREADY_EXISTS: the daemon has not noticed yet that the last connection has gone.
+_WORTH_ANOTHER_TRY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED,
+                      grpc.StatusCode.ALREADY_EXISTS)
+_log = logging.getLogger("hearth")
+
+
+@dataclass
+class Run:
+    """One pass of a loader, as far as the script has come."""
+
+    split: feeds_pb2.FeedSplit
+    layout: feeds_pb2.FeedLayout
+    epoch: int
+    next_batch: int
+    """The first batch that the script has not had."""
+    is_over: bool = False
+    """Whether no batch follows: the pass is finished, or no more are wanted."""
+    is_finished: bool = False
+    """Whether the script has had all batches."""
+
+
+@dataclass
+class Arrived:
+    """A batch in its slots."""
+
+    message: feeds_pb2.FeedBatch
+    lent: Lent
+    is_to_be_copied: bool
+    """Whether the slots are needed for the next batches."""
+
+
+class Feed:
+    """One feed job. Thread-safe."""
+
+    def __init__(self, client: Client, options: Mapping[str, Value]) -> None:
+        self._client = client
+        self._options = dict(options)
+        self._process = os.getpid()
+        self._lock = threading.RLock()
+        self._loaders = 0
+        self._job = ""
+        self._link: Optional[_Link] = None
+        self._welcome: Optional[feeds_pb2.FeedWelcome] = None
+        self._error: Optional[HearthError] = None
+        self._last_pass = 0
+        self._open: Optional[Run] = None
+        self._arrived: Optional[Arrived] = None
+        self._times = _Times()
+        self._warned: set[str] = set()
+
+    def __repr__(self) -> str:
+        return f"Feed({self._job or 'no job yet'})"
+
+    def enter(self) -> None:
+        """Counts a loader."""
+        with self._lock:
+            self._loaders += 1
+
+    def leave(self) -> None:
+        """A loader of `enter` is closed. The last one ends the job, which has succeeded."""
+        if os.getpid() != self._process:
+            return
+        with self._lock:
+            self._loaders -= 1
+            if self._loaders or self._link is None:
+                return
+            self._link.send(seconds=self._times.taken())
+            self._link.send(bye=feeds_pb2.FeedBye())
+            self._part(HearthError(grpc.StatusCode.FAILED_PRECONDITION,
+                                   f"{self._job} has ended: its loaders are closed"))
+
+    def job(self) -> Job:
+        """The job in its current state; it is submitted if need be."""
+        if not self._job:
+            self.welcome()
+        return self._client.job(self._job)
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether further loaders may use it."""
+        return self._error is None
+
+    def welcome(self) -> feeds_pb2.FeedWelcome:
+        """What the daemon has said about the data; waits for it."""
+        self._check_process()
+        with self._lock:
+            wait = _Wait()
+            while self._welcome is None:
+                self._turn(wait, None)
+            return self._welcome
+
+    def seen(self) -> Optional[feeds_pb2.FeedWelcome]:
+        """What the daemon has said so far."""
+        return self._welcome
+
+    def next(self, run: Run) -> Optional[Arrived]:
+        """The next batch of a pass, which is opened if it is not; None at its end."""
+        self._check_process()
+        with self._lock:
+            wait = _Wait()
+            self._times.asked()
+            if self._open is not run:
+                self._arrived = None
+            try:
+                while not run.is_over and self._arrived is None:
+                    self._turn(wait, run)
+                arrived, self._arrived = self._arrived, None
+                return arrived
+            finally:
+                self._times.answered()
+                if self._link is not None and self._times.are_due:
+                    self._link.send(seconds=self._times.taken())
+
+    def stop(self, run: Run) -> None:
+        """No more batches of a pass are wanted."""
+        run.is_over = True
+        if os.getpid() != self._process:
+            return
+        with self._lock:
+            if self._open is run:
+                self._open = self._arrived = None
+                if self._link is not None:
+                    self._link.send(close=feeds_pb2.FeedClose(**{"pass": self._last_pass}))
+                    self._link.slots.flush()
+
+    def report(self, epoch: int, loss: float, metric: Optional[float],
+               metric_name: Optional[str]) -> None:
+        """Tells the daemon of an epoch of the script's training."""
+        welcome = self.welcome()
+        name = metric_name or _METRICS.get(welcome.labels, "")
+        if metric is not None and not name:
+            raise invalid("metric_name", "is required: the dataset has no labels")
+        with self._lock:
+            if self._link is not None:
+                self._link.send(epoch=feeds_pb2.FeedEpoch(
+                    epoch=epoch, loss=loss, metric=name if metric is not None else "",
+                    valid_metric=metric))
+
+    def yield_place(self) -> None:
+        """Lets others have the memory, unless a batch is awaited. A pass that is open opens anew
+        when it is asked."""
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            link = self._link
+            if link is not None and link.is_welcome and not link.has_yielded:
+                self._open = None
+                link.has_yielded = True
+                link.send(**{"yield": feeds_pb2.FeedYield()})
+                link.slots.flush()
+        finally:
+            self._lock.release()
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise RuntimeError("a loader works in the process that made it, not in its children: "
+                               "make the loader after the fork")
+
+    def _turn(self, wait: _Wait, run: Optional[Run]) -> None:
+        """One step to the next batch of `run`, or to the welcome: takes a second at most, but for
+        attaching."""
+        if self._error is not None:
+            raise self._error
+        try:
+            link = self._link = self._link or self._attached()
+            link.slots.flush()
+            if run is not None and link.is_welcome and self._open is not run:
+                self._open_pass(link, run)
+            if not link.wire.wait(_TURN_SECONDS):
+                self._waited(wait)
+                return
+            try:
+                message, descriptor = link.wire.read()
+                try:
+                    self._take(link, message, descriptor)
+                finally:
+                    if descriptor >= 0:
+                        os.close(descriptor)
+            except BaseException:
+                # What was read may be lost: the daemon is to begin anew.
+                self._drop_link()
+                raise
+        except ConnectionLost:
+            self._drop_link()
+
+    def _part(self, why: HearthError) -> None:
+        """Ends the use of the job. The connection stays for slots that tensors are left over."""
+        self._error = why
+        link, self._link = self._link, None
+        self._open = self._arrived = None
+        if link is None:
+            return
+        link.slots.flush()
+        if link.slots.held:
+            link.slots.when_all_are_back(lambda: link.wire.end(0.0))
+        else:
+            link.wire.end(_BYE_SECONDS)
+
+    def _drop_link(self) -> None:
+        if self._link is not None:
+            self._link.wire.close()
+        self._link = self._open = self._arrived = None
+
+    def _open_pass(self, link: _Link, run: Run) -> None:
+        self._last_pass += 1
+        self._open = run
+        link.has_yielded = False
+        link.has_begun = False
+        link.send(open=feeds_pb2.FeedOpen(split=run.split, layout=run.layout, epoch=run.epoch,
+                                          first_batch=run.next_batch,
+                                          **{"pass": self._last_pass}))
+
+    def _take(self, link: _Link, message: feeds_pb2.FeedDown, descriptor: int) -> None:
+        kind = message.WhichOneof("message")
+        if kind == "slot":
+            link.slots.add(message.slot.id, message.slot.bytes, descriptor)
+        elif kind == "drop":
+            link.slots.drop(message.drop.slots)
+        elif kind == "batch":
+            self._take_batch(link, message.batch)
+        elif kind == "end":
+            if self._open is not None and getattr(message.end, "pass") == self._last_pass:
+                self._open.is_over = self._open.is_finished = True
+                self._open = None
+        elif kind == "welcome":
+            self._welcome = message.welcome
+            link.is_welcome = True
+            if link.has_begun:
+                # The job has waited amid the pass.
+                self._open = None
+        elif kind == "error":
+            self._fail(code_of(message.error.code), message.error.message)
+
+    def _take_batch(self, link: _Link, message: feeds_pb2.FeedBatch) -> None:
+        if self._open is None or getattr(message, "pass") != self._last_pass:
+            link.slots.give_back(message.slots)
+            return
+        link.has_begun = True
+        assert self._welcome is not None
+        is_hoarded = link.slots.held >= self._welcome.credits - 1
+        if is_hoarded:
+            self._times.copies += 1
+            self._warn("the script keeps %d batches: the next ones are copied, so that the daemon "
+                       "can go on; `prefetch_factor` allows more", self._welcome.credits - 1)
+        elif link.slots.is_written:
+            self._warn("the script writes into x: batches are copied, which takes less time than "
+                       "copying page by page; write into a new tensor instead")
+        self._arrived = Arrived(message, link.slots.lend(message),
+                                is_hoarded or link.slots.is_written)
+
+    def _fail(self, code: grpc.StatusCode, message: str) -> None:
+        text = f"{self._job}: {message}"
+        self._part(Unavailable(code, text) if code is grpc.StatusCode.UNAVAILABLE
+                   else JobFailed(self._job, code, text))
+
+    def _attached(self) -> _Link:
+        """A connection to the job, which is submitted first if there is none. A job that there
+        was is tried for the client's `watch_patience`."""
+        if not self._job:
+            return self._first_attached()
+        pause, patience_ends = _FIRST_PAUSE_SECONDS, time.monotonic() + self._client.watch_patience
+        while True:
+            try:
+                return self._connected()
+            except OSError as error:
+                problem: HearthError = Unavailable(grpc.StatusCode.UNAVAILABLE,
+                                                   f"{self._job}: {error}")
+            except HearthError as error:
+                problem = error
+                if error.code not in _WORTH_ANOTHER_TRY:
+                    raise self._why(error) from None
+            if time.monotonic() + pause > patience_ends:
+                raise problem
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+    def _first_attached(self) -> _Link:
+        if not is_local(self._client.server):
+            raise HearthError(grpc.StatusCode.FAILED_PRECONDITION,
+                              f"a loader needs a daemon on this machine, not at "
+                              f"{self._client.server}")
+        self._job = self._client.submit("feed", self._options).id
+        try:
+            return self._connected()
+        except BaseException as error:
+            job, self._job = self._job, ""
+            with contextlib.suppress(HearthError):
+                self._client.cancel(job)
+            if isinstance(error, OSError):
+                raise Unavailable(grpc.StatusCode.UNAVAILABLE,
+                                  f"the socket of feeds cannot be reached: {error}") from None
+            raise
+
+    def _connected(self) -> _Link:
+        address = self._client.attach_feed(self._job)
+        return _Link(Wire(address.path, address.ticket))
+
+    def _why(self, error: HearthError) -> HearthError:
+        """The error of the job if it has failed, else `error`."""
+        self._error = error
+        with contextlib.suppress(HearthError):
+            job = self._client.job(self._job)
+            if job.error is not None:
+                self._error = JobFailed(job.id, job.error.code, f"{job.id}: {job.error.message}")
+            elif job.state == "CANCELLED":
+                self._error = JobFailed(job.id, grpc.StatusCode.CANCELLED,
+                                        f"{job.id} was cancelled")
+        return self._error
+
+    def _waited(self, wait: _Wait) -> None:
+        """A batch does not come: others give up their place, and people are told."""
+        if wait.is_first_after(_YIELD_SECONDS):
+            for other in list(_feeds):
+                if other is not self:
+                    other.yield_place()
+        if wait.is_first_after(_TOLD_SECONDS):
+            # The call may take long, where the daemon is stopped.
+            threading.Thread(target=self._tell_state, daemon=True).start()
+
+    def _tell_state(self) -> None:
+        with contextlib.suppress(HearthError):
+            job = self._client.job(self._job)
+            why = f" ({job.waiting_reason})" if job.waiting_reason else ""
+            _log.warning("no batch has come for %.0f s; %s is %s%s", _TOLD_SECONDS, job.id,
+                         job.state.value.lower(), why)
+
+    def _warn(self, words: str, *more: object) -> None:
+        if words not in self._warned:
+            self._warned.add(words)
+            _log.warning(f"{self._job}: {words}", *more)
+
+
+class _Link:
+    """A connection, its slots, and what has been said over it."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+        self.slots = Slots(wire)
+        self.is_welcome = False
+        self.has_yielded = False
+        self.has_begun = False
+        """Whether the open pass has had batches."""
+
+    def send(self, **message: _Message) -> None:
+        self.wire.send(feeds_pb2.FeedUp(**message))  # type: ignore[arg-type]
+
+
+class _Wait:
+    """A wait for a batch."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._passed = 0.0
+
+    def is_first_after(self, seconds: float) -> bool:
+        """Whether the wait has taken so long, the first time that it has."""
+        if not self._passed < seconds <= time.monotonic() - self._began:
+            return False
+        self._passed = seconds
+        return True
+
+
+class _Times:
+    """Seconds of waits and of the script's own work, for FeedSeconds."""
+
+    def __init__(self) -> None:
+        self.copies = 0
+        self._wait = self._script = 0.0
+        self._changed: Optional[float] = None
+        self._told = time.monotonic()
+
+    @property
+    def are_due(self) -> bool:
+        return time.monotonic() - self._told >= 1.0
+
+    def asked(self) -> None:
+        """The script asks for a batch."""
+        now = time.monotonic()
+        if self._changed is not None:
+            self._script += now - self._changed
+        self._changed = now
+
+    def answered(self) -> None:
+        """The script gets the batch."""
+        now = time.monotonic()
+        if self._changed is not None:
+            self._wait += now - self._changed
+        self._changed = now
+
+    def taken(self) -> feeds_pb2.FeedSeconds:
+        """What has not been told yet."""
+        told = feeds_pb2.FeedSeconds(wait=self._wait, script=self._script, copies=self.copies)
+        self._wait, self._script, self.copies = 0.0, 0.0, 0
+        self._told = time.monotonic()
+        return told
+
+
+_Message = Union[feeds_pb2.FeedOpen, feeds_pb2.FeedClose, feeds_pb2.FeedYield,
+                 feeds_pb2.FeedSeconds, feeds_pb2.FeedBye, feeds_pb2.FeedEpoch]
+_feeds: WeakSet[Feed] = WeakSet()
+_shared: WeakValueDictionary[tuple[int, int, bytes], Feed] = WeakValueDictionary()
+_choosing = threading.Lock()
+
+
+def feed_of(client: Client, options: Mapping[str, Value], spec: spec_pb2.FeedSpec) -> Feed:
+    """The feed that a loader with these options uses, entered: that of other loaders of the
+    client with an equal spec, if there are any."""
+    key = os.getpid(), id(client), spec.SerializeToString(deterministic=True)
+    with _choosing:
+        feed = _shared.get(key)
+        if feed is None or not feed.is_usable:
+            feed = _shared[key] = Feed(client, options)
+            _feeds.add(feed)
+        feed.enter()
+        return feed

@@ -1,0 +1,350 @@
+"""A daemon's side of feeds, within the test's process: jobs by a FakeDaemon, batches over a
+socket of packets, in sealed memory files, with credits."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import mmap
+import os
+import select
+import socket
+import threading
+
+import grpc
+import numpy
+
+from fake_daemon import FakeDaemon, Refusal
+from hearth.v1 import feeds_pb2, jobs_pb2
+
+_ADD_SEALS = 1033
+_SEALS = 0x1 | 0x2 | 0x4 | 0x10  # SEAL, SHRINK, GROW, FUTURE_WRITE
+_SPLITS = {feeds_pb2.FEED_TRAIN: "train", feeds_pb2.FEED_VALID: "valid",
+           feeds_pb2.FEED_TEST: "test"}
+TYPES = [("paper", 6), ("author", 4)]
+EDGE_TYPES = ["author:writes:paper", "paper:cites:paper"]
+_TYPES = {"float32": feeds_pb2.FeedArray.FLOAT32, "int64": feeds_pb2.FeedArray.INT64}
+
+
+class Batch:
+    """A batch that depends on its split, epoch and number alone."""
+
+    def __init__(self, graph, split, epoch, number, layout, seeds):
+        self.random = numpy.random.default_rng([split, epoch, number])
+        self.seeds = seeds
+        self.arrays = {}  # By name, type and layer.
+        self.fields = {}
+        if layout == feeds_pb2.FEED_LAYERS:
+            self._add_layers(graph)
+        elif graph.is_typed:
+            self._add_types(graph)
+        else:
+            self._add_graph(graph)
+        self.put("y", self.random.integers(0, 5, seeds))
+
+    def put(self, name, values, of_type=None, layer=None):
+        dtype = "float32" if values.dtype.kind == "f" else "int64"
+        self.arrays[name, of_type, layer] = numpy.ascontiguousarray(values, dtype=dtype)
+
+    def _nodes(self, count, dim):
+        self.put("x", self.random.random((count, dim)))
+
+    def _edges(self, sources, destinations, count):
+        return numpy.stack([self.random.integers(0, sources, count),
+                            numpy.sort(self.random.integers(0, destinations, count))])
+
+    def _add_graph(self, graph):
+        added = [self.seeds, *self.random.integers(1, 9, 2).tolist()]
+        met, edges = added[0], []
+        for count in added[1:]:
+            edges.append(self._edges(met + count, met, 7))
+            met += count
+        self._nodes(met, graph.dim)
+        self.put("n_id", self.random.permutation(1000)[:met])
+        self.put("in_degrees", self.random.integers(1, 9, met))
+        self.put("edge_index", numpy.concatenate(edges, axis=1))
+        self.fields = {"num_sampled_nodes": [{"counts": added}],
+                       "num_sampled_edges": [{"counts": [7, 7]}]}
+
+    def _add_types(self, graph):
+        counts = [self.seeds + 8, 6]
+        self._nodes(sum(counts), graph.dim)
+        places = self.random.permutation(numpy.arange(self.seeds, sum(counts)))
+        rows = [numpy.concatenate([numpy.arange(self.seeds), places[:8]]), places[8:]]
+        for i, count in enumerate(counts):
+            self.put("rows", rows[i], i)
+            self.put("n_id", self.random.permutation(1000)[:count], i)
+            self.put("in_degrees", self.random.integers(1, 9, count), i)
+        # All nodes of the first hop are found by edges of seeds.
+        self.put("edge_index", self._edges(3, self.seeds, 5), 0)
+        self.put("edge_index", self._edges(self.seeds + 4, self.seeds, 6), 1)
+        self.fields = {
+            "num_sampled_nodes": [{"type": 0, "counts": [self.seeds, 4, 4]},
+                                  {"type": 1, "counts": [0, 3, 3]}],
+            "num_sampled_edges": [{"type": 0, "counts": [5, 0]}, {"type": 1, "counts": [6, 0]}]}
+
+    def _add_layers(self, graph):
+        sizes = [self.seeds + 9, self.seeds + 4, self.seeds]
+        self._nodes(sizes[0], graph.dim)
+        self.put("n_id", self.random.permutation(1000)[:sizes[0]])
+        self.put("in_degrees", self.random.integers(1, 9, sizes[0]))
+        for i, (sources, destinations) in enumerate(zip(sizes, sizes[1:])):
+            self.put("edge_index", self._edges(sources, destinations, 8), layer=i)
+        self.fields = {"layers": [{"num_sources": sources, "num_destinations": destinations}
+                                  for sources, destinations in zip(sizes, sizes[1:])]}
+
+
+class Graph:
+    """What a feed's batches are made of."""
+
+    def __init__(self, is_typed=False, dim=6, batches=None, seeds=4, last=3):
+        self.is_typed = is_typed
+        self.dim = dim
+        self.batches = batches or {"train": 7, "valid": 3, "test": 2}
+        self.seeds, self.last = seeds, last
+
+    def batch(self, split, epoch, number, layout=feeds_pb2.FEED_GRAPH):
+        is_last = number == self.batches[_SPLITS[split]] - 1
+        return Batch(self, split, epoch if split == feeds_pb2.FEED_TRAIN else 0, number, layout,
+                     self.last if is_last else self.seeds)
+
+    def welcome(self, credits):
+        types = TYPES if self.is_typed else [("", self.dim)]
+        counts = {f"{split}_batches": count for split, count in self.batches.items()}
+        seeds = {f"{split}_seeds": (count - 1) * self.seeds + self.last
+                 for split, count in self.batches.items()}
+        return feeds_pb2.FeedWelcome(
+            **counts, **seeds, labels="classes", label_width=5, credits=credits,
+            fingerprint="f1", feature_dim=self.dim,
+            node_types=[{"name": name, "feature_dim": dim, "num_nodes": 1000}
+                        for name, dim in types],
+            edge_types=EDGE_TYPES if self.is_typed else ["::"], target=types[0][0])
+
+
+class _Slot:
+    def __init__(self, id, size):
+        self.id = id
+        self.size = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
+        self.file = os.memfd_create(f"slot {id}", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
+        os.ftruncate(self.file, self.size)
+        self.map = mmap.mmap(self.file, self.size)
+        fcntl.fcntl(self.file, _ADD_SEALS, _SEALS)
+
+    def __del__(self):
+        os.close(self.file)
+
+
+class _Session(threading.Thread):
+    """A connection: sends batches while the client holds fewer than its credits."""
+
+    def __init__(self, feed, connection):
+        super().__init__(daemon=True)
+        self.feed, self.connection = feed, connection
+        self.slots, self.free, self.out = {}, [], {}
+        self.open, self.number = None, 0
+        self.is_waiting = False
+        self.start()
+
+    def run(self):
+        try:
+            self._check_hello(self._read())
+            if self.feed.holds_welcome.wait(20):
+                self.send(welcome=self.feed.graph.welcome(self.feed.credits))
+            while self._serve():
+                pass
+        except (OSError, EOFError):
+            pass
+        except Exception as error:  # Shown by the test.
+            self.feed.violations.append(repr(error))
+        finally:
+            self.connection.close()
+
+    def send(self, descriptors=(), **message):
+        packet = feeds_pb2.FeedDown(**message).SerializeToString()
+        assert len(packet) <= 64 << 10
+        socket.send_fds(self.connection, [packet], descriptors)
+
+    @property
+    def held(self):
+        return len(set(self.out.values()))
+
+    def _read(self):
+        packet = self.connection.recv(64 << 10)
+        if not packet:
+            raise EOFError
+        message = feeds_pb2.FeedUp.FromString(packet)
+        self.feed.ups.append(message)
+        return message
+
+    def _check_hello(self, message):
+        assert message.hello.ticket == self.feed.tickets.pop(0)
+
+    def _serve(self):
+        if select.select([self.connection], [], [], 0.002)[0]:
+            message = self._read()
+            kind = message.WhichOneof("message")
+            getattr(self, f"on_{kind}")(getattr(message, kind))
+        for error in self.feed.errors:
+            self.send(error={"code": error[0], "message": error[1]})
+            if self.feed.closes_on_error:
+                self.connection.sendall  # Closes with packets of the client unread.
+                return False
+        self.feed.errors.clear()
+        if self.open is not None and not self.is_waiting and not self.feed.is_slow:
+            self._go_on()
+        return True
+
+    def _go_on(self):
+        end = self.feed.graph.batches[_SPLITS[self.open.split]]
+        if self.number >= end:
+            self.send(end={"pass": getattr(self.open, "pass"), "batches": end})
+            self.open = None
+        elif self.held < self.feed.credits:
+            self._send_batch()
+            self.number += 1
+
+    def _send_batch(self):
+        batch = self.feed.graph.batch(self.open.split, self.open.epoch, self.number,
+                                      self.open.layout)
+        x = {key: one for key, one in batch.arrays.items() if key[0] == "x"}
+        others = {key: one for key, one in batch.arrays.items() if key[0] != "x"}
+        slots, arrays = [], []
+        for part in (x, others):
+            slot = self._slot(sum(one.nbytes + 64 for one in part.values()))
+            slot.map[:] = b"\xee" * slot.size
+            offset = 0
+            for (name, of_type, layer), values in part.items():
+                slot.map[offset:offset + values.nbytes] = values.tobytes()
+                arrays.append(feeds_pb2.FeedArray(
+                    name=name, type=_TYPES[str(values.dtype)], slot=slot.id, offset=offset,
+                    shape=values.shape, of_type=of_type, layer=layer))
+                offset += -(-values.nbytes // 64) * 64
+            slots.append(slot.id)
+        own = {"pass": getattr(self.open, "pass"), "number": self.number}
+        self.out.update({id: tuple(own.values()) for id in slots})
+        self.feed.sent.append((_SPLITS[self.open.split], self.open.epoch, self.number))
+        self.send(batch={**own, "slots": slots, "arrays": arrays, "num_seeds": batch.seeds,
+                         **batch.fields})
+
+    def _slot(self, size):
+        """A free slot of that size; one that is too small is replaced."""
+        while self.free:
+            slot = self.free.pop(0)
+            if slot.size >= size:
+                return slot
+            del self.slots[slot.id]
+            self.send(drop={"slots": [slot.id]})
+        self.feed.last_slot += 1
+        slot = self.slots[self.feed.last_slot] = _Slot(self.feed.last_slot, size)
+        self.send([slot.file], slot={"id": slot.id, "bytes": slot.size})
+        return slot
+
+    def on_open(self, message):
+        assert getattr(message, "pass") > self.feed.last_pass
+        self.feed.last_pass = getattr(message, "pass")
+        self.open, self.number = message, message.first_batch
+        if self.is_waiting:
+            self.is_waiting = False
+            self.send(welcome=self.feed.graph.welcome(self.feed.credits))
+
+    def on_release(self, message):
+        for id in message.slots:
+            del self.out[id]
+            self.free.append(self.slots[id])
+
+    def on_close(self, message):
+        assert getattr(message, "pass") <= self.feed.last_pass
+        if self.open is not None and getattr(message, "pass") == getattr(self.open, "pass"):
+            self.open = None
+
+    def on_yield(self, _):
+        self.is_waiting = True
+
+    def on_seconds(self, _):
+        pass
+
+    on_epoch = on_seconds
+
+    def on_bye(self, _):
+        self.feed.job.state = jobs_pb2.SUCCEEDED
+        self.open = None
+
+
+class FakeFeed:
+    """A daemon whose feed jobs have the batches of `graph`."""
+
+    def __init__(self, folder, graph=None, credits=4):
+        self.graph, self.credits = graph or Graph(), credits
+        self.path = str(folder / "feed.sock")
+        self.daemon = FakeDaemon()
+        self.job = jobs_pb2.Job()
+        self.specs, self.ups, self.sent, self.errors, self.violations = [], [], [], [], []
+        self.tickets, self.sessions = [], []
+        self.last_slot = self.last_pass = 0
+        self.closes_on_error = False
+        self.is_slow = False
+        self.holds_welcome = threading.Event()
+        self.holds_welcome.set()
+        self.daemon.answers.update(SubmitJob=self._submit, GetJob=lambda _: self.job,
+                                   AttachFeed=self._attach, CancelJob=self._cancel)
+        self._listen()
+
+    @property
+    def address(self):
+        return self.daemon.address
+
+    @property
+    def held(self):
+        return sum(one.held for one in self.sessions)
+
+    def messages(self, kind):
+        return [getattr(one, kind) for one in list(self.ups) if one.HasField(kind)]
+
+    def kill(self):
+        self.daemon.stop()
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        os.unlink(self.path)
+        for one in self.sessions:
+            with contextlib.suppress(OSError):  # It has ended.
+                one.connection.shutdown(socket.SHUT_RDWR)
+            one.join()
+
+    def start(self):
+        self._listen()
+        self.daemon.start()
+
+    def stop(self):
+        self.kill()
+        assert self.violations == []
+
+    def _listen(self):
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._listener.bind(self.path)
+        self._listener.listen()
+        threading.Thread(target=self._accept, args=[self._listener], daemon=True).start()
+
+    def _accept(self, listener):
+        while True:
+            try:
+                self.sessions.append(_Session(self, listener.accept()[0]))
+            except OSError:
+                return
+
+    def _submit(self, request):
+        self.specs.append(request.spec.feed)
+        self.job = jobs_pb2.Job(id=f"feed-{len(self.specs)}", state="RUNNING", spec=request.spec)
+        return self.job
+
+    def _attach(self, request):
+        assert request.id == self.job.id
+        if any(one.is_alive() for one in self.sessions) and self.job.state != jobs_pb2.SUCCEEDED:
+            raise Refusal(grpc.StatusCode.ALREADY_EXISTS, "another client is connected")
+        if self.job.state in (jobs_pb2.CANCELLED, jobs_pb2.FAILED):
+            raise Refusal(grpc.StatusCode.FAILED_PRECONDITION, "the job has ended")
+        self.tickets.append(os.urandom(32))
+        return feeds_pb2.AttachFeedResponse(path=self.path, ticket=self.tickets[-1])
+
+    def _cancel(self, request):
+        self.job.state = jobs_pb2.CANCELLED
+        return self.job

@@ -1,0 +1,294 @@
+"""hearth.torch: batches of a daemon's feed, their layouts and their memory."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import time
+
+import pytest
+
+pytest.importorskip("grpc", reason="grpcio is not installed")
+pytest.importorskip("numpy", reason="numpy is not installed")
+torch = pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
+
+import numpy  # noqa: E402
+
+import hearth  # noqa: E402
+import hearth.torch  # noqa: E402
+from fake_feed import EDGE_TYPES, TYPES, FakeFeed, Graph  # noqa: E402
+from hearth.torch import NeighborLoader  # noqa: E402
+from hearth.v1 import feeds_pb2  # noqa: E402
+
+TRAIN, VALID = feeds_pb2.FEED_TRAIN, feeds_pb2.FEED_VALID
+LAYERS = feeds_pb2.FEED_LAYERS
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts a daemon with a graph; returns it and a client."""
+    started = []
+
+    def with_graph(graph=None, credits=4):
+        feed = FakeFeed(tmp_path, graph, credits)
+        client = hearth.Client(feed.address, watch_patience=20)
+        started.append((feed, client))
+        return feed, client
+
+    yield with_graph
+    for feed, client in started:
+        gc.collect()
+        client.close()
+        feed.stop()
+
+
+def loader_of(client, **more):
+    return NeighborLoader(client, **{"dataset": "papers", "num_neighbors": [3, 2],
+                                     "batch_size": 4, **more})
+
+
+def same(tensor, values):
+    assert tuple(tensor.shape) == values.shape
+    assert numpy.array_equal(tensor.numpy(), values)
+    return True
+
+
+def wait_until(condition, seconds=5):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.002)
+
+
+def test_batches_are_data_of_pyg(start):
+    feed, client = start()
+    with loader_of(client) as loader:
+        assert len(loader) == 7 and len(loader.dataset) == 27 and loader.batch_size == 4
+        for epoch in range(2):
+            for number, batch in enumerate(loader):
+                wanted = feed.graph.batch(TRAIN, epoch, number)
+                for name in ("x", "edge_index", "y", "n_id", "in_degrees"):
+                    same(batch[name], wanted.arrays[name, None, None])
+                assert batch.batch_size == wanted.seeds == len(batch.y)
+                assert sum(batch.num_sampled_nodes) == batch.num_nodes == len(batch.n_id)
+                assert batch.num_sampled_edges == [7, 7]
+                assert (batch.x.dtype, batch.edge_index.dtype) == (torch.float32, torch.int64)
+            assert number == 6
+    spec, = feed.specs
+    assert list(spec.data.subgraph.fanouts) == [3, 2] and spec.data.batch_size == 4
+    wait_until(lambda: feed.messages("bye"))
+
+
+def test_a_model_trains_and_trimming_changes_nothing(start):
+    from torch_geometric.nn import SAGEConv
+    from torch_geometric.utils import trim_to_layer
+    feed, client = start()
+    convs = [SAGEConv(6, 8), SAGEConv(8, 5)]
+
+    def outputs(batch, trims):
+        x, edges = batch.x, batch.edge_index
+        for i, conv in enumerate(convs):
+            if trims:
+                x, edges, _ = trim_to_layer(i, batch.num_sampled_nodes, batch.num_sampled_edges,
+                                            x, edges)
+            x = conv(x, edges).relu()
+        return x[:batch.batch_size]
+
+    with loader_of(client) as loader:
+        for batch in loader:
+            torch.nn.functional.cross_entropy(outputs(batch, False), batch.y).backward()
+            # The second hop's edges end at nodes of the first.
+            assert outputs(batch, True).shape == (batch.batch_size, 5)
+    assert convs[0].lin_l.weight.grad.abs().sum() > 0
+
+
+def test_hetero_data_have_values_by_type(start):
+    feed, client = start(Graph(is_typed=True))
+    with loader_of(client, num_neighbors={("author", "writes", "paper"): [3, 2],
+                                          "cites": [2, 0]}) as loader:
+        for number, batch in enumerate(loader):
+            wanted = feed.graph.batch(TRAIN, 0, number).arrays
+            for i, (name, dim) in enumerate(TYPES):
+                same(batch[name].x, wanted["x", None, None][wanted["rows", i, None], :dim])
+                same(batch[name].n_id, wanted["n_id", i, None])
+                same(batch[name].in_degrees, wanted["in_degrees", i, None])
+                assert sum(batch.num_sampled_nodes_dict[name]) == batch[name].num_nodes
+            for i, name in enumerate(EDGE_TYPES):
+                same(batch[tuple(name.split(":"))].edge_index, wanted["edge_index", i, None])
+            assert set(batch.num_sampled_edges_dict) == set(batch.edge_types)
+            same(batch["paper"].y, wanted["y", None, None])
+            assert batch["paper"].batch_size == len(batch["paper"].y)
+            assert "y" not in batch["author"] and "rows" not in batch["paper"]
+    assert feed.specs[0].data.subgraph.fanouts_of == "author:writes:paper=3,2;cites=2,0"
+    assert list(feed.specs[0].data.subgraph.fanouts) == [3, 2]
+
+
+def test_typed_batches_train_and_trim(start):
+    from torch_geometric.nn import HeteroConv, SAGEConv
+    from torch_geometric.utils import trim_to_layer
+    _, client = start(Graph(is_typed=True))
+    kinds = [tuple(name.split(":")) for name in EDGE_TYPES]
+    convs = [HeteroConv({kind: SAGEConv((-1, -1), 8) for kind in kinds}) for _ in range(2)]
+    with loader_of(client) as loader:
+        batch = next(iter(loader))
+        x, edges = batch.x_dict, batch.edge_index_dict
+        for i, conv in enumerate(convs):
+            x, edges, _ = trim_to_layer(i, batch.num_sampled_nodes_dict,
+                                        batch.num_sampled_edges_dict, x, edges)
+            x = {**x, **conv(x, edges)}
+        assert x["paper"].shape[1] == 8
+
+
+def test_layers(start):
+    feed, client = start()
+    with loader_of(client, layout="layers") as loader:
+        for number, batch in enumerate(loader):
+            wanted = feed.graph.batch(TRAIN, 0, number, LAYERS).arrays
+            for name in ("x", "n_id", "in_degrees", "y"):
+                same(getattr(batch, name), wanted[name, None, None])
+            for i, layer in enumerate(batch.layers):
+                same(layer.edge_index, wanted["edge_index", None, i])
+            assert batch.layers[0].size[0] == len(batch.x)
+            assert batch.layers[-1].size[1] == batch.batch_size
+            assert batch.to("cpu").layers[0].size == batch.layers[0].size
+    assert feed.specs[0].data.HasField("neighbor")
+
+
+@pytest.mark.parametrize("is_typed, sampler", [(False, "subgraph"), (True, "subgraph"),
+                                               (False, "neighbor")])
+def test_dicts_of_tensors(start, is_typed, sampler):
+    feed, client = start(Graph(is_typed=is_typed))
+    with loader_of(client, layout="tensors", sampler=sampler) as loader:
+        batch = next(iter(loader))
+        assert isinstance(batch, dict) and batch["batch_size"] == 4
+        if sampler == "neighbor":
+            assert [layer["size"] for layer in batch["layers"]] == [(13, 8), (8, 4)]
+        elif is_typed:
+            assert batch["x"]["author"].shape == (6, 4)
+            assert set(batch["edge_index"]) == {tuple(name.split(":")) for name in EDGE_TYPES}
+        else:
+            wanted = feed.graph.batch(TRAIN, 0, 0).arrays
+            same(batch["x"], wanted["x", None, None])
+
+
+def test_loaders_with_equal_options_are_one_job(start):
+    feed, client = start()
+    loaders = [loader_of(client, split=split) for split in ("train", "valid", "test")]
+    assert [len(list(loader)) for loader in loaders] == [7, 3, 2]
+    assert len(feed.specs) == 1
+    for loader in loaders[:2]:
+        loader.close()
+    assert feed.messages("bye") == []
+    del loaders[2], loader
+    wait_until(lambda: feed.messages("bye"))
+
+
+def test_nested_loaders_go_on_where_they_were_stopped(start):
+    feed, client = start()
+    train, valid = loader_of(client), loader_of(client, split="valid")
+    for number, batch in enumerate(train):
+        same(batch.x, feed.graph.batch(TRAIN, 0, number).arrays["x", None, None])
+        for inner, one in enumerate(valid):
+            same(one.x, feed.graph.batch(VALID, 0, inner).arrays["x", None, None])
+        assert inner == 2
+        same(batch.x, feed.graph.batch(TRAIN, 0, number).arrays["x", None, None])
+    assert number == 6
+    opens = [one for one in feed.messages("open") if one.split == TRAIN]
+    assert [one.first_batch for one in opens] == [0, 1, 2, 3, 4, 5, 6, 7]
+
+
+def test_a_break_leaves_the_pass_and_iter_is_the_next_epoch(start):
+    feed, client = start()
+    loader = loader_of(client)
+    for batch in loader:
+        break
+    wait_until(lambda: feed.messages("close"))
+    first = iter(loader)
+    same(next(first).x, feed.graph.batch(TRAIN, 1, 0).arrays["x", None, None])
+    second = iter(loader)
+    assert list(first) == []
+    same(next(second).x, feed.graph.batch(TRAIN, 2, 0).arrays["x", None, None])
+    loader.set_epoch(40)
+    same(next(iter(loader)).x, feed.graph.batch(TRAIN, 40, 0).arrays["x", None, None])
+
+
+def test_drop_last_and_transform(start):
+    _, client = start()
+    loader = loader_of(client, drop_last=True, transform=lambda batch: batch.batch_size)
+    assert len(loader) == 6 and list(loader) == [4] * 6
+    assert loader.state_dict()["epoch"] == 1
+
+
+def test_an_exception_in_transform_is_the_scripts(start):
+    feed, client = start()
+
+    def transform(batch):
+        raise KeyError("mine")
+
+    loader = loader_of(client, transform=transform)
+    with pytest.raises(KeyError, match="mine"):
+        list(loader)
+    loader.transform = None
+    assert len(list(loader)) == 7
+
+
+def test_the_curve_and_the_seconds_are_told(start):
+    feed, client = start()
+    with loader_of(client) as loader:
+        loader.report(1, loss=0.5, metric=torch.tensor(0.75))
+        loader.report(2, loss=0.25)
+        with pytest.raises(hearth.InvalidRequest, match="epoch: 0"):
+            loader.report(0, loss=1)
+        list(loader)
+    wait_until(lambda: feed.messages("bye"))
+    one, two = feed.messages("epoch")
+    assert (one.epoch, one.loss, one.metric, one.valid_metric) == (1, 0.5, "accuracy", 0.75)
+    assert not two.HasField("valid_metric")
+    assert sum(told.wait for told in feed.messages("seconds")) > 0
+
+
+def test_pickles_hold_options(start):
+    _, client = start()
+    loader = loader_of(client)
+    next(iter(loader))
+    again = pickle.loads(pickle.dumps(loader))
+    assert again.split == "train" and again.batch_size == 4
+    assert again.state_dict()["next_batch"] == 1
+    with pytest.raises(RuntimeError, match="a copy without a client"):
+        iter(again)
+    loader.close()
+    with pytest.raises(RuntimeError, match="is closed"):
+        len(loader)
+
+
+@pytest.mark.parametrize("options, field, words", [
+    ({"split": "val"}, "split", "train, valid, test"),
+    ({"layout": "graphbolt"}, "layout", "pyg, layers, tensors yet"),
+    ({"layout": "pyg", "sampler": "neighbor"}, "layout", "needs the sampler subgraph"),
+    ({"labels": "all"}, "labels", "do not come yet"),
+    ({"shuffle": False}, "shuffle", "shuffled anew"),
+    ({"shuffle": True, "split": "test"}, "shuffle", "in order"),
+    ({"input_nodes": torch.arange(3)}, "input_nodes", "split names the seeds"),
+    ({"device": "cuda"}, "device", "batch.to"), ({"trainers": 2}, "trainers", "yet"),
+    ({"disjoint": True}, "disjoint", "share"), ({"replace": True}, "replace", "without"),
+    ({"weight_attr": "w"}, "weight_attr", "uniformly"), ({"time_attr": "t"}, "time_attr", "times"),
+    ({"subgraph_type": "induced"}, "subgraph_type", "directional"),
+    ({"filter_per_worker": True}, "filter_per_worker", "workers"),
+    ({"batch_siz": 4}, "batch_siz", "did you mean batch_size?"),
+    ({"lr": 0.1}, "lr", "is not an option"),
+    ({"num_neighbors": {"cites": [1], "writes": [1, 2]}}, "num_neighbors", "each layer"),
+])
+def test_what_cannot_be_is_refused_by_name(start, options, field, words):
+    feed, client = start()
+    with pytest.raises(hearth.InvalidRequest) as refused:
+        loader_of(client, **options)
+    assert refused.value.field == field and words in str(refused.value)
+    assert feed.specs == []
+
+
+def test_arguments_of_workers_do_nothing(start):
+    feed, client = start()
+    loader = loader_of(client, num_workers=4, persistent_workers=True, prefetch_factor=2,
+                       replace=False, shuffle=True, input_nodes=None, worker_init_fn=print)
+    assert len(list(loader)) == 7 and feed.specs[0].credits == 3
