@@ -229,8 +229,10 @@ class DaemonImpl final : public Daemon {
          .export_files = export_files_.get(),
          .upload_source =
              [this](const std::string& id) { return uploads_->SourceOf(id); },
-         .feed_channel =
-             [this](const std::string& id) { return feeds_->ChannelOf(id); },
+         .feed_channels =
+             [this](const std::string& id, uint32_t trainers) {
+               return feeds_->ChannelsOf(id, trainers);
+             },
          .throw_away =
              [this](const std::string& path) { return trash_->Throw(path); }},
         config_.import_roots);

@@ -230,12 +230,22 @@ void Channel::Deliver(const OutgoingBatch& batch) {
   if (!client_->Send(batch).ok()) LoseClient();
 }
 
-void Channel::EndPass(uint64_t pass) {
+bool Channel::HasOpen(uint64_t pass) const {
+  absl::MutexLock lock(&mutex_);
+  return open_.has_value() && open_->number == pass;
+}
+
+void Channel::Skip(uint64_t pass) {
+  absl::MutexLock lock(&mutex_);
+  if (open_.has_value() && open_->number == pass) ++open_->next_batch;
+}
+
+void Channel::EndPass(uint64_t pass, const absl::Status& status) {
   absl::MutexLock lock(&mutex_);
   if (!open_.has_value() || open_->number != pass) return;
   const OpenPass ended = *std::exchange(open_, std::nullopt);
   last_sign_ = clock_.SteadySeconds();
-  if (client_ != nullptr && !client_->SendEnd(ended).ok()) LoseClient();
+  if (client_ != nullptr && !client_->SendEnd(ended, status).ok()) LoseClient();
 }
 
 void Channel::End(const absl::Status& status) {

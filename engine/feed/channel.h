@@ -72,6 +72,8 @@ struct OutgoingBatch {
   uint64_t pass = 0;
   int64_t number = 0;
   int64_t num_seeds = 0;
+  /// See hearth.v1.FeedBatch.
+  double loss_scale = 1;
   const BatchArrays& arrays;
   std::shared_ptr<Slot> rows;
   std::shared_ptr<Slot> rest;
@@ -84,7 +86,9 @@ class Client {
   virtual ~Client() = default;
   virtual absl::Status Send(const Welcome& welcome) = 0;
   virtual absl::Status Send(const OutgoingBatch& batch) = 0;
-  virtual absl::Status SendEnd(const OpenPass& pass) = 0;
+  /// The pass has ended; an error = before its last batch.
+  virtual absl::Status SendEnd(const OpenPass& pass,
+                               const absl::Status& status) = 0;
   /// The job has ended.
   virtual void SendError(const absl::Status& error) = 0;
 };
@@ -189,8 +193,15 @@ class Channel {
   /// another pass open, or none.
   void Deliver(const OutgoingBatch& batch) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// The pass has no more batches.
-  void EndPass(uint64_t pass) ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Whether the client has this pass open.
+  bool HasOpen(uint64_t pass) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Leaves out the next batch of the pass.
+  void Skip(uint64_t pass) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// The pass has no more batches, or, with an error, ends early.
+  void EndPass(uint64_t pass, const absl::Status& status = absl::OkStatus())
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// The job has ended; OK = as its client wished.
   void End(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);

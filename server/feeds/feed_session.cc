@@ -89,6 +89,7 @@ v1::FeedBatch ToProto(const feed::OutgoingBatch& batch) {
   proto.set_pass(batch.pass);
   proto.set_number(static_cast<uint64_t>(batch.number));
   proto.set_num_seeds(static_cast<uint64_t>(batch.num_seeds));
+  proto.set_loss_scale(batch.loss_scale);
   proto.add_slots(batch.rows->id());
   proto.add_slots(batch.rest->id());
   for (const feed::Array& array : batch.arrays.arrays) {
@@ -111,6 +112,14 @@ v1::FeedBatch ToProto(const feed::OutgoingBatch& batch) {
     to.set_num_destinations(static_cast<uint64_t>(layer.num_destinations));
   }
   return proto;
+}
+
+v1::JobError ToProto(const absl::Status& status) {
+  constexpr size_t kMostText = 4096;
+  v1::JobError error;
+  error.set_code(static_cast<int>(status.code()));
+  error.set_message(std::string(status.message().substr(0, kMostText)));
+  return error;
 }
 
 }  // namespace
@@ -220,8 +229,10 @@ absl::Status FeedSession::Send(const feed::OutgoingBatch& batch) {
   return SendMessage(message);
 }
 
-absl::Status FeedSession::SendEnd(const feed::OpenPass& pass) {
+absl::Status FeedSession::SendEnd(const feed::OpenPass& pass,
+                                  const absl::Status& status) {
   v1::FeedDown message;
+  if (!status.ok()) *message.mutable_end()->mutable_error() = ToProto(status);
   message.mutable_end()->set_pass(pass.number);
   message.mutable_end()->set_batches(static_cast<uint64_t>(pass.next_batch));
   return SendMessage(message);
@@ -229,9 +240,7 @@ absl::Status FeedSession::SendEnd(const feed::OpenPass& pass) {
 
 void FeedSession::SendError(const absl::Status& error) {
   v1::FeedDown message;
-  message.mutable_error()->set_code(static_cast<int>(error.code()));
-  message.mutable_error()->set_message(
-      std::string(error.message().substr(0, 4096)));
+  *message.mutable_error() = ToProto(error);
   SendMessage(message).IgnoreError();
 }
 

@@ -41,7 +41,8 @@ class FeedSession final : public feed::Client,
 
   absl::Status Send(const feed::Welcome& welcome) override;
   absl::Status Send(const feed::OutgoingBatch& batch) override;
-  absl::Status SendEnd(const feed::OpenPass& pass) override;
+  absl::Status SendEnd(const feed::OpenPass& pass,
+                       const absl::Status& status) override;
   void SendError(const absl::Status& error) override;
 
  private:

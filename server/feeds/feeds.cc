@@ -2,6 +2,7 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 #include <vector>
@@ -41,17 +42,17 @@ absl::Status EndOf(const v1::Job& job) {
 Feeds::Feeds(JobStore& store, const Clock& clock, Options options)
     : store_(store), clock_(clock), options_(std::move(options)) {}
 
-std::shared_ptr<feed::Channel> Feeds::ChannelOf(const std::string& id) {
+Feeds::Channels Feeds::ChannelsOf(const std::string& id, uint32_t trainers) {
   absl::MutexLock lock(&mutex_);
-  std::shared_ptr<feed::Channel>& channel = channels_[id];
-  if (channel == nullptr) {
-    channel = std::make_shared<feed::Channel>(clock_, options_.wake);
+  Channels& channels = channels_[id];
+  while (channels.size() < trainers) {
+    channels.push_back(std::make_shared<feed::Channel>(clock_, options_.wake));
   }
-  return channel;
+  return channels;
 }
 
 absl::StatusOr<std::string> Feeds::NewTicket(const std::string& id,
-                                             uid_t user) {
+                                             uint32_t rank, uid_t user) {
   HEARTH_ASSIGN_OR_RETURN(const v1::Job job, store_.Get(id));
   if (!job.spec().has_feed()) {
     return absl::FailedPreconditionError(absl::StrCat(id, " is not a feed"));
@@ -60,7 +61,12 @@ absl::StatusOr<std::string> Feeds::NewTicket(const std::string& id,
     return absl::FailedPreconditionError(
         absl::StrCat(id, " has ended: ", EndOf(job).message()));
   }
-  if (ChannelOf(id)->has_client()) {
+  const uint32_t trainers = job.spec().feed().data().trainers();
+  if (rank >= trainers) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "rank: ", id, " has ", trainers, " trainers, and none of rank ", rank));
+  }
+  if (ChannelsOf(id, trainers)[rank]->has_client()) {
     return absl::AlreadyExistsError(
         absl::StrCat("another client takes the batches of ", id));
   }
@@ -68,6 +74,7 @@ absl::StatusOr<std::string> Feeds::NewTicket(const std::string& id,
   absl::MutexLock lock(&mutex_);
   tickets_[ticket] = {
       .job = id,
+      .rank = rank,
       .user = user,
       .expires = clock_.SteadySeconds() + absl::ToDoubleSeconds(kTicketLife)};
   return ticket;
@@ -90,44 +97,55 @@ absl::StatusOr<std::shared_ptr<feed::Channel>> Feeds::Redeem(
   if (channel == channels_.end()) {
     return absl::FailedPreconditionError("the feed has ended");
   }
-  return channel->second;
+  return channel->second[redeemed.rank];
 }
 
 bool Feeds::ClientWaits(const std::string& id) const {
-  std::shared_ptr<feed::Channel> channel;
+  Channels channels;
   {
     absl::MutexLock lock(&mutex_);
     const auto found = channels_.find(id);
     if (found == channels_.end()) return false;
-    channel = found->second;
+    channels = found->second;
   }
-  return channel->ClientWaits();
+  return std::all_of(channels.begin(), channels.end(), [](const auto& channel) {
+    return channel->ClientWaits();
+  });
 }
 
 void Feeds::Sweep() {
-  std::vector<std::pair<std::string, std::shared_ptr<feed::Channel>>> channels;
+  std::vector<std::pair<std::string, Channels>> feeds;
   {
     absl::MutexLock lock(&mutex_);
     const double now = clock_.SteadySeconds();
     std::erase_if(tickets_, [now](const auto& entry) {
       return now > entry.second.expires;
     });
-    channels.assign(channels_.begin(), channels_.end());
+    feeds.assign(channels_.begin(), channels_.end());
   }
-  for (const auto& [id, channel] : channels) {
+  for (const auto& [id, channels] : feeds) {
     const absl::StatusOr<v1::Job> job = store_.Get(id);
     if (!job.ok() && !absl::IsNotFound(job.status())) continue;
     if (!job.ok() || HasEnded(job->state())) {
-      channel->End(job.ok()
-                       ? EndOf(*job)
-                       : absl::NotFoundError(absl::StrCat(id, " is gone")));
-      if (channel->has_client()) continue;
+      const absl::Status end =
+          job.ok() ? EndOf(*job)
+                   : absl::NotFoundError(absl::StrCat(id, " is gone"));
+      bool has_client = false;
+      for (const auto& channel : channels) {
+        channel->End(end);
+        has_client = has_client || channel->has_client();
+      }
+      if (has_client) continue;
       absl::MutexLock lock(&mutex_);
       channels_.erase(id);
-    } else if (channel->seconds_without_client() >
-               absl::ToDoubleSeconds(options_.patience)) {
-      options_.cancel(id);
+      continue;
     }
+    // One that is gone is missed by all.
+    double alone = 0;
+    for (const auto& channel : channels) {
+      alone = std::max(alone, channel->seconds_without_client());
+    }
+    if (alone > absl::ToDoubleSeconds(options_.patience)) options_.cancel(id);
   }
 }
 

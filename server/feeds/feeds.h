@@ -3,10 +3,12 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -42,15 +44,18 @@ class Feeds {
   Feeds(const Feeds&) = delete;
   Feeds& operator=(const Feeds&) = delete;
 
-  /// The channel of a feed job.
-  std::shared_ptr<feed::Channel> ChannelOf(const std::string& id)
+  using Channels = std::vector<std::shared_ptr<feed::Channel>>;
+
+  /// The channels of a feed job, one for each of its trainers.
+  Channels ChannelsOf(const std::string& id, uint32_t trainers)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Makes a ticket for one connection of `user` to a job's channel. NOT_FOUND
-  /// for an unknown job; FAILED_PRECONDITION if it is no feed or has ended;
+  /// Makes a ticket for one connection of `user` to the channel of a job's
+  /// trainer `rank`. NOT_FOUND for an unknown job; FAILED_PRECONDITION if it is
+  /// no feed or has ended; INVALID_ARGUMENT if there is no such rank;
   /// ALREADY_EXISTS while a client is connected.
-  absl::StatusOr<std::string> NewTicket(const std::string& id, uid_t user)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::string> NewTicket(const std::string& id, uint32_t rank,
+                                        uid_t user) ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// The channel that a ticket is for; the ticket is void from now on.
   /// PERMISSION_DENIED if it is unknown, was used, is too old or another
@@ -58,7 +63,7 @@ class Feeds {
   absl::StatusOr<std::shared_ptr<feed::Channel>> Redeem(
       const std::string& ticket, uid_t user) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Whether a client waits for a job to run.
+  /// Whether all clients of a job wait for it to run.
   bool ClientWaits(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Tells clients whose jobs have ended, forgets channels and tickets that
@@ -69,6 +74,7 @@ class Feeds {
  private:
   struct Ticket {
     std::string job;
+    uint32_t rank = 0;
     uid_t user = 0;
     double expires = 0;
   };
@@ -77,8 +83,7 @@ class Feeds {
   const Clock& clock_;
   const Options options_;
   mutable absl::Mutex mutex_;
-  std::map<std::string, std::shared_ptr<feed::Channel>> channels_
-      ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Channels> channels_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Ticket> tickets_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -345,18 +345,18 @@ class EngineJobRunner final : public JobRunner {
                                      job::Observer& observer,
                                      std::stop_token stop) {
     const v1::FeedSpec& spec = job.spec().feed();
-    const std::shared_ptr<feed::Channel> channel =
-        dependencies_.feed_channel(job.id());
+    const std::vector<std::shared_ptr<feed::Channel>> channels =
+        dependencies_.feed_channels(job.id(), spec.data().trainers());
     HEARTH_ASSIGN_OR_RETURN(
         const job::TrainReport result,
         RunTraining(
             job.id(),
             ToFeedJobOptions(
                 spec, dependencies_.data_dir.DatasetPath(spec.data().dataset()),
-                dependencies_.data_dir.JobPath(job.id()), channel),
+                dependencies_.data_dir.JobPath(job.id()), channels),
             observer, std::move(stop)));
     v1::JobReport report;
-    *report.mutable_feed() = ToFeedReport(result, *channel);
+    *report.mutable_feed() = ToFeedReport(result, channels);
     return report;
   }
 

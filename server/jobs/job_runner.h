@@ -107,9 +107,10 @@ struct JobRunnerDependencies {
   /// Path of a complete upload with this id.
   std::function<absl::StatusOr<std::string>(const std::string& id)>
       upload_source = nullptr;
-  /// The channel of a feed job with this id.
-  std::function<std::shared_ptr<feed::Channel>(const std::string& id)>
-      feed_channel = nullptr;
+  /// The channels of a feed job with this id, one for each of its trainers.
+  std::function<std::vector<std::shared_ptr<feed::Channel>>(
+      const std::string& id, uint32_t trainers)>
+      feed_channels = nullptr;
   /// Removes a folder without waiting until all of it is removed; null = the
   /// environment's files remove it.
   std::function<absl::Status(const std::string& path)> throw_away = nullptr;

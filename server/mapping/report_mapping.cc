@@ -377,21 +377,28 @@ v1::EvaluateReport ToEvaluateReport(const job::TrainReport& report) {
   return proto;
 }
 
-v1::FeedReport ToFeedReport(const job::TrainReport& report,
-                            const feed::Channel& channel) {
+v1::FeedReport ToFeedReport(
+    const job::TrainReport& report,
+    absl::Span<const std::shared_ptr<feed::Channel>> channels) {
   v1::FeedReport proto;
   const auto set = [&](feed::Split split, v1::FeedReport::Passes& passes) {
-    const feed::PassSum sum = channel.passes(split);
+    const feed::PassSum sum = channels.front()->passes(split);
     passes.set_passes(static_cast<uint64_t>(sum.passes));
     SetPass(sum.sum, *passes.mutable_sum());
   };
   set(feed::Split::kTrain, *proto.mutable_train());
   set(feed::Split::kValid, *proto.mutable_valid());
   set(feed::Split::kTest, *proto.mutable_test());
-  const feed::ClientSeconds seconds = channel.seconds();
-  proto.set_wait_seconds(seconds.wait);
-  proto.set_script_seconds(seconds.script);
-  proto.set_copied_batches(static_cast<uint64_t>(seconds.copies));
+  feed::ClientSeconds sum;
+  for (const std::shared_ptr<feed::Channel>& channel : channels) {
+    const feed::ClientSeconds seconds = channel->seconds();
+    sum.wait += seconds.wait;
+    sum.script += seconds.script;
+    sum.copies += seconds.copies;
+  }
+  proto.set_wait_seconds(sum.wait);
+  proto.set_script_seconds(sum.script);
+  proto.set_copied_batches(static_cast<uint64_t>(sum.copies));
   proto.set_peak_memory_bytes(report.peak_memory_bytes);
   proto.set_memory_bound_bytes(report.memory_bound_bytes);
   AddMemory(report.memory, proto);

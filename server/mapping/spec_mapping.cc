@@ -81,6 +81,7 @@ constexpr uint32_t kMostThreads = 16;
 
 // Distinct epochs of a feed that does not say how many it has.
 constexpr uint32_t kEpochsOfFeed = 100'000;
+constexpr uint32_t kMostTrainersOfFeed = 16;
 
 train::OptimizerOptions ToOptimizerOptions(const v1::TrainSpec& train) {
   switch (train.optimizer_case()) {
@@ -244,10 +245,10 @@ class SpecChecker {
                                    strategy::Name(ToStrategyOptions(data, {})),
                                    ", which prepares that many epochs"));
     }
-    if (data.trainers() > 1) {
-      violations_.Add(
-          "feed.data.trainers",
-          absl::StrCat("must be 1 for a feed, not ", data.trainers()));
+    if (data.trainers() > kMostTrainersOfFeed) {
+      violations_.Add("feed.data.trainers",
+                      absl::StrCat("must be at most ", kMostTrainersOfFeed,
+                                   " for a feed, not ", data.trainers()));
     }
     if (data.refresh_epochs() > 0) {
       violations_.Add(
@@ -658,14 +659,14 @@ job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
 job::TrainJobOptions ToFeedJobOptions(const v1::FeedSpec& spec,
                                       const std::string& dataset_path,
                                       const std::string& directory,
-                                      std::shared_ptr<feed::Channel> channel) {
+                                      Channels channels) {
   job::TrainJobOptions options;
   options.data = ToBatchOptions(spec.data(), spec.pipeline(), dataset_path);
   options.train.model = train::NoModelOptions();
   options.pipeline = ToPipelineOptions(spec.pipeline());
   options.sharing_key = SharingKeyOf(spec);
   options.join = spec.join();
-  options.feed = {.channel = std::move(channel),
+  options.feed = {.channels = std::move(channels),
                   .credits = static_cast<int>(spec.credits())};
   options.directory = directory;
   return options;

@@ -66,12 +66,13 @@ job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
                                        const std::string& dataset_path,
                                        const std::string& directory);
 
-/// Engine's options for a feed, whose client is at `channel`. `directory` is
-/// the job's own folder.
+/// Engine's options for a feed, whose clients are at `channels`, one for each
+/// of its trainers. `directory` is the job's own folder.
+using Channels = std::vector<std::shared_ptr<feed::Channel>>;
 job::TrainJobOptions ToFeedJobOptions(const v1::FeedSpec& spec,
                                       const std::string& dataset_path,
                                       const std::string& directory,
-                                      std::shared_ptr<feed::Channel> channel);
+                                      Channels channels);
 
 }  // namespace hearth::server
 

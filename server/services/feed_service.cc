@@ -40,7 +40,8 @@ class FeedsService final : public v1::Feeds::Service {
           }
           HEARTH_ASSIGN_OR_RETURN(
               const std::string ticket,
-              feeds_.NewTicket(request->id(), *credentials.uid));
+              feeds_.NewTicket(request->id(), request->rank(),
+                               *credentials.uid));
           response->set_path(socket_path_);
           response->set_ticket(ticket);
           return absl::OkStatus();

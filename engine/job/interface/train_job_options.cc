@@ -214,10 +214,11 @@ bool TrainJobOptions::HasModel() const {
 absl::Status TrainJobOptions::Validate() const {
   HEARTH_RETURN_IF_ERROR(data.Validate());
   if (feed.has_value()) {
-    if (data.history.has_value() || data.trainers != 1 ||
-        data.refresh_epochs != 0) {
+    if (data.history.has_value() || data.refresh_epochs != 0 ||
+        data.trainers != static_cast<int64_t>(feed->channels.size())) {
       return absl::InvalidArgumentError(
-          "a feed needs one trainer, no history and no refresh_epochs");
+          "a feed needs a channel for each trainer, no history and no "
+          "refresh_epochs");
     }
     return pipeline.Validate();
   }

@@ -124,11 +124,12 @@ enum class TrainPart {
   kTest,
 };
 
-/// The client of a feed job, which trains a model of its own. See
+/// The clients of a feed job, which train a model of their own. See
 /// hearth.v1.FeedSpec.
 struct FeedOptions {
-  std::shared_ptr<feed::Channel> channel;
-  /// Batches that the client may hold.
+  /// One for each trainer.
+  std::vector<std::shared_ptr<feed::Channel>> channels;
+  /// Batches that a client may hold.
   int credits = 4;
 };
 

@@ -2,7 +2,7 @@
 //   1. Begin: make the pools of slots, and welcome the client.
 //   2. The client opens a pass: Next() wishes for it, from the first batch that
 //      the client wants.
-//   3. Take, for each batch: wait until the client holds fewer batches than it
+//   3. Take, for each batch: wait until each client holds fewer batches than it
 //      may; the rows are in a slot already, since the pass has assembled them
 //      there; write all other arrays to a second slot, and pass on both.
 //   4. The pass ends, or the client closes it, or is away for long: LeavePass.
@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -60,7 +61,7 @@ feed::Welcome WelcomeTo(const Member::Job& job, const store::Dataset& dataset,
   return welcome;
 }
 
-absl::string_view PhaseOf(feed::Split split) {
+std::string PhaseOf(feed::Split split) {
   switch (split) {
     case feed::Split::kTrain:
       return "training";
@@ -77,11 +78,14 @@ absl::string_view PhaseOf(feed::Split split) {
 FeedMember::FeedMember(const Job& job, const store::Dataset& dataset,
                        const PassSchedule& passes)
     : job_(job),
-      channel_(*job.options.feed->channel),
+      channels_(job.options.feed->channels),
       graph_(feed::FeedGraph::Of(dataset.manifest(), dataset.target_type())),
-      welcome_(WelcomeTo(job, dataset, passes)) {}
+      welcome_(WelcomeTo(job, dataset, passes)),
+      passes_(channels_.size()) {}
 
-FeedMember::~FeedMember() { channel_.SetNotReady(); }
+FeedMember::~FeedMember() {
+  for (const auto& channel : channels_) channel->SetNotReady();
+}
 
 uint64_t FeedMember::ModelBytes(const sample::BatchShape& shape) const {
   if (shape.nodes.empty()) return 0;
@@ -92,8 +96,9 @@ uint64_t FeedMember::ModelBytes(const sample::BatchShape& shape) const {
     rest = std::max(
         rest, feed::MostArrayBytes(feed::BatchLayout::kGraph, shape, graph_));
   }
-  return credits * feed::SlotPool::SlotBytes(RowBytes(shape)) +
-         (credits + 1) * feed::SlotPool::SlotBytes(rest);
+  return channels_.size() *
+         (credits * feed::SlotPool::SlotBytes(RowBytes(shape)) +
+          (credits + 1) * feed::SlotPool::SlotBytes(rest));
 }
 
 absl::Status FeedMember::Reserve(const sample::BatchShape& shape) {
@@ -102,30 +107,68 @@ absl::Status FeedMember::Reserve(const sample::BatchShape& shape) {
 }
 
 absl::Status FeedMember::Begin(const store::SelfLoops* /*self_loops*/) {
-  rows_ = feed::SlotPool::Make(RowBytes(shape_));
-  rest_ = feed::SlotPool::Make(/*expected_bytes=*/0);
-  channel_.SetReady(welcome_);
+  for (const auto& channel : channels_) {
+    rows_.push_back(feed::SlotPool::Make(RowBytes(shape_)));
+    rest_.push_back(feed::SlotPool::Make(/*expected_bytes=*/0));
+    channel->SetReady(welcome_);
+  }
   return absl::OkStatus();
 }
 
 void FeedMember::SetOnChange(std::function<void()> on_change) {
-  channel_.SetOnChange(std::move(on_change));
+  for (const auto& channel : channels_) channel->SetOnChange(on_change);
 }
 
-bool FeedMember::is_new() const { return channel_.num_delivered() == 0; }
+std::vector<std::shared_ptr<train::InputPool>> FeedMember::input_pools() {
+  return {rows_.begin(), rows_.end()};
+}
+
+bool FeedMember::is_new() const {
+  return channels_.front()->num_delivered() == 0;
+}
 
 uint64_t FeedMember::RowBytes(const sample::BatchShape& shape) const {
   return static_cast<uint64_t>(shape.num_inputs()) *
          static_cast<uint64_t>(welcome_.feature_dim) * sizeof(float);
 }
 
+absl::StatusOr<feed::Channel::Demand> FeedMember::Demand() {
+  using Wanted = feed::Channel::Demand;
+  std::vector<feed::OpenPass> passes;
+  bool is_away = false;
+  size_t done = 0;
+  for (const auto& channel : channels_) {
+    std::optional<feed::OpenPass> pass;
+    const Wanted wanted = channel->demand(pass);
+    if (wanted == Wanted::kDone) ++done;
+    if (wanted == Wanted::kAway) is_away = true;
+    if (pass.has_value()) passes.push_back(*pass);
+  }
+  if (done == channels_.size()) return Wanted::kDone;
+  // The others wait for one that is away, or done before them.
+  if (is_away) return Wanted::kAway;
+  if (passes.size() < channels_.size()) return Wanted::kNothing;
+  for (const feed::OpenPass& pass : passes) {
+    const feed::OpenPass& first = passes.front();
+    if (pass.split != first.split || pass.epoch != first.epoch ||
+        pass.next_batch != first.next_batch || pass.layout != first.layout) {
+      return absl::InvalidArgumentError(
+          "the trainers of a feed have opened passes that differ");
+    }
+  }
+  passes_ = std::move(passes);
+  return Wanted::kPass;
+}
+
 absl::StatusOr<Wish> FeedMember::Next() {
-  for (feed::ReportedEpoch& epoch : channel_.TakeEpochs()) {
-    epochs_.push_back(std::move(epoch));
+  for (const auto& channel : channels_) {
+    for (feed::ReportedEpoch& epoch : channel->TakeEpochs()) {
+      epochs_.push_back(std::move(epoch));
+    }
   }
   Wish wish = {.epoch = epoch_};
-  std::optional<feed::OpenPass> pass;
-  switch (channel_.demand(pass)) {
+  HEARTH_ASSIGN_OR_RETURN(const feed::Channel::Demand demand, Demand());
+  switch (demand) {
     case feed::Channel::Demand::kDone:
       // Reports come first.
       if (epochs_.empty()) wish.kind = Wish::Kind::kDone;
@@ -137,12 +180,11 @@ absl::StatusOr<Wish> FeedMember::Next() {
     case feed::Channel::Demand::kPass:
       break;
   }
-  pass_ = *pass;
-  wish.first_batch = pass_.next_batch;
-  switch (pass_.split) {
+  wish.first_batch = next_batch();
+  switch (split()) {
     case feed::Split::kTrain:
       wish.kind = Wish::Kind::kTraining;
-      wish.epoch = epoch_ = pass_.epoch;
+      wish.epoch = epoch_ = passes_.front().epoch;
       break;
     case feed::Split::kValid:
       wish.kind = Wish::Kind::kValidation;
@@ -156,7 +198,8 @@ absl::StatusOr<Wish> FeedMember::Next() {
 
 absl::Status FeedMember::BeginPass(const Wish& /*wish*/) {
   wants_to_leave_ = false;
-  if (pass_.layout == feed::BatchLayout::kGraph && !job_.options.data.once) {
+  if (passes_.front().layout == feed::BatchLayout::kGraph &&
+      !job_.options.data.once) {
     return absl::InvalidArgumentError(
         "a batch as one graph needs the sampler subgraph");
   }
@@ -165,55 +208,91 @@ absl::Status FeedMember::BeginPass(const Wish& /*wish*/) {
 
 absl::Status FeedMember::Take(
     Shards shards, absl::FunctionRef<strategy::PassReport()> /*pass_so_far*/) {
-  if (!channel_.AwaitCredit(pass_.number, job_.stop)) {
-    wants_to_leave_ = true;
-    return absl::OkStatus();
+  for (size_t rank = 0; rank < channels_.size(); ++rank) {
+    if (!channels_[rank]->AwaitCredit(passes_[rank].number, job_.stop)) {
+      wants_to_leave_ = true;
+      return absl::OkStatus();
+    }
   }
-  const train::BatchView& batch = shards.front();
-  HEARTH_ASSIGN_OR_RETURN(const std::shared_ptr<feed::Slot> rows,
-                          RowsOf(batch));
-  HEARTH_ASSIGN_OR_RETURN(const feed::BatchArrays arrays,
-                          feed::DescribeArrays(pass_.layout, batch, graph_));
-  HEARTH_ASSIGN_OR_RETURN(const std::shared_ptr<feed::Slot> rest,
-                          rest_->TakeSlot(arrays.bytes));
-  feed::FillArrays(arrays, batch, graph_, rest->data());
-  channel_.Deliver({.pass = pass_.number,
-                    .number = pass_.next_batch,
-                    .num_seeds = batch.sample.num_seeds,
-                    .arrays = arrays,
-                    .rows = rows,
-                    .rest = rest});
-  ++pass_.next_batch;
+  const auto seeds = static_cast<double>(train::NumSeeds(shards));
+  const bool is_left_out = std::any_of(
+      shards.begin(), shards.end(),
+      [](const auto& shard) { return shard.sample.num_seeds == 0; });
+  for (size_t rank = 0; rank < channels_.size(); ++rank) {
+    if (is_left_out) {
+      channels_[rank]->Skip(passes_[rank].number);
+    } else {
+      const auto of_shard = static_cast<double>(shards[rank].sample.num_seeds);
+      HEARTH_RETURN_IF_ERROR(
+          Deliver(shards[rank], rank,
+                  of_shard * static_cast<double>(shards.size()) / seeds));
+    }
+    ++passes_[rank].next_batch;
+  }
   job_.metrics.OnBatch(/*loss=*/0);
   ReportProgress();
   return absl::OkStatus();
 }
 
-// The slot of the batch's rows; a copy if they are elsewhere.
+absl::Status FeedMember::Deliver(const train::BatchView& shard, size_t rank,
+                                 double loss_scale) {
+  const feed::OpenPass& pass = passes_[rank];
+  HEARTH_ASSIGN_OR_RETURN(const std::shared_ptr<feed::Slot> rows,
+                          RowsOf(shard, rank));
+  HEARTH_ASSIGN_OR_RETURN(const feed::BatchArrays arrays,
+                          feed::DescribeArrays(pass.layout, shard, graph_));
+  HEARTH_ASSIGN_OR_RETURN(const std::shared_ptr<feed::Slot> rest,
+                          rest_[rank]->TakeSlot(arrays.bytes));
+  feed::FillArrays(arrays, shard, graph_, rest->data());
+  channels_[rank]->Deliver({.pass = pass.number,
+                            .number = pass.next_batch,
+                            .num_seeds = shard.sample.num_seeds,
+                            .loss_scale = loss_scale,
+                            .arrays = arrays,
+                            .rows = rows,
+                            .rest = rest});
+  return absl::OkStatus();
+}
+
+// The slot of the shard's rows; a copy if they are elsewhere.
 absl::StatusOr<std::shared_ptr<feed::Slot>> FeedMember::RowsOf(
-    const train::BatchView& batch) {
-  if (auto slot = std::dynamic_pointer_cast<feed::Slot>(batch.input_memory);
+    const train::BatchView& shard, size_t rank) {
+  if (auto slot = std::dynamic_pointer_cast<feed::Slot>(shard.input_memory);
       slot != nullptr) {
     return slot;
   }
-  const uint64_t bytes = batch.sample.input_nodes.size() *
-                         static_cast<uint64_t>(batch.feature_dim) *
+  const uint64_t bytes = shard.sample.input_nodes.size() *
+                         static_cast<uint64_t>(shard.feature_dim) *
                          sizeof(float);
   HEARTH_ASSIGN_OR_RETURN(std::shared_ptr<feed::Slot> slot,
-                          rows_->TakeSlot(bytes));
-  std::memcpy(slot->data(), batch.inputs, bytes);
+                          rows_[rank]->TakeSlot(bytes));
+  std::memcpy(slot->data(), shard.inputs, bytes);
   return slot;
 }
 
+// With several trainers, one that has left ends the pass of all.
 void FeedMember::LeavePass(const strategy::PassReport& so_far) {
-  wants_to_leave_ = false;
-  channel_.AddPass(pass_.split, so_far);
+  const bool has_left = std::exchange(wants_to_leave_, false);
+  channels_.front()->AddPass(split(), so_far);
+  if (!has_left || channels_.size() == 1) return;
+  bool all_want = true;
+  for (size_t rank = 0; rank < channels_.size(); ++rank) {
+    all_want = all_want && channels_[rank]->HasOpen(passes_[rank].number);
+  }
+  if (all_want) return;
+  for (size_t rank = 0; rank < channels_.size(); ++rank) {
+    channels_[rank]->EndPass(
+        passes_[rank].number,
+        absl::AbortedError("another trainer has left the pass"));
+  }
 }
 
 absl::Status FeedMember::EndPass(const strategy::PassReport& report) {
-  channel_.AddPass(pass_.split, report);
-  if (pass_.split == feed::Split::kTrain) training_ = report;
-  channel_.EndPass(pass_.number);
+  channels_.front()->AddPass(split(), report);
+  if (split() == feed::Split::kTrain) training_ = report;
+  for (size_t rank = 0; rank < channels_.size(); ++rank) {
+    channels_[rank]->EndPass(passes_[rank].number);
+  }
   job_.observer.OnDurable();
   return absl::OkStatus();
 }
@@ -239,22 +318,15 @@ absl::StatusOr<TrainReport> FeedMember::Finish() {
 }
 
 void FeedMember::ReportProgress() {
-  const auto total = [&] {
-    switch (pass_.split) {
-      case feed::Split::kTrain:
-        return welcome_.train.batches;
-      case feed::Split::kValid:
-        return welcome_.valid.batches;
-      case feed::Split::kTest:
-        return welcome_.test.batches;
-    }
-    return int64_t{0};
-  };
-  const bool trains = pass_.split == feed::Split::kTrain;
+  const feed::Welcome::OfSplit& of_split =
+      split() == feed::Split::kTrain   ? welcome_.train
+      : split() == feed::Split::kValid ? welcome_.valid
+                                       : welcome_.test;
+  const bool trains = split() == feed::Split::kTrain;
   job_.observer.OnProgress(
-      {.phase = std::string(PhaseOf(pass_.split)),
-       .done = static_cast<uint64_t>(pass_.next_batch),
-       .total = static_cast<uint64_t>(total()),
+      {.phase = PhaseOf(split()),
+       .done = static_cast<uint64_t>(next_batch()),
+       .total = static_cast<uint64_t>(of_split.batches),
        .epoch = trains ? static_cast<uint32_t>(epoch_ + 1) : 0,
        .epochs = 0,
        .loss = std::nullopt});

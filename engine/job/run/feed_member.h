@@ -1,11 +1,13 @@
 #ifndef HEARTH_ENGINE_JOB_RUN_FEED_MEMBER_H_
 #define HEARTH_ENGINE_JOB_RUN_FEED_MEMBER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -34,8 +36,8 @@ namespace hearth::job {
 /// the cause WaitCause::kClient. Single-owner: belongs to the job's thread.
 class FeedMember final : public Member {
  public:
-  /// `dataset` and what `job` refers to outlive the member; job.options.feed is
-  /// the channel. Tells the client about the passes in `passes`.
+  /// `dataset` and what `job` refers to outlive the member; job.options.feed
+  /// has the channels. Tells the clients about the passes in `passes`.
   FeedMember(const Job& job, const store::Dataset& dataset,
              const PassSchedule& passes);
   ~FeedMember() override;
@@ -50,9 +52,9 @@ class FeedMember final : public Member {
   void SetOnChange(std::function<void()> on_change) override;
   bool is_new() const override;
   absl::StatusOr<Wish> Next() override;
-  std::shared_ptr<train::InputPool> input_pool() override { return rows_; }
+  std::vector<std::shared_ptr<train::InputPool>> input_pools() override;
   absl::Status BeginPass(const Wish& wish) override;
-  int64_t next_batch() const override { return pass_.next_batch; }
+  int64_t next_batch() const override { return passes_.front().next_batch; }
   absl::Status Take(
       Shards shards,
       absl::FunctionRef<strategy::PassReport()> pass_so_far) override;
@@ -64,27 +66,34 @@ class FeedMember final : public Member {
   absl::StatusOr<TrainReport> Finish() override;
 
  private:
-  absl::StatusOr<std::shared_ptr<feed::Slot>> RowsOf(
-      const train::BatchView& batch);
+  // What the clients want together; `passes_` is set with kPass. An error ends
+  // their passes.
+  absl::StatusOr<feed::Channel::Demand> Demand();
+  feed::Split split() const { return passes_.front().split; }
   uint64_t RowBytes(const sample::BatchShape& shape) const;
+  absl::StatusOr<std::shared_ptr<feed::Slot>> RowsOf(
+      const train::BatchView& shard, size_t rank);
+  absl::Status Deliver(const train::BatchView& shard, size_t rank,
+                       double loss_scale);
   void ReportProgress();
 
   const Job job_;
-  feed::Channel& channel_;
+  const std::vector<std::shared_ptr<feed::Channel>>& channels_;
   const feed::FeedGraph graph_;
   const feed::Welcome welcome_;
-  // Size of the largest batch.
+  // Size of the largest batch, or shard of a batch.
   sample::BatchShape shape_;
-  // Slots of input rows, and of all else.
-  std::shared_ptr<feed::SlotPool> rows_;
-  std::shared_ptr<feed::SlotPool> rest_;
-  // Pass that the last wish was for, or that it takes part in.
-  feed::OpenPass pass_;
+  // Slots of input rows, and of all else, of each trainer.
+  std::vector<std::shared_ptr<feed::SlotPool>> rows_;
+  std::vector<std::shared_ptr<feed::SlotPool>> rest_;
+  // Pass that the last wish was for, or that it takes part in, as each client
+  // numbers it.
+  std::vector<feed::OpenPass> passes_;
   bool wants_to_leave_ = false;
   // Epoch of the last training pass, from 0.
   int64_t epoch_ = 0;
   strategy::PassReport training_;
-  // Epochs that the client has reported.
+  // Epochs that clients have reported.
   std::deque<feed::ReportedEpoch> epochs_;
 };
 

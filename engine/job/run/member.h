@@ -104,9 +104,11 @@ class Member {
   /// The pass that it needs now. An error ends the member.
   virtual absl::StatusOr<Wish> Next() = 0;
 
-  /// Memory for the input rows of the passes in which it takes part; null = the
-  /// strategy's own.
-  virtual std::shared_ptr<train::InputPool> input_pool() { return nullptr; }
+  /// Memory for the input rows of the passes in which it takes part, for each
+  /// shard of a batch; empty = the strategy's own.
+  virtual std::vector<std::shared_ptr<train::InputPool>> input_pools() {
+    return {};
+  }
 
   /// The member takes part in the pass of `wish`, which Next() has returned.
   virtual absl::Status BeginPass(const Wish& wish) = 0;

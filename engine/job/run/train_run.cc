@@ -391,14 +391,12 @@ absl::Status TrainRun::Deliver(const strategy::Pass& pass,
   strategy::Pass shared = pass;
   shared.rows_on_gpu = TrainWhereRowsAre(in_pass_);
   // The memory of one member serves all; it stays until the pass has ended.
-  std::shared_ptr<train::InputPool> pool;
+  std::vector<std::shared_ptr<train::InputPool>> pools;
   for (const AttachedJob* job : in_pass_) {
-    if (pool == nullptr) pool = job->member.input_pool();
+    if (pools.empty()) pools = job->member.input_pools();
   }
-  if (pool != nullptr) {
-    shared.rows_on_gpu = false;
-    shared.input_pools = {pool.get()};
-  }
+  if (!pools.empty()) shared.rows_on_gpu = false;
+  for (const auto& pool : pools) shared.input_pools.push_back(pool.get());
   int64_t batch = pass.first_batch;
   bool is_first = true;
   const auto count = [&] {
