@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional
 
 from hearth.errors import invalid
 from hearth.options.specs import FEED, deciding_options, feed_spec
-from hearth.packages import torch
+from hearth.packages import geometric, torch
 from hearth.torch.arguments import SPLITS, NumNeighbors, check_choices, options_of
 from hearth.torch.batches import Arrays, made
 from hearth.torch.session import Arrived, Feed, Run, feed_of
@@ -50,6 +50,7 @@ class NeighborLoader:
                  transform: Optional[Callable[[Any], Any]] = None, drop_last: bool = False,
                  prefetch_factor: Optional[int] = None, pin_memory: bool = False,
                  shuffle: Optional[bool] = None, labels: str = "seeds", **options: Any) -> None:
+        torch() if layout != "pyg" else geometric()
         check_choices(split, shuffle, labels)
         self._options = options_of(num_neighbors, layout, batch_size, prefetch_factor,
                                    {**options, "dataset": dataset})

@@ -27,6 +27,7 @@ from weakref import WeakSet, WeakValueDictionary
 
 import grpc
 
+from hearth.connection import Pauses
 from hearth.errors import HearthError, JobFailed, Unavailable, code_of, invalid
 from hearth.options.values import Value
 from hearth.servers import is_local
@@ -43,8 +44,6 @@ _TURN_SECONDS = 1.0
 _YIELD_SECONDS = 2.0
 _TOLD_SECONDS = 10.0
 _BYE_SECONDS = 2.0
-_FIRST_PAUSE_SECONDS = 0.1
-_LONGEST_PAUSE_SECONDS = 2.0
 _METRICS = {"classes": "accuracy", "multi_label": "micro_f1", "targets": "mse"}
 # ALREADY_EXISTS: the daemon has not noticed yet that the last connection has gone.
 _WORTH_ANOTHER_TRY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED,
@@ -93,6 +92,7 @@ class Feed:
         self._last_pass = 0
         self._open: Optional[Run] = None
         self._arrived: Optional[Arrived] = None
+        self._pauses = Pauses(client.watch_patience)
         self._times = _Times()
         self._warned: set[str] = set()
 
@@ -132,6 +132,8 @@ class Feed:
         """What the daemon has said about the data; waits for it."""
         self._check_process()
         with self._lock:
+            if self._error is not None:
+                raise self._error
             wait = _Wait()
             while self._welcome is None:
                 self._turn(wait, None)
@@ -229,7 +231,11 @@ class Feed:
                 self._drop_link()
                 raise
         except ConnectionLost:
+            is_new = self._link is None or not self._link.is_welcome
             self._drop_link()
+            if is_new:
+                self._pause(Unavailable(grpc.StatusCode.UNAVAILABLE,
+                                        f"{self._job}: the daemon closes the connection"))
 
     def _part(self, why: HearthError) -> None:
         """Ends the use of the job. The connection stays for slots that tensors are left over."""
@@ -273,6 +279,7 @@ class Feed:
         elif kind == "welcome":
             self._welcome = message.welcome
             link.is_welcome = True
+            self._pauses.reset()
             if link.has_begun:
                 # The job has waited amid the pass.
                 self._open = None
@@ -306,21 +313,23 @@ class Feed:
         was is tried for the client's `watch_patience`."""
         if not self._job:
             return self._first_attached()
-        pause, patience_ends = _FIRST_PAUSE_SECONDS, time.monotonic() + self._client.watch_patience
         while True:
             try:
                 return self._connected()
             except OSError as error:
-                problem: HearthError = Unavailable(grpc.StatusCode.UNAVAILABLE,
-                                                   f"{self._job}: {error}")
+                self._pause(Unavailable(grpc.StatusCode.UNAVAILABLE, f"{self._job}: {error}"))
             except HearthError as error:
-                problem = error
                 if error.code not in _WORTH_ANOTHER_TRY:
                     raise self._why(error) from None
-            if time.monotonic() + pause > patience_ends:
-                raise problem
-            time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+                self._pause(error)
+
+    def _pause(self, problem: HearthError) -> None:
+        """Waits before the next attempt to attach; raises `problem` when there were enough."""
+        seconds = self._pauses.next()
+        if seconds is None:
+            self._pauses.reset()
+            raise problem from None
+        time.sleep(seconds)
 
     def _first_attached(self) -> _Link:
         if not is_local(self._client.server):
