@@ -16,7 +16,7 @@ import grpc
 import numpy
 
 from fake_daemon import FakeDaemon, Refusal
-from hearth.v1 import feeds_pb2, jobs_pb2
+from hearth.v1 import datasets_pb2, feeds_pb2, jobs_pb2
 
 _ADD_SEALS = 1033
 _SEALS = 0x1 | 0x2 | 0x4 | 0x10  # SEAL, SHRINK, GROW, FUTURE_WRITE
@@ -120,6 +120,13 @@ class Graph:
             node_types=[{"name": name, "feature_dim": dim, "num_nodes": 1000}
                         for name, dim in types],
             edge_types=EDGE_TYPES if self.is_typed else ["::"], target=types[0][0])
+
+
+    def dataset(self, name):
+        types = TYPES if self.is_typed else [("", self.dim)]
+        return datasets_pb2.Dataset(name=name, node_types=[
+            {"name": kind, "num_nodes": 1000, "feature_dim": dim, "label_width": 5,
+             "num_train": 0 if i else 27} for i, (kind, dim) in enumerate(types)])
 
 
 class _Slot:
@@ -294,7 +301,8 @@ class FakeFeed:
         self.holds_welcome = threading.Event()
         self.holds_welcome.set()
         self.daemon.answers.update(SubmitJob=self._submit, GetJob=lambda _: self.job,
-                                   AttachFeed=self._attach, CancelJob=self._cancel)
+                                   AttachFeed=self._attach, CancelJob=self._cancel,
+                                   GetDataset=lambda request: self.graph.dataset(request.name))
         self._listen()
 
     @property
