@@ -385,6 +385,6 @@ def test_a_feed(daemon, client):
     assert (report.wait_seconds, report.copied_batches) == (1.5, 5)
     assert [epoch.loss for epoch in report.epochs] == [0.5, 0.25]
     assert client.attach_feed("feed-1") == jobs.FeedAddress("/data/feed.sock", b"feed-1")
-    daemon.answers["GetJob"] = lambda _: train_job()
+    daemon.answers["GetJob"] = lambda _: train_job(state="RUNNING")
     with pytest.raises(hearth.HearthError, match="train-1 is not a feed job"):
         client.job("train-1").feed_report()

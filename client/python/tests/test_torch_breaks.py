@@ -200,19 +200,28 @@ def test_a_feed_gives_its_place_up_while_another_waits(start, monkeypatch):  # n
     train = loader_of(client)
     iterator = iter(train)
     batch = next(iterator)
-    other = session.Feed(client, {})
-    other._waited(session._Wait())
+    other, wait = session.Feed(client, {}), session._Wait()
     time.sleep(0.06)
-    wait = session._Wait()
-    time.sleep(0.06)
-    other._waited(wait)
-    wait_until(lambda: feed.messages("yield"))
-    assert feed.sessions[0].is_waiting or wait_until(lambda: feed.sessions[0].is_waiting) is None
+    other._waited(None, wait)
+    wait_until(lambda: feed.sessions[0].is_waiting)
     # The pass opens anew, where the script is.
     for number, batch in enumerate(iterator, 1):
         same(batch.x, x_of(feed, number))
     assert number == 6
     assert [one.first_batch for one in feed.messages("open")] == [0, 1]
+
+
+def test_a_job_that_waits_after_a_pause_of_the_script_is_asked_again(start, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(session, "_TOLD_SECONDS", 0.2)
+    monkeypatch.setattr(session, "_TURN_SECONDS", 0.05)
+    feed, client = start()
+    iterator = iter(loader_of(client))
+    next(iterator)
+    wait_until(lambda: feed.held == 4)
+    feed.job.state, feed.sessions[0].is_waiting = "WAITING", True
+    for number, batch in enumerate(iterator, 1):
+        same(batch.x, x_of(feed, number))
+    assert number == 6 and [one.first_batch for one in feed.messages("open")] == [0, 5]
 
 
 def test_a_job_that_has_waited_amid_a_pass_goes_on(start):  # noqa: F811

@@ -37,6 +37,8 @@ class Link:
         self.slots = Slots(wire)
         self.is_welcome = False
         self.has_yielded = False
+        self.is_paused = False
+        """Whether the job waits amid the open pass."""
         self.has_begun = False
         """Whether the open pass has had batches."""
 
@@ -85,13 +87,15 @@ class FeedJob:
         """Patience begins anew at the next break."""
         self._pauses.reset()
 
-    def tell_wait(self, seconds: float) -> None:
-        """Tells people that no batch has come for some seconds, and why."""
+    def explain_wait(self, link: Link, seconds: float) -> None:
+        """Tells people that no batch has come for some seconds, and why. A job that waits, as it
+        may after a pause of the script, is to hear again that a pass is wanted."""
         with contextlib.suppress(HearthError):
             job = self.record()
             why = f" ({job.waiting_reason})" if job.waiting_reason else ""
             _log.warning("no batch has come for %.0f s; %s is %s%s", seconds, job.id,
                          job.state.value.lower(), why)
+            link.is_paused = link.has_begun and job.state is JobState.WAITING
 
     def _submit_and_connect(self) -> Link:
         if not is_local(self._client.server):

@@ -209,10 +209,10 @@ class Feed:
         try:
             link = self._link = self._link or self._attached()
             link.slots.flush()
-            if run is not None and link.is_welcome and self._open is not run:
+            if run is not None and link.is_welcome and (self._open is not run or link.is_paused):
                 self._open_pass(link, run)
             if not link.wire.wait(_TURN_SECONDS):
-                self._waited(wait)
+                self._waited(link, wait)
                 return
             try:
                 message, descriptor = link.wire.read()
@@ -260,8 +260,7 @@ class Feed:
     def _open_pass(self, link: Link, run: Run) -> None:
         self._last_pass += 1
         self._open = run
-        link.has_yielded = False
-        link.has_begun = False
+        link.has_yielded = link.is_paused = link.has_begun = False
         link.send(open=feeds_pb2.FeedOpen(split=run.split, layout=run.layout, epoch=run.epoch,
                                           first_batch=run.next_batch,
                                           **{"pass": self._last_pass}))
@@ -310,7 +309,7 @@ class Feed:
         self._part(Unavailable(code, text) if code is grpc.StatusCode.UNAVAILABLE
                    else JobFailed(self._job.id, code, text))
 
-    def _waited(self, wait: _Wait) -> None:
+    def _waited(self, link: Link, wait: _Wait) -> None:
         """A batch does not come: others give up their place, and people are told."""
         if wait.is_first_after(_YIELD_SECONDS):
             for other in list(_feeds):
@@ -318,7 +317,8 @@ class Feed:
                     other.yield_place()
         if wait.is_first_after(_TOLD_SECONDS):
             # The call may take long, where the daemon is stopped.
-            threading.Thread(target=self._job.tell_wait, args=[_TOLD_SECONDS], daemon=True).start()
+            threading.Thread(target=self._job.explain_wait, args=[link, _TOLD_SECONDS],
+                             daemon=True).start()
 
     def _warn(self, words: str, *more: object) -> None:
         if words not in self._warned:
