@@ -24,6 +24,8 @@ import hearth  # noqa: E402
 import hearth.torch  # noqa: E402
 from fake_feed import EDGE_TYPES, TYPES, FakeFeed, Graph  # noqa: E402
 from hearth.torch import NeighborLoader  # noqa: E402
+from hearth.torch.batches import Arrays, made  # noqa: E402
+from hearth.torch.slots import Loan  # noqa: E402
 from hearth.v1 import feeds_pb2  # noqa: E402
 
 TRAIN, VALID = feeds_pb2.FEED_TRAIN, feeds_pb2.FEED_VALID
@@ -143,6 +145,23 @@ def test_typed_batches_train_and_trim(start):
                                         batch.num_sampled_edges_dict, x, edges)
             x = {**x, **conv(x, edges)}
         assert x["paper"].shape[1] == 8
+
+
+def test_several_relations_of_one_node_type():
+    arrays = Arrays(feeds_pb2.FeedBatch(
+        num_seeds=1, num_sampled_nodes=[{"counts": [1, 1]}],
+        num_sampled_edges=[{"type": 1, "counts": [1]}],
+        arrays=[{"name": "x", "type": "FLOAT32", "slot": 1, "shape": [2, 1]},
+                {"name": "n_id", "type": "INT64", "slot": 1, "shape": [2]},
+                {"name": "edge_index", "type": "INT64", "slot": 1, "shape": [2, 0], "of_type": 0},
+                {"name": "edge_index", "type": "INT64", "slot": 1, "shape": [2, 1],
+                 "of_type": 1}]), {1: (memoryview(bytearray(16)), Loan(1, None, (0, 0), 0))},
+        lambda values: values.clone())
+    batch = made("pyg", arrays, feeds_pb2.FeedWelcome(
+        node_types=[{"feature_dim": 1}], edge_types=["n:a:n", "n:b:n"]))
+    assert batch.x_dict["n"].shape == (2, 1) and len(batch.edge_types) == 2
+    assert batch["n"].batch_size == 1 and "y" not in batch["n"]
+    assert batch["n", "a", "n"].num_sampled_edges == [0]
 
 
 def test_layers(start):

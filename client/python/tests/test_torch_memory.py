@@ -142,6 +142,15 @@ def test_batches_of_a_stopped_pass_go_back_unseen(start):  # noqa: F811
     wait_until(lambda: feed.held == 0)
 
 
+def test_pinned_memory_is_the_scripts_own(start, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda values: values.clone())
+    feed, client = start(Graph(batches={"train": 1, "valid": 1, "test": 1}))
+    kept = list(loader_of(client, pin_memory=True))
+    wait_until(lambda: feed.held == 0)
+    same(kept[0].x, x_of(feed, 0))
+
+
 def test_own_pages():
     import mmap
     pages = mmap.mmap(-1, 100 * mmap.PAGESIZE, flags=mmap.MAP_PRIVATE)

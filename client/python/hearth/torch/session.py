@@ -226,11 +226,8 @@ class Feed:
                 self._drop_link()
                 raise
         except ConnectionLost:
-            is_new = self._link is None or not self._link.is_welcome
-            self._drop_link()
-            if is_new:
-                self._job.pause(Unavailable(grpc.StatusCode.UNAVAILABLE,
-                                            f"{self._job.id}: the daemon closes the connection"))
+            self._job.pause(Unavailable(grpc.StatusCode.UNAVAILABLE,
+                                        f"{self._job.id}: the daemon closes the connection"))
 
     def _attached(self) -> Link:
         try:
@@ -259,11 +256,12 @@ class Feed:
 
     def _open_pass(self, link: Link, run: Run) -> None:
         self._last_pass += 1
-        self._open = run
         link.has_yielded = link.is_paused = link.has_begun = False
         link.send(open=feeds_pb2.FeedOpen(split=run.split, layout=run.layout, epoch=run.epoch,
                                           first_batch=run.next_batch,
                                           **{"pass": self._last_pass}))
+        # Last: a pass that the daemon does not know cannot be closed.
+        self._open = run
 
     def _take(self, link: Link, message: feeds_pb2.FeedDown, descriptor: int) -> None:
         kind = message.WhichOneof("message")
