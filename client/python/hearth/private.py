@@ -244,6 +244,9 @@ class _Use:
             self._join()
         except BaseException:
             self._let_go()
+            if self._child is not None:
+                self._child.kill()  # It does not serve, also not others.
+                self._child.wait()
             raise
 
     def serves(self) -> bool:
@@ -284,11 +287,7 @@ class _Use:
 
     def _join(self) -> None:
         while True:
-            try:
-                self._input = _open(self._pipe, os.O_WRONLY | os.O_NONBLOCK)
-            except OSError as error:
-                if error.errno != errno.ENXIO:
-                    raise
+            if not self._opened():
                 self._start()
             if self._is_served():
                 return
@@ -296,6 +295,16 @@ class _Use:
             self._input = -1
             if self._child is not None:
                 raise self._failure(self._child)
+
+    def _opened(self) -> bool:
+        """Opens the pipe if a daemon has it open."""
+        try:
+            self._input = _open(self._pipe, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            return False
+        return True
 
     def _start(self) -> None:
         command = [find_hearthd(), "--data-dir", self._path, "--stop-with-input", "on",
@@ -306,6 +315,7 @@ class _Use:
         reader = _open(self._pipe, os.O_RDONLY | os.O_NONBLOCK)
         try:
             self._input = _open(self._pipe, os.O_WRONLY | os.O_NONBLOCK)
+            os.set_blocking(reader, True)
             with open(self._log, "ab", opener=_open_log) as log:
                 # In a session of its own: Ctrl-C is not for the daemon.
                 self._child = subprocess.Popen(command, stdin=reader, stdout=log, stderr=log,
