@@ -5,8 +5,8 @@ How processes use one daemon over a data directory together, step by step:
   1. A named pipe in the data directory, hearthd.input, is the daemon's standard input. Each
      process that uses the daemon holds the pipe open for writing. The daemon stops when the last
      of them has closed it or has ended, in whatever way (hearthd --stop-with-input).
-  2. A process that comes opens the pipe, and starts a daemon if none has it open. Of two that
-     start one at a time, the lock of the data directory lets one daemon live; it serves both.
+  2. A process that comes opens the pipe, and starts a daemon if none has it open. If two do so at
+     a time, the lock of the data directory lets one daemon live, which serves both.
   3. The process writes a byte. A daemon reads its input only while it serves: once the byte is
      read, the daemon serves, and will until the process closes the pipe. If the daemon ends
      instead, since it was stopping, the process goes back to 2.
@@ -14,8 +14,8 @@ How processes use one daemon over a data directory together, step by step:
      the daemon and gives it up takes an exclusive one: if it gets that, it is the last user, and
      waits for the daemon's end. Processes that come meanwhile wait for their lock.
 
-A process that forks does so while it holds no half-made descriptor, and its child closes what
-the parent holds open.
+A forked child closes what its parent holds open, at once; the fork waits for a moment in which
+all that is open is known. Programs inherit nothing.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class PrivateDaemon:
         self._process = os.getpid()
         with _opening:
             use = _uses.get(folder)
-            if use is None or not use.serves():
+            if use is None or not use.still_serves(deadline):
                 use = _uses[folder] = _Use(folder, options, deadline)
             use.count += 1
         self._use: Optional[_Use] = use
@@ -245,16 +245,14 @@ class _Use:
         except BaseException:
             self._let_go()
             if self._child is not None:
-                self._child.kill()  # It does not serve, also not others.
+                self._child.kill()  # It does not serve others, either.
                 self._child.wait()
             raise
 
-    def serves(self) -> bool:
-        """Whether the daemon has not ended."""
-        poll = select.poll()
-        poll.register(self._input, 0)
-        # A pipe that nobody reads is in error.
-        return not poll.poll(0)
+    def still_serves(self, deadline: float) -> bool:
+        """Whether the daemon has neither ended nor stops."""
+        self._deadline = deadline
+        return self._is_served()
 
     def end(self) -> None:
         """Lets the daemon go; see PrivateDaemon.close()."""
@@ -327,15 +325,24 @@ class _Use:
 
     def _is_served(self) -> bool:
         """Waits until the daemon serves; False if it ends instead."""
+        # Written to nevertheless, a pipe without readers would end programs that let SIGPIPE do so.
+        if not self._has_reader():
+            return False
         try:
             os.write(self._input, b"\n")
         except BrokenPipeError:
             return False
         while self._unread():
-            if not self.serves():
+            if not self._has_reader():
                 return False
             self._pause("it did not come to serve")
         return True
+
+    def _has_reader(self) -> bool:
+        poll = select.poll()
+        poll.register(self._input, 0)
+        # A pipe that nobody can read is in error.
+        return not poll.poll(0)
 
     def _unread(self) -> int:
         """Bytes in the pipe."""
