@@ -45,7 +45,8 @@ class Notebook:
     def __init__(self, data_dir: Path) -> None:
         self.data_dir = data_dir
         self._process = subprocess.Popen([sys.executable, "-c", _INTERPRETER], text=True,
-                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                         start_new_session=True)
         self.begin(f"data_dir = {str(data_dir)!r}")
         self.result()
 
@@ -61,6 +62,10 @@ class Notebook:
         line = self._process.stdout.readline()
         assert line, f"the notebook ended: {log_of(self.data_dir)}"
         return json.loads(line)
+
+    def interrupt(self) -> None:
+        """As a terminal does: all processes of its group."""
+        os.killpg(self._process.pid, signal.SIGINT)
 
     def kill(self) -> None:
         self._process.kill()
@@ -166,6 +171,16 @@ thread.join()
     wait_for_end(pid)
 
 
+def test_ctrl_c_in_a_terminal_is_not_for_the_daemon(start_notebook, data_dir):
+    notebook = start_notebook()
+    notebook(_OPEN + "; import signal; signal.signal(signal.SIGINT, lambda *_: None)")
+    pid = pid_of(data_dir)
+    notebook.interrupt()
+    notebook("daemon.close()")
+    assert not runs(pid)
+    assert "stopping: Interrupt" not in log_of(data_dir)
+
+
 def test_children_of_the_process_do_not_keep_it_alive(start_notebook, data_dir):
     """Neither forked ones nor other programs, whatever they inherit."""
     notebook = start_notebook()
@@ -222,6 +237,7 @@ daemon = hearth.PrivateDaemon(data_dir)
 reader, writer = os.pipe()
 if not os.fork():
     daemon.close()
+    others = [os.open("/dev/null", os.O_RDWR) for _ in range(8)]  # In place of the parent's.
     own = hearth.PrivateDaemon(data_dir)
     os.write(writer, own.client().status().data_dir.encode())
     own.close()
