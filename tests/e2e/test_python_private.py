@@ -290,7 +290,7 @@ def test_processes_that_start_at_once_share_one(start_notebook, data_dir):
 
 def test_the_next_one_finds_dataset_and_job_again(start_notebook, data_dir, graph_folder,
                                                   undisturbed):
-    """A kill in the middle of a job; the next process does not wait until the daemon is gone."""
+    """A kill in the middle of a job; the next process comes while the daemon stops."""
     notebook = start_notebook()
     notebook(_OPEN)
     name = notebook(f"result = hearth.dataset_of(client, {str(graph_folder)!r})")
@@ -301,6 +301,8 @@ result = job.id
 """)
     before = pid_of(data_dir)
     notebook.kill()
+    wait_for(lambda: "stopping: standard input has ended" in log_of(data_dir), "the stop to begin",
+             poll_seconds=0.001)
     with hearth.PrivateDaemon(data_dir) as daemon, daemon.client() as client:
         assert pid_of(data_dir) != before and not runs(before)
         assert hearth.dataset_of(client, graph_folder) == name
@@ -415,7 +417,7 @@ def test_an_import_goes_on_after_a_kill(start_notebook, data_dir, other_folder):
     notebook = start_notebook()
     notebook(_OPEN)
     notebook.begin(f"hearth.dataset_of(client, {str(other_folder)!r})")
-    wait_for(lambda: list(data_dir.glob("datasets/*.tmp")), "the import to begin")
+    wait_for(lambda: list(data_dir.glob("datasets/*")), "the import to begin", poll_seconds=0.001)
     notebook.kill()
     with hearth.PrivateDaemon(data_dir) as daemon, daemon.client() as client:
         name = hearth.dataset_of(client, other_folder)
