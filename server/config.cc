@@ -210,12 +210,21 @@ absl::Status SetMaxShortJobs(const Values& values, Config& config) {
   return absl::OkStatus();
 }
 
-absl::Status SetPrepareAhead(const Values& values, Config& config) {
-  if (values[0] != "on" && values[0] != "off") {
+absl::StatusOr<bool> ParseSwitch(const std::string& value) {
+  if (value != "on" && value != "off") {
     return absl::InvalidArgumentError(
-        absl::StrCat("must be on or off, not \"", values[0], "\""));
+        absl::StrCat("must be on or off, not \"", value, "\""));
   }
-  config.prepares_ahead = values[0] == "on";
+  return value == "on";
+}
+
+absl::Status SetPrepareAhead(const Values& values, Config& config) {
+  HEARTH_ASSIGN_OR_RETURN(config.prepares_ahead, ParseSwitch(values[0]));
+  return absl::OkStatus();
+}
+
+absl::Status SetStopWithInput(const Values& values, Config& config) {
+  HEARTH_ASSIGN_OR_RETURN(config.stops_with_input, ParseSwitch(values[0]));
   return absl::OkStatus();
 }
 
@@ -446,6 +455,11 @@ constexpr Option kOptions[] = {
      "file to which the addresses in use are written as JSON once the daemon "
      "is ready",
      false, SetAddressFile},
+    {"stop-with-input",
+     "whether the end of standard input stops the daemon, as SIGTERM does: on "
+     "or off; on needs a pipe or a socket, whose end tells that no process "
+     "needs the daemon any more; default off",
+     false, SetStopWithInput},
 };
 
 const Option* FindOption(const std::string& name) {

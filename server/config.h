@@ -120,6 +120,8 @@ struct Config {
   /// File to which the addresses in use are written as JSON once the daemon is
   /// ready; empty = none.
   std::string address_file;
+  /// Whether the end of standard input, a pipe or a socket, stops the daemon.
+  bool stops_with_input = false;
 };
 
 /// Unended jobs that one owner may have.
