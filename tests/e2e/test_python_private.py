@@ -210,13 +210,14 @@ import signal
 thread = threading.Thread(target=lambda: exec({_OPEN!r}, globals()))
 children = []
 thread.start()
-while thread.is_alive():
+while thread.is_alive() and len(children) < 100:
     child = os.fork()
     if not child:
         while True:
             signal.pause()
     children.append(child)
     thread.join(0.02)
+thread.join({PATIENCE_SECONDS})
 result = children
 """)
     try:

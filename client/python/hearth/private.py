@@ -217,7 +217,7 @@ def _import(client: Client, name: str, source: Path, options: dict[str, Any]) ->
 _opening = threading.Lock()
 # Uses by data directory.
 _uses: dict[str, _Use] = {}
-# Held while descriptors are opened or closed.
+# Held while descriptors are opened or closed, and programs started.
 _forking = threading.Lock()
 # Descriptors that a forked child closes: those of pipes would let the daemon outlive the parent.
 _held: set[int] = set()
@@ -314,7 +314,8 @@ class _Use:
         try:
             self._input = _open(self._pipe, os.O_WRONLY | os.O_NONBLOCK)
             os.set_blocking(reader, True)
-            with open(self._log, "ab", opener=_open_log) as log:
+            # Popen waits for the end of a pipe of its own, which forked children would keep open.
+            with open(self._log, "ab", opener=_open_log) as log, _forking:
                 # In a session of its own: Ctrl-C is not for the daemon.
                 self._child = subprocess.Popen(command, stdin=reader, stdout=log, stderr=log,
                                                env=environment, start_new_session=True)
