@@ -103,6 +103,7 @@ class DaemonImpl final : public Daemon {
     HEARTH_RETURN_IF_ERROR(ServeGrpc());
     HEARTH_RETURN_IF_ERROR(WriteAddressFile());
     scheduler_->Start();
+    feeds_->Start();
     return absl::OkStatus();
   }
 
@@ -129,6 +130,7 @@ class DaemonImpl final : public Daemon {
     transfers_.hub().Stop();
     if (server_ != nullptr) server_->Stop();
     feed_socket_ = nullptr;
+    if (feeds_ != nullptr) feeds_->Stop();
     if (tokens_ != nullptr) {
       const absl::Status saved = tokens_->SaveUses(/*now=*/true);
       if (!saved.ok()) LogWarning("last uses of tokens: ", saved.ToString());

@@ -53,7 +53,6 @@ class FeedSocketImpl final : public FeedSocket {
   };
 
   void Serve(const std::stop_token& stop) {
-    double swept = 0;
     while (!stop.stop_requested()) {
       std::vector<pollfd> waits;
       waits.push_back({.fd = wake_.get(), .events = POLLIN, .revents = 0});
@@ -75,11 +74,6 @@ class FeedSocketImpl final : public FeedSocket {
       }
       if (waits[1].revents != 0) Accept();
       CloseSilent();
-      const double now = clock_.SteadySeconds();
-      if (now - swept >= kTickMilliseconds / 1e3) {
-        feeds_.Sweep();
-        swept = now;
-      }
     }
     while (!connections_.empty()) Close(connections_.size() - 1);
   }

@@ -14,10 +14,10 @@
 namespace hearth::server {
 
 /// The Unix socket by which clients take the batches of feed jobs
-/// (feeds.proto). One thread accepts connections, reads what clients say and
-/// sweeps `feeds`; batches are sent by the threads of the jobs. A connection
-/// that says nothing for kHelloPatience, or anything that feeds.proto does not
-/// allow, is closed.
+/// (feeds.proto). One thread accepts connections and reads what clients say; it
+/// waits for nothing else. Batches are sent by the threads of the jobs. A
+/// connection that says nothing for kHelloPatience, or anything that
+/// feeds.proto does not allow, is closed.
 class FeedSocket {
  public:
   static constexpr absl::Duration kHelloPatience = absl::Seconds(5);

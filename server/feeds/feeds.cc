@@ -17,6 +17,7 @@ namespace hearth::server {
 namespace {
 
 constexpr size_t kTicketBytes = 32;
+constexpr absl::Duration kTick = absl::Milliseconds(250);
 
 absl::StatusOr<std::string> RandomTicket() {
   std::string ticket(kTicketBytes, '\0');
@@ -42,11 +43,47 @@ absl::Status EndOf(const v1::Job& job) {
 Feeds::Feeds(JobStore& store, const Clock& clock, Options options)
     : store_(store), clock_(clock), options_(std::move(options)) {}
 
+Feeds::~Feeds() { Stop(); }
+
+void Feeds::Stop() {
+  if (!thread_.joinable()) return;
+  thread_.request_stop();
+  {
+    absl::MutexLock lock(&mutex_);
+    changed_.Signal();
+  }
+  thread_.join();
+}
+
+void Feeds::Start() {
+  thread_ = std::jthread([this](const std::stop_token& stop) { Work(stop); });
+}
+
+void Feeds::Work(const std::stop_token& stop) {
+  while (true) {
+    bool is_wanted = false;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!stop.stop_requested() && !is_wanted_) {
+        changed_.WaitWithTimeout(&mutex_, kTick);
+      }
+      if (stop.stop_requested()) return;
+      is_wanted = std::exchange(is_wanted_, false);
+    }
+    if (is_wanted && options_.wake) options_.wake();
+    Sweep();
+  }
+}
+
 Feeds::Channels Feeds::ChannelsOf(const std::string& id, uint32_t trainers) {
   absl::MutexLock lock(&mutex_);
   Channels& channels = channels_[id];
   while (channels.size() < trainers) {
-    channels.push_back(std::make_shared<feed::Channel>(clock_, options_.wake));
+    channels.push_back(std::make_shared<feed::Channel>(clock_, [this] {
+      absl::MutexLock lock(&mutex_);
+      is_wanted_ = true;
+      changed_.Signal();
+    }));
   }
   return channels;
 }

@@ -7,7 +7,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -24,16 +26,19 @@ class JobStore;
 
 /// The channels of feed jobs (engine/feed/channel.h), and the tickets by which
 /// clients get to them. A channel is there from the first time that it is asked
-/// for until its job has ended and its client has gone. Thread-safe.
+/// for until its job has ended and its client has gone. Jobs are looked after
+/// by a thread of its own, since the store may take long to answer.
+/// Thread-safe.
 class Feeds {
  public:
   struct Options {
     /// Time for which a feed job may be without a client before it is
     /// cancelled.
     absl::Duration patience = absl::Minutes(10);
-    /// Cancels a job.
+    /// Cancels a job. Called by the thread.
     std::function<void(const std::string& id)> cancel = nullptr;
-    /// Called when a client wants batches of a job that does not run.
+    /// Called by the thread when a client wants batches of a job that does not
+    /// run.
     std::function<void()> wake = nullptr;
   };
   /// Time for which a ticket is good.
@@ -41,6 +46,8 @@ class Feeds {
 
   /// `store` and `clock` outlive this.
   Feeds(JobStore& store, const Clock& clock, Options options);
+  /// Calls Stop.
+  ~Feeds();
   Feeds(const Feeds&) = delete;
   Feeds& operator=(const Feeds&) = delete;
 
@@ -66,12 +73,19 @@ class Feeds {
   /// Whether all clients of a job wait for it to run.
   bool ClientWaits(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Tells clients whose jobs have ended, forgets channels and tickets that
-  /// nobody needs, and cancels jobs that have been without a client for too
-  /// long. To be called about once a second.
+  /// Begins to look after jobs: tells clients whose jobs have ended, and
+  /// cancels jobs that have been without a client for too long. Call once, when
+  /// all that the options call is there.
+  void Start();
+  /// Ends that. May be called again.
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// What the thread does, four times a second.
   void Sweep() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  void Work(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
+
   struct Ticket {
     std::string job;
     uint32_t rank = 0;
@@ -85,6 +99,11 @@ class Feeds {
   mutable absl::Mutex mutex_;
   std::map<std::string, Channels> channels_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Ticket> tickets_ ABSL_GUARDED_BY(mutex_);
+  // Whether a client wants batches of a job that does not run.
+  bool is_wanted_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::CondVar changed_;
+  // Last member: the thread ends before what it uses.
+  std::jthread thread_;
 };
 
 }  // namespace hearth::server
