@@ -206,28 +206,34 @@ class Feed:
         attaching."""
         if self._error is not None:
             raise self._error
+        is_between_steps = False
         try:
             link = self._link = self._link or self._attached()
             link.slots.flush()
             if run is not None and link.is_welcome and (self._open is not run or link.is_paused):
                 self._open_pass(link, run)
-            if not link.wire.wait(_TURN_SECONDS):
+            is_between_steps = True
+            is_readable = link.wire.wait(_TURN_SECONDS)
+            is_between_steps = False
+            if not is_readable:
                 self._waited(link, wait)
                 return
+            message, descriptor = link.wire.read()
             try:
-                message, descriptor = link.wire.read()
-                try:
-                    self._take(link, message, descriptor)
-                finally:
-                    if descriptor >= 0:
-                        os.close(descriptor)
-            except BaseException:
-                # What was read may be lost: the daemon is to begin anew.
-                self._drop_link()
-                raise
+                self._take(link, message, descriptor)
+            finally:
+                if descriptor >= 0:
+                    os.close(descriptor)
         except ConnectionLost:
+            self._drop_link()
             self._job.pause(Unavailable(grpc.StatusCode.UNAVAILABLE,
                                         f"{self._job.id}: the daemon closes the connection"))
+
+        except BaseException:
+            # An interrupt amid a step may have lost what was read: the daemon is to begin anew.
+            if not is_between_steps:
+                self._drop_link()
+            raise
 
     def _attached(self) -> Link:
         try:
