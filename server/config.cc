@@ -210,22 +210,40 @@ absl::Status SetMaxShortJobs(const Values& values, Config& config) {
   return absl::OkStatus();
 }
 
-absl::Status SetPrepareAhead(const Values& values, Config& config) {
-  if (values[0] != "on" && values[0] != "off") {
+absl::StatusOr<bool> ParseSwitch(const std::string& value) {
+  if (value != "on" && value != "off") {
     return absl::InvalidArgumentError(
-        absl::StrCat("must be on or off, not \"", values[0], "\""));
+        absl::StrCat("must be on or off, not \"", value, "\""));
   }
-  config.prepares_ahead = values[0] == "on";
+  return value == "on";
+}
+
+absl::Status SetPrepareAhead(const Values& values, Config& config) {
+  HEARTH_ASSIGN_OR_RETURN(config.prepares_ahead, ParseSwitch(values[0]));
   return absl::OkStatus();
 }
 
-absl::Status SetWaitLimit(const Values& values, Config& config) {
-  absl::Duration limit;
-  if (!absl::ParseDuration(values[0], &limit) || limit < absl::ZeroDuration()) {
+absl::Status SetStopWithInput(const Values& values, Config& config) {
+  HEARTH_ASSIGN_OR_RETURN(config.stops_with_input, ParseSwitch(values[0]));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<absl::Duration> ParseTime(const std::string& text) {
+  absl::Duration time;
+  if (!absl::ParseDuration(text, &time) || time < absl::ZeroDuration()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "must be a time, as \"30m\" or \"24h\", not \"", values[0], "\""));
+        "must be a time, as \"30m\" or \"24h\", not \"", text, "\""));
   }
-  config.wait_limit = limit;
+  return time;
+}
+
+absl::Status SetWaitLimit(const Values& values, Config& config) {
+  HEARTH_ASSIGN_OR_RETURN(config.wait_limit, ParseTime(values[0]));
+  return absl::OkStatus();
+}
+
+absl::Status SetFeedPatience(const Values& values, Config& config) {
+  HEARTH_ASSIGN_OR_RETURN(config.feed_patience, ParseTime(values[0]));
   return absl::OkStatus();
 }
 
@@ -389,6 +407,10 @@ constexpr Option kOptions[] = {
      "time that a job waits for a disk that is full or does not answer before "
      "it fails, such as \"30m\"; default 24h",
      false, SetWaitLimit},
+    {"feed-patience",
+     "time for which a feed job may be without a client before it is "
+     "cancelled, such as \"1h\"; default 10m",
+     false, SetFeedPatience},
     {"retries",
      "times in a row that the daemon may die while a job runs before the job "
      "fails; default 3",
@@ -433,6 +455,11 @@ constexpr Option kOptions[] = {
      "file to which the addresses in use are written as JSON once the daemon "
      "is ready",
      false, SetAddressFile},
+    {"stop-with-input",
+     "whether the end of standard input stops the daemon, as SIGTERM does: on "
+     "or off; on needs a pipe or a socket, whose end tells that no process "
+     "needs the daemon any more; default off",
+     false, SetStopWithInput},
 };
 
 const Option* FindOption(const std::string& name) {

@@ -81,6 +81,8 @@ struct Config {
   /// Time that a job waits for a disk that is full or does not answer before it
   /// fails.
   absl::Duration wait_limit = absl::Hours(24);
+  /// Time for which a feed job may be without a client before it is cancelled.
+  absl::Duration feed_patience = absl::Minutes(10);
   /// Pause before a waiting job is tried again for the first time. No option:
   /// tests make it short.
   absl::Duration first_wait_pause = absl::Seconds(1);
@@ -118,6 +120,8 @@ struct Config {
   /// File to which the addresses in use are written as JSON once the daemon is
   /// ready; empty = none.
   std::string address_file;
+  /// Whether the end of standard input, a pipe or a socket, stops the daemon.
+  bool stops_with_input = false;
 };
 
 /// Unended jobs that one owner may have.

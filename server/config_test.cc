@@ -90,6 +90,7 @@ TEST(ConfigTest, DefaultsComeFromTheEnvironment) {
   EXPECT_EQ(line->config.listen, "");
   EXPECT_EQ(line->config.metrics_listen, "127.0.0.1:9600");
   EXPECT_EQ(line->config.max_running_jobs, 1);
+  EXPECT_FALSE(line->config.stops_with_input);
   EXPECT_FALSE(line->text.has_value());
   unsetenv("HEARTH_HOME");
   setenv("HOME", "/home/ada", 1);
@@ -132,7 +133,8 @@ TEST(ConfigTest, FlagsSetEveryOption) {
                                                   "--log-level",
                                                   "debug",
                                                   "--address-file",
-                                                  "/tmp/x"});
+                                                  "/tmp/x",
+                                                  "--stop-with-input=on"});
   ASSERT_TRUE(line.ok()) << line.status();
   EXPECT_EQ(line->config.data_dir, "/d");
   EXPECT_EQ(line->config.listen, "127.0.0.1:0");
@@ -141,6 +143,7 @@ TEST(ConfigTest, FlagsSetEveryOption) {
   EXPECT_EQ(line->config.convoy_members, 4);
   EXPECT_EQ(line->config.retries, 7);
   EXPECT_FALSE(line->config.prepares_ahead);
+  EXPECT_TRUE(line->config.stops_with_input);
   EXPECT_THAT(line->config.import_roots, ElementsAre("/a", "/b"));
   EXPECT_THAT(line->config.data_disks, ElementsAre("/p", "/q"));
   EXPECT_EQ(line->config.log_level, "debug");
@@ -218,6 +221,8 @@ TEST(ConfigTest, FlagErrorsNameTheFlag) {
   EXPECT_THAT(ErrorOf(Parse({"--retries", "0"})), HasSubstr("--retries"));
   EXPECT_THAT(ErrorOf(Parse({"--prepare-ahead", "maybe"})),
               HasSubstr("on or off"));
+  EXPECT_THAT(ErrorOf(Parse({"--stop-with-input", "maybe"})),
+              AllOf(HasSubstr("--stop-with-input"), HasSubstr("on or off")));
   EXPECT_THAT(ErrorOf(Parse({"--import-root", "relative"})),
               HasSubstr("--import-root"));
   EXPECT_THAT(ErrorOf(Parse({"--data-disk", "/d", "--data-disk", "relative"})),

@@ -9,6 +9,7 @@
 #include "server/daemon.h"
 
 #include <grp.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -47,6 +48,8 @@
 #include "server/access/endpoints.h"
 #include "server/access/tls.h"
 #include "server/config.h"
+#include "server/feeds/feed_socket.h"
+#include "server/feeds/feeds.h"
 #include "server/grpc_server.h"
 #include "server/jobs/admission.h"
 #include "server/jobs/event_hub.h"
@@ -57,6 +60,7 @@
 #include "server/mapping/spec_mapping.h"
 #include "server/page/http_server.h"
 #include "server/page/metrics_port.h"
+#include "server/services/feed_service.h"
 #include "server/services/job_services.h"
 #include "server/services/resource_services.h"
 #include "server/services/transfers.h"
@@ -124,6 +128,7 @@ class DaemonImpl final : public Daemon {
     hub_.Stop();
     transfers_.hub().Stop();
     if (server_ != nullptr) server_->Stop();
+    feed_socket_ = nullptr;
     if (tokens_ != nullptr) {
       const absl::Status saved = tokens_->SaveUses(/*now=*/true);
       if (!saved.ok()) LogWarning("last uses of tokens: ", saved.ToString());
@@ -186,6 +191,17 @@ class DaemonImpl final : public Daemon {
                 },
             .report = [this](absl::Span<job::JobEpoch> e) { Report(e); }},
         registry_.get());
+    feeds_ = std::make_unique<Feeds>(
+        *store_, clock_,
+        Feeds::Options{
+            .patience = config_.feed_patience,
+            .cancel =
+                [this](const std::string& id) {
+                  LogInfo(id, ": no client has come for ",
+                          absl::FormatDuration(config_.feed_patience));
+                  admission_->Cancel(id).IgnoreError();
+                },
+            .wake = [this] { scheduler_->RetryNow(WaitCause::kClient); }});
     runner_ = NewJobRunner(
         {.environment = {.files = files_,
                          .read_queues = *read_queues_,
@@ -213,6 +229,10 @@ class DaemonImpl final : public Daemon {
          .export_files = export_files_.get(),
          .upload_source =
              [this](const std::string& id) { return uploads_->SourceOf(id); },
+         .feed_channels =
+             [this](const std::string& id, uint32_t trainers) {
+               return feeds_->ChannelsOf(id, trainers);
+             },
          .throw_away =
              [this](const std::string& path) { return trash_->Throw(path); }},
         config_.import_roots);
@@ -221,6 +241,10 @@ class DaemonImpl final : public Daemon {
         SchedulerOptions{.max_running_jobs = config_.max_running_jobs,
                          .max_short_jobs = config_.max_short_jobs,
                          .shared_passes = shared_passes_.get(),
+                         .client_waits =
+                             [this](const std::string& id) {
+                               return feeds_->ClientWaits(id);
+                             },
                          .prepares_ahead = config_.prepares_ahead,
                          .wait = {.first_pause_seconds = absl::ToDoubleSeconds(
                                       config_.first_wait_pause),
@@ -443,7 +467,7 @@ class DaemonImpl final : public Daemon {
     if (socket.ok()) {
       socket_ = *std::move(socket);
       socket_address_ = absl::StrCat("unix:", path);
-      return absl::OkStatus();
+      return OpenFeedSocket(folder);
     }
     if (config_.listen.empty()) {
       return Annotate(socket.status(),
@@ -451,6 +475,18 @@ class DaemonImpl final : public Daemon {
                       "127.0.0.1:7600");
     }
     LogWarning("no Unix socket: ", socket.status().message());
+    return absl::OkStatus();
+  }
+
+  // Opens the socket of batches in the data directory, `folder`.
+  absl::Status OpenFeedSocket(const std::string& folder) {
+    const std::string path = io::JoinPath(
+        folder, std::filesystem::path(data_dir_->FeedSocketPath()).filename());
+    HEARTH_ASSIGN_OR_RETURN(
+        std::unique_ptr<SocketListener> listener,
+        SocketListener::Bind(path, socket_group_, SOCK_SEQPACKET));
+    HEARTH_ASSIGN_OR_RETURN(
+        feed_socket_, FeedSocket::Start(std::move(listener), *feeds_, clock_));
     return absl::OkStatus();
   }
 
@@ -526,6 +562,9 @@ class DaemonImpl final : public Daemon {
                          .datasets = *datasets_,
                          .data_dir = *data_dir_,
                          .store = *store_}));
+    services.push_back(
+        NewFeedsService(*access_, *feeds_,
+                        feed_socket_ == nullptr ? "" : feed_socket_->path()));
     HEARTH_ASSIGN_OR_RETURN(Acceptor::Options addresses, Addresses());
     absl::StatusOr<std::unique_ptr<GrpcServer>> server = GrpcServer::Start(
         std::move(addresses), std::move(services), *access_, clock_);
@@ -600,6 +639,7 @@ class DaemonImpl final : public Daemon {
   std::unique_ptr<job::WarmStrategies> warm_strategies_;
   std::unique_ptr<job::BatchMeasurement> batch_measurement_;
   std::unique_ptr<job::SharedPassGroups> shared_passes_;
+  std::unique_ptr<Feeds> feeds_;
   std::unique_ptr<JobRunner> runner_;
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<DaemonMetrics> daemon_metrics_;
@@ -617,6 +657,7 @@ class DaemonImpl final : public Daemon {
   std::unique_ptr<AuditLog> audit_;
   std::unique_ptr<AccessControl> access_;
   std::unique_ptr<SocketListener> socket_;
+  std::unique_ptr<FeedSocket> feed_socket_;
   std::unique_ptr<GrpcServer> server_;
 };
 

@@ -6,12 +6,14 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -160,6 +162,26 @@ void LogWithoutWaiting(absl::string_view message) {
       write(STDERR_FILENO, line.data(), line.size());
 }
 
+absl::Status CheckEndsWithItsWriters(int descriptor) {
+  struct stat info {};
+  if (fstat(descriptor, &info) == 0 &&
+      (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode))) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      "--stop-with-input: standard input is neither a pipe nor a socket, so "
+      "its end would not tell that the processes which need the daemon are "
+      "gone");
+}
+
+bool HasEnded(int descriptor) {
+  pollfd ready = {descriptor, POLLIN, 0};
+  char taken[4096];
+  if (poll(&ready, 1, 0) <= 0) return false;
+  const ssize_t size = read(descriptor, taken, sizeof(taken));
+  return size == 0 || (size < 0 && errno != EINTR && errno != EAGAIN);
+}
+
 namespace {
 
 constexpr int kExitFailure = 1;
@@ -188,21 +210,31 @@ void RaiseDescriptorLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Blocks until one of `signals` arrives. Meanwhile tells the service manager's
+// Blocks until `signals`, a signalfd, has a signal or `input` has ended (-1 =
+// none); returns which, for people. Meanwhile tells the service manager's
 // watchdog, twice per interval, that the daemon does not hang.
-int WaitForSignal(const sigset_t& signals, Daemon& daemon) {
+std::string AwaitStop(int signals, int input, Daemon& daemon) {
   uint64_t interval_us = 0;
-  int signal_number = 0;
-  if (sd_watchdog_enabled(0, &interval_us) <= 0) {
-    sigwait(&signals, &signal_number);
-    return signal_number;
+  const bool is_watched = sd_watchdog_enabled(0, &interval_us) > 0;
+  const int pause_ms =
+      is_watched ? static_cast<int>(std::max<uint64_t>(interval_us / 2000, 1))
+                 : -1;
+  while (true) {
+    pollfd ready[2] = {{signals, POLLIN, 0}, {input, POLLIN, 0}};
+    poll(ready, 2, pause_ms);
+    if (is_watched) {
+      daemon.CheckAlive();
+      sd_notify(0, "WATCHDOG=1");
+    }
+    signalfd_siginfo signal{};
+    if (ready[0].revents != 0 &&
+        read(signals, &signal, sizeof(signal)) == sizeof(signal)) {
+      return sigdescr_np(static_cast<int>(signal.ssi_signo));
+    }
+    if (ready[1].revents != 0 && HasEnded(input)) {
+      return "standard input has ended";
+    }
   }
-  const timespec pause = absl::ToTimespec(absl::Microseconds(interval_us) / 2);
-  while ((signal_number = sigtimedwait(&signals, nullptr, &pause)) <= 0) {
-    daemon.CheckAlive();
-    sd_notify(0, "WATCHDOG=1");
-  }
-  return signal_number;
 }
 
 // Makes a further signal end the process at once, which is safe like a crash,
@@ -240,9 +272,17 @@ int Fail(const absl::Status& status, int exit_code) {
 }
 
 int Serve(Config config, ModelSource models) {
-  // Blocked in all threads to come, and received by sigwait below.
+  if (config.stops_with_input) {
+    const absl::Status status = CheckEndsWithItsWriters(STDIN_FILENO);
+    if (!status.ok()) return Fail(status, kExitFailure);
+  }
+  // Blocked in all threads to come, and received by AwaitStop.
   const sigset_t signals = StopSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  const int received = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (received < 0) {
+    return Fail(absl::ErrnoToStatus(errno, "signalfd"), kExitFailure);
+  }
   signal(SIGPIPE, SIG_IGN);
   RaiseDescriptorLimit();
   // Files of the daemon are for its user alone, except exports.
@@ -260,8 +300,9 @@ int Serve(Config config, ModelSource models) {
                metrics.empty() ? "off" : "http://" + metrics + "/metrics",
                config.data_dir);
   sd_notify(0, "READY=1");
-  const int signal_number = WaitForSignal(signals, **daemon);
-  spdlog::info("stopping: {}", sigdescr_np(signal_number));
+  const std::string reason = AwaitStop(
+      received, config.stops_with_input ? STDIN_FILENO : -1, **daemon);
+  spdlog::info("stopping: {}", reason);
   sd_notify(0, "STOPPING=1");
   DieOfFurtherSignals(signals);
   const absl::Status status = (*daemon)->Stop(kJobPatience);

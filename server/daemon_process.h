@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "server/daemon.h"
 
@@ -47,10 +48,21 @@ std::optional<LogSubject> SubjectOf(absl::string_view message);
 /// `text` with control characters and backslashes as escapes ("\n" as "\\n").
 std::string EscapeControlCharacters(absl::string_view text);
 
+/// FAILED_PRECONDITION unless `descriptor` is of a pipe or a socket: the end of
+/// anything else does not tell that the processes at its other end are gone.
+absl::Status CheckEndsWithItsWriters(int descriptor);
+
+/// Takes bytes that a pipe or a socket has, without waiting for any; whether it
+/// has ended.
+bool HasEnded(int descriptor);
+
 /// Process around a Daemon: command line, log, signals, service manager. Ends
-/// the process when a signal has stopped the daemon, without destructors of
-/// static objects: LibTorch's take 0.1 s. Exit codes: 0 stopped as asked; 1
-/// could not start, or jobs did not stop in time; 2 usage.
+/// the process when a signal, or with --stop-with-input the end of standard
+/// input, has stopped the daemon, without destructors of static objects:
+/// LibTorch's take 0.1 s. Standard input is read once the daemon serves, and no
+/// more once it stops: a byte that was read met a daemon that serves. Exit
+/// codes: 0 stopped as asked; 1 could not start, or jobs did not stop in time;
+/// 2 usage.
 [[noreturn]] void RunDaemonProcess(int argc, const char* const* argv,
                                    ModelSource models);
 

@@ -4,12 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 #include <string>
+
+#include "absl/status/status.h"
 
 namespace hearth::server {
 namespace {
@@ -106,6 +110,52 @@ TEST(LoggingTest, JsonHasALineForEachMessage) {
   json = nlohmann::json::parse(line);
   EXPECT_EQ(json["message"], "stopped");
   EXPECT_FALSE(json.contains("job"));
+}
+
+TEST(InputTest, OnlyPipesAndSocketsEndWithTheirWriters) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  EXPECT_TRUE(CheckEndsWithItsWriters(ends[0]).ok());
+  for (const int descriptor : ends) close(descriptor);
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  EXPECT_TRUE(CheckEndsWithItsWriters(ends[0]).ok());
+  for (const int descriptor : ends) close(descriptor);
+  const absl::Status closed = CheckEndsWithItsWriters(ends[0]);
+  EXPECT_EQ(closed.code(), absl::StatusCode::kFailedPrecondition);
+  const int nothing = open("/dev/null", O_RDONLY);
+  EXPECT_THAT(CheckEndsWithItsWriters(nothing).message(),
+              AllOf(HasSubstr("--stop-with-input"),
+                    HasSubstr("neither a pipe nor a socket")));
+  close(nothing);
+}
+
+TEST(InputTest, EndsWithTheLastWriter) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  EXPECT_FALSE(HasEnded(ends[0]));
+  const int other = dup(ends[1]);
+  ASSERT_EQ(write(other, "a\n", 2), 2);
+  close(ends[1]);
+  EXPECT_FALSE(HasEnded(ends[0]));
+  int left = -1;
+  ASSERT_EQ(ioctl(ends[0], FIONREAD, &left), 0);
+  EXPECT_EQ(left, 0) << "a writer must not block";
+  ASSERT_EQ(write(other, "b\n", 2), 2);
+  close(other);
+  EXPECT_FALSE(HasEnded(ends[0]));
+  EXPECT_TRUE(HasEnded(ends[0]));
+  close(ends[0]);
+}
+
+// As it may be where a program has left it so for another reason.
+TEST(InputTest, ReadingDoesNotWait) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_NE(fcntl(ends[0], F_SETFL, O_NONBLOCK), -1);
+  EXPECT_FALSE(HasEnded(ends[0]));
+  close(ends[1]);
+  EXPECT_TRUE(HasEnded(ends[0]));
+  close(ends[0]);
 }
 
 }  // namespace

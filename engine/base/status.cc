@@ -19,6 +19,7 @@ constexpr char kMemoryPayload[] = "hearth/memory-needed";
 constexpr char kPlanSpacePayload[] = "hearth/plan-space-needed";
 constexpr char kGpuMemoryPayload[] = "hearth/gpu-memory";
 constexpr char kDiskFullPayload[] = "hearth/disk-full";
+constexpr char kClientPayload[] = "hearth/client";
 
 absl::Status DiskFull(absl::string_view message) {
   absl::Status status = absl::ResourceExhaustedError(message);
@@ -66,6 +67,7 @@ WaitCause WaitCauseOf(const absl::Status& status) {
   if (status.GetPayload(kPlanSpacePayload).has_value()) {
     return WaitCause::kPlanSpace;
   }
+  if (status.GetPayload(kClientPayload).has_value()) return WaitCause::kClient;
   return absl::IsUnavailable(status) ? WaitCause::kDisk : WaitCause::kNone;
 }
 
@@ -79,6 +81,12 @@ absl::Status WaitForMemoryError(absl::string_view message,
 absl::Status WaitForGpuMemoryError(absl::string_view message) {
   absl::Status status = absl::ResourceExhaustedError(message);
   status.SetPayload(kGpuMemoryPayload, absl::Cord());
+  return status;
+}
+
+absl::Status WaitForClientError(absl::string_view message) {
+  absl::Status status = absl::UnavailableError(message);
+  status.SetPayload(kClientPayload, absl::Cord());
   return status;
 }
 

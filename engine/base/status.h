@@ -61,7 +61,9 @@ enum class WaitCause {
   kDiskSpace,
   /// Plans of other jobs take up the space, for now: set by WaitForPlanSpace.
   kPlanSpace,
-  /// A disk does not answer, or fails with EIO: every UNAVAILABLE status.
+  /// The job's client asks for nothing, for now: set by WaitForClientError.
+  kClient,
+  /// A disk does not answer, or fails with EIO: every other UNAVAILABLE status.
   kDisk,
 };
 
@@ -74,6 +76,9 @@ absl::Status WaitForMemoryError(absl::string_view message,
 
 /// RESOURCE_EXHAUSTED of cause kGpuMemory.
 absl::Status WaitForGpuMemoryError(absl::string_view message);
+
+/// UNAVAILABLE of cause kClient.
+absl::Status WaitForClientError(absl::string_view message);
 
 /// `status` with the cause kDiskSpace.
 absl::Status WaitForDiskSpace(absl::Status status);

@@ -147,15 +147,14 @@ std::optional<uid_t> IdOfUnknownUsers(const std::string& uid_map,
 }
 
 absl::StatusOr<std::unique_ptr<SocketListener>> SocketListener::Bind(
-    const std::string& path, std::optional<gid_t> group) {
+    const std::string& path, std::optional<gid_t> group, int type) {
   if (path.size() > kMaxPath) {
     return absl::InvalidArgumentError(absl::StrCat(
         path, ": ", path.size(), " bytes are too many for the path of a Unix ",
         "socket, which may have ", kMaxPath));
   }
   HEARTH_RETURN_IF_ERROR(RemoveStale(path));
-  const int socket =
-      ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const int socket = ::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (socket < 0) return ErrnoStatus(errno, path, "socket");
   std::unique_ptr<SocketListener> listener(new SocketListener(
       path, socket, group.has_value(), IdOfUnknownUsersHere()));

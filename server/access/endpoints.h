@@ -5,6 +5,7 @@
 #include <grpcpp/security/auth_context.h>
 #include <grpcpp/security/auth_metadata_processor.h>
 #include <grpcpp/support/status.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -52,9 +53,10 @@ class SocketListener {
   /// alone (mode 0600), or for `group`, too (0660). Replaces an existing
   /// socket: call only with the lock of the data directory. INVALID_ARGUMENT
   /// for a path longer than kMaxPath; FAILED_PRECONDITION if another kind of
-  /// file is there.
+  /// file is there. `type` is SOCK_STREAM, or SOCK_SEQPACKET for packets.
   static absl::StatusOr<std::unique_ptr<SocketListener>> Bind(
-      const std::string& path, std::optional<gid_t> group);
+      const std::string& path, std::optional<gid_t> group,
+      int type = SOCK_STREAM);
 
   ~SocketListener();
   SocketListener(const SocketListener&) = delete;
@@ -69,6 +71,7 @@ class SocketListener {
   absl::StatusOr<uid_t> UserOf(int connection) const;
 
   bool has_group() const { return has_group_; }
+  const std::string& path() const { return path_; }
 
   /// Greatest length of a path that the kernel takes, in bytes.
   static constexpr size_t kMaxPath = 107;

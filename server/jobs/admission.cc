@@ -257,6 +257,8 @@ absl::StatusOr<NameClaims::Claim> Admission::CheckPossible(
       }
       return claim;
     }
+    case v1::JobSpec::kFeed:
+      return ClaimDataset(spec.feed().data().dataset());
     case v1::JobSpec::kPrepare:
       return ClaimDataset(spec.prepare().data().dataset());
     case v1::JobSpec::kExplain:

@@ -29,7 +29,8 @@ bool IsHeldByJobs(WaitCause cause) {
 }  // namespace
 
 Lane LaneOf(const v1::JobSpec& spec) {
-  return spec.has_train() || spec.has_prepare() || spec.has_evaluate()
+  return spec.has_train() || spec.has_prepare() || spec.has_evaluate() ||
+                 spec.has_feed()
              ? Lane::kTraining
              : Lane::kShort;
 }
@@ -60,6 +61,14 @@ QueuedJob QueuedJob::Of(const v1::Job& job) {
       queued.sharing.join = spec.join();
     }
   }
+  if (job.spec().has_feed()) {
+    const v1::FeedSpec& spec = job.spec().feed();
+    // Its client decides about the epoch.
+    queued.sharing = {.job = job.id(),
+                      .key = SharingKeyOf(spec),
+                      .epoch = {},
+                      .join = spec.join()};
+  }
   return queued;
 }
 
@@ -70,10 +79,12 @@ std::string QueuedJob::LogName() const {
 JobQueue::JobQueue(
     WaitOptions options,
     std::function<job::MemoryAvailability(uint64_t)> memory_availability,
-    std::function<bool(uint64_t)> plan_fits)
+    std::function<bool(uint64_t)> plan_fits,
+    std::function<bool(const std::string&)> client_waits)
     : options_(options),
       memory_availability_(std::move(memory_availability)),
-      plan_fits_(std::move(plan_fits)) {}
+      plan_fits_(std::move(plan_fits)),
+      client_waits_(std::move(client_waits)) {}
 
 void JobQueue::PutBack(QueuedJob job) {
   if (job.cause == WaitCause::kNone) {
@@ -121,13 +132,15 @@ QueuedJob JobQueue::Extract(const Place& place) {
 
 bool JobQueue::MayWait(const QueuedJob& job, WaitCause cause,
                        double now) const {
-  return IsHeldByJobs(cause) || job.tries == 0 ||
+  return IsHeldByJobs(cause) || cause == WaitCause::kClient || job.tries == 0 ||
          now - job.waits_since < options_.limit_seconds;
 }
 
 void JobQueue::AddWaiting(QueuedJob job, WaitCause cause, uint64_t needed_bytes,
                           double now) {
-  if (IsHeldByJobs(cause) || job.tries == 0) job.waits_since = now;
+  if (IsHeldByJobs(cause) || cause == WaitCause::kClient || job.tries == 0) {
+    job.waits_since = now;
+  }
   if (cause != WaitCause::kMemory || job.cause != cause) job.overtaken = 0;
   job.cause = cause;
   job.needed_bytes = needed_bytes;
@@ -147,6 +160,8 @@ bool JobQueue::MayBeTried(const QueuedJob& job, double now) const {
              job::MemoryAvailability::kFree;
     case WaitCause::kPlanSpace:
       return plan_fits_(job.needed_bytes);
+    case WaitCause::kClient:
+      return client_waits_(job.id);
     default:
       return now >= job.retry_at;
   }

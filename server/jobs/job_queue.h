@@ -44,7 +44,7 @@ struct WaitOptions {
   double longest_pause_seconds = 60;
   /// Seconds that a job may wait for a disk, without progress in between,
   /// before it fails. Waits for memory and for space for plans have no limit:
-  /// both come back when other jobs end.
+  /// both come back when other jobs end. Nor have waits for a feed's client.
   double limit_seconds = 24 * 3600;
 };
 
@@ -98,8 +98,8 @@ struct QueuedJob {
 ///   - Jobs run by priority, the highest first, and by number within a
 ///     priority.
 ///   - A WAITING job is passed over until it may be tried again: when the
-///     memory or the space for its plan that it needs is available, or when its
-///     pause is over.
+///     memory or the space for its plan that it needs is available, when its
+///     client asks for something, or when its pause is over.
 ///   - At most kMostOvertaking jobs that take memory overtake a job that waits
 ///     for memory of other jobs. Then later jobs that take memory are held
 ///     until it has run, so that small jobs cannot keep a large one out for
@@ -119,10 +119,13 @@ class JobQueue {
   static constexpr int kMostPassedOver = 64;
 
   /// `memory_availability` tells whether memory could be reserved now,
-  /// `plan_fits` whether a plan of so many bytes fits beside the plans in use.
+  /// `plan_fits` whether a plan of so many bytes fits beside the plans in use,
+  /// `client_waits` whether the client of a feed job with this id asks for
+  /// something.
   JobQueue(WaitOptions options,
            std::function<job::MemoryAvailability(uint64_t)> memory_availability,
-           std::function<bool(uint64_t)> plan_fits);
+           std::function<bool(uint64_t)> plan_fits,
+           std::function<bool(const std::string&)> client_waits);
 
   /// Adds a job; replaces a job with the same id.
   void Add(QueuedJob job);
@@ -229,6 +232,7 @@ class JobQueue {
   const WaitOptions options_;
   const std::function<job::MemoryAvailability(uint64_t)> memory_availability_;
   const std::function<bool(uint64_t)> plan_fits_;
+  const std::function<bool(const std::string&)> client_waits_;
   std::array<NewJobs, kNumLanes> new_;
   Jobs waiting_;
   std::unordered_map<std::string, Place> keys_;

@@ -150,7 +150,8 @@ class EngineJobRunner final : public JobRunner {
         events, dependencies_.environment.clock, dependencies_.registry,
         {.id = job.id(),
          .has_checkpoints = LaneOf(job.spec()) == Lane::kTraining &&
-                            !job.spec().has_evaluate()});
+                            !job.spec().has_evaluate() &&
+                            !job.spec().has_feed()});
     // Training jobs and forecasts count themselves.
     std::optional<job::RunningJobs::Job> running;
     if (LaneOf(job.spec()) == Lane::kShort && !job.spec().has_explain()) {
@@ -195,6 +196,8 @@ class EngineJobRunner final : public JobRunner {
         return Export(job, observer);
       case v1::JobSpec::kEvaluate:
         return Evaluate(job, observer, std::move(stop));
+      case v1::JobSpec::kFeed:
+        return Feed(job, observer, std::move(stop));
       case v1::JobSpec::KIND_NOT_SET:
         break;
     }
@@ -335,6 +338,25 @@ class EngineJobRunner final : public JobRunner {
                     observer, std::move(stop)));
     v1::JobReport report;
     *report.mutable_evaluate() = ToEvaluateReport(result);
+    return report;
+  }
+
+  absl::StatusOr<v1::JobReport> Feed(const v1::Job& job,
+                                     job::Observer& observer,
+                                     std::stop_token stop) {
+    const v1::FeedSpec& spec = job.spec().feed();
+    const std::vector<std::shared_ptr<feed::Channel>> channels =
+        dependencies_.feed_channels(job.id(), spec.data().trainers());
+    HEARTH_ASSIGN_OR_RETURN(
+        const job::TrainReport result,
+        RunTraining(
+            job.id(),
+            ToFeedJobOptions(
+                spec, dependencies_.data_dir.DatasetPath(spec.data().dataset()),
+                dependencies_.data_dir.JobPath(job.id()), channels),
+            observer, std::move(stop)));
+    v1::JobReport report;
+    *report.mutable_feed() = ToFeedReport(result, channels);
     return report;
   }
 

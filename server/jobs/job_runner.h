@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/base/clock.h"
+#include "engine/feed/channel.h"
 #include "engine/io/file_system.h"
 #include "engine/job/interface/job_environment.h"
 #include "engine/job/interface/observer.h"
@@ -106,6 +107,10 @@ struct JobRunnerDependencies {
   /// Path of a complete upload with this id.
   std::function<absl::StatusOr<std::string>(const std::string& id)>
       upload_source = nullptr;
+  /// The channels of a feed job with this id, one for each of its trainers.
+  std::function<std::vector<std::shared_ptr<feed::Channel>>(
+      const std::string& id, uint32_t trainers)>
+      feed_channels = nullptr;
   /// Removes a folder without waiting until all of it is removed; null = the
   /// environment's files remove it.
   std::function<absl::Status(const std::string& path)> throw_away = nullptr;

@@ -98,6 +98,7 @@ std::string ReasonOf(const absl::Status& status) {
                       : cause == WaitCause::kGpuMemory ? "GPU memory"
                       : cause == WaitCause::kDiskSpace ? "disk space"
                       : cause == WaitCause::kPlanSpace ? "plan space"
+                      : cause == WaitCause::kClient    ? "client"
                                                        : "disk",
                       ": ", std::string(status.message()));
 }
@@ -116,7 +117,10 @@ Scheduler::Scheduler(JobStore& store, JobRunner& runner,
       queue_(
           options.wait,
           [this](uint64_t bytes) { return memory_.Availability(bytes); },
-          [this](uint64_t bytes) { return plans_.HasRoomFor(bytes); }) {
+          [this](uint64_t bytes) { return plans_.HasRoomFor(bytes); },
+          [this](const std::string& id) {
+            return options_.client_waits && options_.client_waits(id);
+          }) {
   memory_.SetOnRelease([this] { OnMemoryReleased(); });
   plans_.SetOnRelease([this] { Wake(); });
   if (!options_.prepares_ahead) return;

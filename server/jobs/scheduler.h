@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -43,6 +44,9 @@ struct SchedulerOptions {
   /// Groups through which train jobs share passes; the jobs of a group count as
   /// one running job. Null = no job shares. Outlives the scheduler.
   job::SharedPassGroups* shared_passes = nullptr;
+  /// Whether the client of a feed job with this id asks for something; null =
+  /// no client ever does.
+  std::function<bool(const std::string& id)> client_waits = nullptr;
   /// Whether the plan of the train job that begins next is made while others
   /// train.
   bool prepares_ahead = true;

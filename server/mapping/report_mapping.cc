@@ -294,6 +294,15 @@ v1::Company ToProto(const job::Peers& peers) {
   return proto;
 }
 
+template <typename Message>
+void AddPreparations(const job::TrainReport& report, Message& message) {
+  for (const job::PeriodPreparation& period : report.preparations) {
+    v1::PreparationReport& preparation = *message.add_preparations();
+    preparation = ToProto(period.preparation);
+    preparation.set_first_epoch(period.first_epoch);
+  }
+}
+
 }  // namespace
 
 v1::EpochReport ToProto(const job::EpochReport& report) {
@@ -333,11 +342,7 @@ v1::TrainReport ToProto(const job::TrainReport& report) {
   for (const std::string& part : report.verified_once) {
     proto.add_verified_once(part);
   }
-  for (const job::PeriodPreparation& period : report.preparations) {
-    v1::PreparationReport& preparation = *proto.add_preparations();
-    preparation = ToProto(period.preparation);
-    preparation.set_first_epoch(period.first_epoch);
-  }
+  AddPreparations(report, proto);
   if (report.partition.has_value()) {
     *proto.mutable_partition() = ToProto(*report.partition);
   }
@@ -366,6 +371,40 @@ v1::EvaluateReport ToEvaluateReport(const job::TrainReport& report) {
   AddMemory(report.memory, proto);
   AddCuts(report, proto);
   proto.set_warm_start(report.warm_start);
+  if (!report.peers.jobs.empty()) {
+    *proto.mutable_company() = ToProto(report.peers);
+  }
+  return proto;
+}
+
+v1::FeedReport ToFeedReport(
+    const job::TrainReport& report,
+    absl::Span<const std::shared_ptr<feed::Channel>> channels) {
+  v1::FeedReport proto;
+  const auto set = [&](feed::Split split, v1::FeedReport::Passes& passes) {
+    const feed::PassSum sum = channels.front()->passes(split);
+    passes.set_passes(static_cast<uint64_t>(sum.passes));
+    SetPass(sum.sum, *passes.mutable_sum());
+  };
+  set(feed::Split::kTrain, *proto.mutable_train());
+  set(feed::Split::kValid, *proto.mutable_valid());
+  set(feed::Split::kTest, *proto.mutable_test());
+  feed::ClientSeconds sum;
+  for (const std::shared_ptr<feed::Channel>& channel : channels) {
+    const feed::ClientSeconds seconds = channel->seconds();
+    sum.wait += seconds.wait;
+    sum.script += seconds.script;
+    sum.copies += seconds.copies;
+  }
+  proto.set_wait_seconds(sum.wait);
+  proto.set_script_seconds(sum.script);
+  proto.set_copied_batches(static_cast<uint64_t>(sum.copies));
+  proto.set_peak_memory_bytes(report.peak_memory_bytes);
+  proto.set_memory_bound_bytes(report.memory_bound_bytes);
+  AddMemory(report.memory, proto);
+  AddCuts(report, proto);
+  proto.set_warm_start(report.warm_start);
+  AddPreparations(report, proto);
   if (!report.peers.jobs.empty()) {
     *proto.mutable_company() = ToProto(report.peers);
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "engine/feed/channel.h"
 #include "engine/ingest/inspect/statistics.h"
 #include "engine/job/interface/observer.h"
 #include "engine/job/interface/report.h"
@@ -26,6 +27,10 @@ v1::PrepareReport ToProto(const job::PrepareReport& report);
 
 /// Report of a run that has only tested.
 v1::EvaluateReport ToEvaluateReport(const job::TrainReport& report);
+/// Report of a feed; the passes are those of the first of its clients.
+v1::FeedReport ToFeedReport(
+    const job::TrainReport& report,
+    absl::Span<const std::shared_ptr<feed::Channel>> channels);
 
 v1::ExplainReport ToProto(const job::ExplainReport& report);
 v1::Progress ToProto(const job::Progress& progress);

@@ -79,6 +79,10 @@ constexpr uint32_t kProcessorsPerThread = 4;
 constexpr uint32_t kProcessorsPerTrainThread = 2;
 constexpr uint32_t kMostThreads = 16;
 
+// Distinct epochs of a feed that does not say how many it has.
+constexpr uint32_t kEpochsOfFeed = 100'000;
+constexpr uint32_t kMostTrainersOfFeed = 16;
+
 train::OptimizerOptions ToOptimizerOptions(const v1::TrainSpec& train) {
   switch (train.optimizer_case()) {
     case v1::TrainSpec::kAdamw:
@@ -137,11 +141,14 @@ class SpecChecker {
                         *spec.mutable_evaluate()->mutable_train());
         }
         break;
+      case v1::JobSpec::kFeed:
+        CheckFeed(*spec.mutable_feed());
+        break;
       case v1::JobSpec::KIND_NOT_SET:
         violations_.Add("spec.kind",
                         "must be one of import, train, export, verify, "
                         "generate, export_dataset, prepare, explain, "
-                        "evaluate");
+                        "evaluate, feed");
     }
     // Requests for missing features are distinguished from wrong ones.
     if (!unimplemented_.empty()) {
@@ -221,6 +228,40 @@ class SpecChecker {
       violations_.Add("prepare.data.strategy",
                       "must be diskgnn or gids: without a partition order, the "
                       "others have nothing to prepare");
+    }
+  }
+
+  void CheckFeed(v1::FeedSpec& spec) {
+    const bool are_given = spec.data().distinct_epochs() > 0;
+    FillAndCheckAll("feed", spec);
+    v1::DataSpec& data = *spec.mutable_data();
+    if (!are_given) data.set_distinct_epochs(kEpochsOfFeed);
+    // Its client decides how many there are.
+    data.set_epochs(data.distinct_epochs());
+    CheckData("feed.data", data);
+    if (!are_given && strategy::KindOf(ToStrategyOptions(data, {})).prepares) {
+      violations_.Add("feed.data.distinct_epochs",
+                      absl::StrCat("must be given with strategy ",
+                                   strategy::Name(ToStrategyOptions(data, {})),
+                                   ", which prepares that many epochs"));
+    }
+    if (data.trainers() > kMostTrainersOfFeed) {
+      violations_.Add("feed.data.trainers",
+                      absl::StrCat("must be at most ", kMostTrainersOfFeed,
+                                   " for a feed, not ", data.trainers()));
+    }
+    if (data.refresh_epochs() > 0) {
+      violations_.Add(
+          "feed.data.refresh_epochs",
+          absl::StrCat("must be 0 for a feed, not ", data.refresh_epochs()));
+    }
+    if (data.has_on()) {
+      violations_.Add("feed.data.history",
+                      "must be off for a feed, whose model is not here");
+    }
+    if (!spec.pipeline().sample_on().empty()) {
+      violations_.Add("feed.pipeline.sample_on",
+                      "must be host for a feed, which trains on no GPU");
     }
   }
 
@@ -613,6 +654,31 @@ job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
       spec.skip_test() ? job::TrainPart::kTraining : job::TrainPart::kAll;
   options.directory = directory;
   return options;
+}
+
+job::TrainJobOptions ToFeedJobOptions(const v1::FeedSpec& spec,
+                                      const std::string& dataset_path,
+                                      const std::string& directory,
+                                      Channels channels) {
+  job::TrainJobOptions options;
+  options.data = ToBatchOptions(spec.data(), spec.pipeline(), dataset_path);
+  options.train.model = train::NoModelOptions();
+  options.pipeline = ToPipelineOptions(spec.pipeline());
+  options.sharing_key = SharingKeyOf(spec);
+  options.join = spec.join();
+  options.feed = {.channels = std::move(channels),
+                  .credits = static_cast<int>(spec.credits())};
+  options.directory = directory;
+  return options;
+}
+
+std::string SharingKeyOf(const v1::FeedSpec& spec) {
+  // Of a train job with a model and the same batches.
+  v1::TrainJobSpec train;
+  *train.mutable_data() = spec.data();
+  *train.mutable_pipeline() = spec.pipeline();
+  train.add_trains();
+  return SharingKeyOf(train);
 }
 
 std::string SharingKeyOf(const v1::TrainJobSpec& spec) {

@@ -2,12 +2,14 @@
 #define HEARTH_SERVER_MAPPING_SPEC_MAPPING_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "engine/feed/channel.h"
 #include "engine/job/interface/train_job_options.h"
 #include "engine/job/run/train_job.h"
 #include "engine/train/model_options.h"
@@ -53,15 +55,24 @@ absl::Status FillAndValidate(const SpecLimits& limits, v1::JobSpec& spec);
 job::PrepareJobOptions ToPrepareJobOptions(const v1::PrepareSpec& spec,
                                            const std::string& dataset_path);
 
-/// Key that is equal for train jobs that may share passes
+/// Key that is equal for train jobs and feeds that may share passes
 /// (job::TrainJobOptions::sharing_key); empty if the job shares none.
 /// REQUIRES: a validated spec.
 std::string SharingKeyOf(const v1::TrainJobSpec& spec);
+std::string SharingKeyOf(const v1::FeedSpec& spec);
 
 /// Engine's options for a train job. `directory` is the job's own folder.
 job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
                                        const std::string& dataset_path,
                                        const std::string& directory);
+
+/// Engine's options for a feed, whose clients are at `channels`, one for each
+/// of its trainers. `directory` is the job's own folder.
+using Channels = std::vector<std::shared_ptr<feed::Channel>>;
+job::TrainJobOptions ToFeedJobOptions(const v1::FeedSpec& spec,
+                                      const std::string& dataset_path,
+                                      const std::string& directory,
+                                      Channels channels);
 
 }  // namespace hearth::server
 

@@ -234,6 +234,7 @@ void AddSpec(const v1::JobSpec& spec, json& job) {
   const v1::TrainJobSpec* training = TrainingOf(spec);
   const v1::DataSpec* data = training != nullptr  ? &training->data()
                              : spec.has_prepare() ? &spec.prepare().data()
+                             : spec.has_feed()    ? &spec.feed().data()
                                                   : nullptr;
   if (data != nullptr) {
     job["dataset"] = data->dataset();
@@ -247,14 +248,17 @@ void AddSpec(const v1::JobSpec& spec, json& job) {
   if (spec.has_verify()) job["dataset"] = spec.verify().dataset();
 }
 
+using Epochs = google::protobuf::RepeatedPtrField<v1::EpochReport>;
+
 // The epoch whose weights are kept, or, while that is not known, the best one
 // by validation; null if there is none that was validated.
-const v1::EpochReport* BestEpoch(const v1::TrainReport& report) {
+// `kept` is the number of the epoch whose weights are kept; 0 = none is.
+const v1::EpochReport* BestEpoch(const Epochs& epochs, uint32_t kept) {
   const v1::EpochReport* best = nullptr;
-  for (const v1::EpochReport& epoch : report.epochs()) {
+  for (const v1::EpochReport& epoch : epochs) {
     if (!epoch.has_valid_metric() || std::isnan(epoch.valid_metric())) continue;
-    if (report.kept_epoch() > 0) {
-      if (epoch.epoch() == report.kept_epoch()) return &epoch;
+    if (kept > 0) {
+      if (epoch.epoch() == kept) return &epoch;
       continue;
     }
     if (best == nullptr ||
@@ -267,12 +271,12 @@ const v1::EpochReport* BestEpoch(const v1::TrainReport& report) {
   return best;
 }
 
-void AddReport(const v1::TrainReport& report, json& job) {
-  json epochs = json::array();
-  const int count = report.epochs_size();
+void AddEpochs(const Epochs& epochs, uint32_t kept, json& job) {
+  json entries = json::array();
+  const int count = epochs.size();
   const int shown = std::min(count, DaemonState::kEpochs);
   for (int i = 0; i < shown; ++i) {
-    const v1::EpochReport& epoch = report.epochs(Chosen(i, shown, count));
+    const v1::EpochReport& epoch = epochs[Chosen(i, shown, count)];
     job["metric"] = epoch.metric();
     json entry = {{"epoch", epoch.epoch()},
                   {"loss", Number(epoch.loss())},
@@ -280,15 +284,19 @@ void AddReport(const v1::TrainReport& report, json& job) {
     if (epoch.has_valid_metric()) {
       entry["valid_metric"] = Number(epoch.valid_metric());
     }
-    epochs.push_back(std::move(entry));
+    entries.push_back(std::move(entry));
   }
-  if (report.has_test_metric()) {
-    job["test_metric"] = Number(report.test_metric());
-  }
-  job["epochs"] = std::move(epochs);
-  if (const v1::EpochReport* best = BestEpoch(report)) {
+  job["epochs"] = std::move(entries);
+  if (const v1::EpochReport* best = BestEpoch(epochs, kept)) {
     job["best_epoch"] = best->epoch();
     job["best_valid_metric"] = Number(best->valid_metric());
+  }
+}
+
+void AddReport(const v1::TrainReport& report, json& job) {
+  AddEpochs(report.epochs(), report.kept_epoch(), job);
+  if (report.has_test_metric()) {
+    job["test_metric"] = Number(report.test_metric());
   }
 }
 
@@ -344,11 +352,17 @@ json Describe(JobStore& store, const v1::Job& listed) {
     job["waiting_reason"] = listed.waiting_reason();
   }
   if (IsActive(listed.state())) AddProgress(store, listed, job);
-  if (!listed.spec().has_train() && !listed.spec().has_evaluate()) return job;
+  const bool has_results = listed.spec().has_train() ||
+                           listed.spec().has_evaluate() ||
+                           listed.spec().has_feed();
+  if (!has_results) return job;
   // Epochs of a job that has not succeeded are stored as events.
   const auto whole = store.Get(listed.id());
   if (!whole.ok()) return job;
   if (listed.spec().has_train()) AddReport(whole->report().train(), job);
+  if (whole->report().has_feed()) {
+    AddEpochs(whole->report().feed().epochs(), /*kept=*/0, job);
+  }
   if (whole->report().has_evaluate()) {
     AddReport(whole->report().evaluate(), job);
   }

@@ -310,6 +310,10 @@ std::string DataDir::SocketPath() const {
   return io::JoinPath(path_, "hearth.sock");
 }
 
+std::string DataDir::FeedSocketPath() const {
+  return io::JoinPath(path_, "feed.sock");
+}
+
 std::string DataDir::AuditLogPath() const {
   return io::JoinPath(path_, "audit.log");
 }

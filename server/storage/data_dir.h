@@ -120,6 +120,8 @@ class DataDir {
   std::string UploadsPath() const;
   /// The Unix socket on which gRPC is served.
   std::string SocketPath() const;
+  /// The Unix socket by which clients take the batches of feed jobs.
+  std::string FeedSocketPath() const;
   std::string AuditLogPath() const;
   /// Marker file that exists once a token has been made (see TokenStore).
   std::string TokensMarkerPath() const;

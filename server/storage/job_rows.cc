@@ -525,11 +525,15 @@ absl::StatusOr<v1::Job> JobRows::ReadBareJob(const Statement& row) {
 
 absl::StatusOr<v1::Job> JobRows::ReadJob(const Statement& row) {
   HEARTH_ASSIGN_OR_RETURN(v1::Job job, ReadBareJob(row));
+  if (!job.has_start_time()) return job;
   // Reports of earlier versions contain their epochs.
-  if (job.spec().has_train() && job.has_start_time() &&
-      job.report().train().epochs().empty()) {
+  if (job.spec().has_train() && job.report().train().epochs().empty()) {
     HEARTH_RETURN_IF_ERROR(
-        ReadEpochs(row.Int64(0), *job.mutable_report()->mutable_train()));
+        ReadEpochs(row.Int64(0),
+                   *job.mutable_report()->mutable_train()->mutable_epochs()));
+  } else if (job.spec().has_feed()) {
+    HEARTH_RETURN_IF_ERROR(ReadEpochs(
+        row.Int64(0), *job.mutable_report()->mutable_feed()->mutable_epochs()));
   }
   return job;
 }
@@ -557,7 +561,9 @@ absl::StatusOr<uint32_t> JobRows::LastEpoch(const std::string& id) {
   return event.epoch().epoch();
 }
 
-absl::Status JobRows::ReadEpochs(int64_t number, v1::TrainReport& report) {
+absl::Status JobRows::ReadEpochs(
+    int64_t number,
+    google::protobuf::RepeatedPtrField<v1::EpochReport>& epochs) {
   HEARTH_ASSIGN_OR_RETURN(
       Statement statement,
       database_.Prepare("SELECT event FROM events WHERE job = ?1 AND is_epoch "
@@ -569,7 +575,7 @@ absl::Status JobRows::ReadEpochs(int64_t number, v1::TrainReport& report) {
     v1::JobEvent event;
     // ReadEvents reports events that cannot be read.
     if (!event.ParseFromString(statement.Bytes(0))) continue;
-    report.add_epochs()->Swap(event.mutable_epoch());
+    epochs.Add()->Swap(event.mutable_epoch());
   }
 }
 

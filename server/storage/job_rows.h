@@ -205,7 +205,9 @@ class JobRows {
   absl::Status CheckRow(const Statement& row);
   absl::Status AddUses(int64_t number, const v1::JobSpec& spec);
   absl::Status SetAside(int64_t number, const std::string& reason);
-  absl::Status ReadEpochs(int64_t number, v1::TrainReport& report);
+  absl::Status ReadEpochs(
+      int64_t number,
+      google::protobuf::RepeatedPtrField<v1::EpochReport>& epochs);
   absl::Status PruneEvents(int64_t number, int64_t up_to);
   absl::Status UpdateState(const std::string& id, const StateUpdate& update);
   int64_t NowNanoseconds() const;

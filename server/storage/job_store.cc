@@ -376,7 +376,10 @@ class SqliteJobStore final : public JobStore {
         Commit([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
           HEARTH_ASSIGN_OR_RETURN(const v1::Job job, rows_.Read(id));
           v1::JobSpec spec = job.spec();
-          spec.mutable_train()->mutable_data()->set_first_epoch_key(key);
+          v1::DataSpec& data = spec.has_feed()
+                                   ? *spec.mutable_feed()->mutable_data()
+                                   : *spec.mutable_train()->mutable_data();
+          data.set_first_epoch_key(key);
           return rows_.SetSpec(id, spec);
         }));
     WriteCopy(id);

@@ -73,7 +73,8 @@ std::unique_ptr<ProgressDisplay> NewDisplay(Session& session,
 }
 
 ProgressUnit UnitOf(const v1::JobSpec& spec) {
-  return spec.has_train() || spec.has_prepare() || spec.has_explain()
+  return spec.has_train() || spec.has_prepare() || spec.has_explain() ||
+                 spec.has_feed()
              ? ProgressUnit::kBatches
              : ProgressUnit::kBytes;
 }

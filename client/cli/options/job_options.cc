@@ -187,6 +187,12 @@ NamedValues OptionsOfPrepareJob(const v1::PrepareSpec& spec) {
   return out;
 }
 
+NamedValues OptionsOfFeedJob(const v1::FeedSpec& spec) {
+  static const auto& table = *new OptionTable(*v1::FeedSpec::descriptor());
+  static const auto& flags = *new std::vector<Flag>(FlagsOf(table));
+  return OptionsOf(table, flags, spec);
+}
+
 NamedValues OptionsOfTrainJob(const v1::TrainJobSpec& spec) {
   return OptionsOf(TrainTable(), TrainFlags(), spec);
 }

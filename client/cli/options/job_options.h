@@ -49,6 +49,8 @@ std::vector<std::pair<std::string, std::string>> OptionsOfTrainJob(
     const v1::TrainJobSpec& spec);
 std::vector<std::pair<std::string, std::string>> OptionsOfPrepareJob(
     const v1::PrepareSpec& spec);
+std::vector<std::pair<std::string, std::string>> OptionsOfFeedJob(
+    const v1::FeedSpec& spec);
 
 /// `text` with flags in place of names of fields ("train.data.batch_size",
 /// "learning_rate"; not of names without dots and underscores). A flag among

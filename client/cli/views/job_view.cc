@@ -434,6 +434,56 @@ void PrintEvaluateReport(const v1::EvaluateReport& report, std::ostream& out) {
   out << "weights: from epoch " << report.kept_epoch() << "\n";
 }
 
+// Prints what a feed's client has reported of its own training.
+void PrintReportedEpochs(const v1::FeedReport& report, std::ostream& out) {
+  if (report.epochs().empty()) return;
+  Table table({{"epoch", kRight}, {"loss", kRight}, {"valid"}, {"", kRight}});
+  for (const v1::EpochReport& epoch : report.epochs()) {
+    const bool validated = epoch.has_valid_metric();
+    table.AddRow({absl::StrCat(epoch.epoch()), FormatLoss(epoch.loss()),
+                  validated ? MetricWords(epoch.metric()) : kUnknown,
+                  validated ? FormatMetric(epoch.metric(), epoch.valid_metric())
+                            : kUnknown});
+  }
+  table.Print(out);
+  out << "\n";
+}
+
+void PrintFeedReport(const v1::FeedReport& report, std::ostream& out) {
+  PrintReportedEpochs(report, out);
+  Table table({{"split"},
+               {"passes", kRight},
+               {"batches", kRight},
+               {"rows", kRight},
+               {"bytes needed", kRight},
+               {"bytes read", kRight},
+               {"seconds", kRight}});
+  const auto add = [&](const char* split, const v1::FeedReport::Passes& part) {
+    if (part.passes() == 0) return;
+    const v1::PassReport& sum = part.sum();
+    table.AddRow(
+        {split, FormatCount(part.passes()), FormatCount(sum.batches()),
+         FormatCount(sum.rows_needed()), FormatByteSize(sum.bytes_needed()),
+         sum.has_bytes_read() ? FormatByteSize(sum.bytes_read()) : kUnknown,
+         Decimal(sum.seconds(), 1)});
+  };
+  add("train", report.train());
+  add("valid", report.valid());
+  add("test", report.test());
+  table.Print(out);
+  for (const v1::PreparationReport& preparation : report.preparations()) {
+    PrintPreparation(preparation, out);
+  }
+  out << "the client waited for batches: " << SecondsText(report.wait_seconds())
+      << ", worked on them: " << SecondsText(report.script_seconds()) << "\n";
+  if (report.copied_batches() > 0) {
+    out << "batches that it copied, since it kept others: "
+        << FormatCount(report.copied_batches()) << "\n";
+  }
+  PrintPeakMemory(report, out);
+  if (report.has_company()) PrintCompany(report.company(), out);
+}
+
 void PrintReport(const v1::Job& job, std::ostream& out) {
   const v1::JobReport& report = job.report();
   if (report.has_train()) {
@@ -450,6 +500,7 @@ void PrintReport(const v1::Job& job, std::ostream& out) {
   }
   if (report.has_explain()) PrintExplanation(report.explain(), out);
   if (report.has_evaluate()) PrintEvaluateReport(report.evaluate(), out);
+  if (report.has_feed()) PrintFeedReport(report.feed(), out);
   if (report.has_export_()) {
     out << "exported to " << EscapeControl(report.export_().path()) << "\n";
   }
@@ -506,6 +557,8 @@ void AddSpec(const v1::JobSpec& spec, Table* table) {
     AddOptions(OptionsOfTrainJob(spec.train()), table);
   } else if (spec.has_prepare()) {
     AddOptions(OptionsOfPrepareJob(spec.prepare()), table);
+  } else if (spec.has_feed()) {
+    AddOptions(OptionsOfFeedJob(spec.feed()), table);
   } else if (spec.has_explain()) {
     AddOptions(OptionsOfTrainJob(spec.explain().train()), table);
   } else if (spec.has_import()) {
@@ -550,6 +603,8 @@ std::string SubjectOf(const v1::JobSpec& spec) {
       return spec.explain().train().data().dataset();
     case v1::JobSpec::kEvaluate:
       return spec.evaluate().job_id();
+    case v1::JobSpec::kFeed:
+      return spec.feed().data().dataset();
     case v1::JobSpec::KIND_NOT_SET:
       break;
   }

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from hearth.errors import JobFailed as JobFailed
     from hearth.errors import NotFound as NotFound
     from hearth.errors import Unavailable as Unavailable
+    from hearth.private import PrivateDaemon as PrivateDaemon
+    from hearth.private import dataset_of as dataset_of
     from hearth.space import Choice as Choice
     from hearth.space import Integers as Integers
     from hearth.space import LogUniform as LogUniform
@@ -35,6 +37,7 @@ _HOMES = {
     "hearth.async_client": ("AsyncClient",),
     "hearth.client": ("Client", "Dataset", "Job", "Sweep"),
     "hearth.errors": ("HearthError", "InvalidRequest", "JobFailed", "NotFound", "Unavailable"),
+    "hearth.private": ("PrivateDaemon", "dataset_of"),
     "hearth.space": ("Choice", "Integers", "LogUniform", "Uniform"),
 }
 

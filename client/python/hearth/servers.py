@@ -86,12 +86,17 @@ def default_address() -> str:
     127.0.0.1:7600."""
     folder = Path(os.environ.get("HEARTH_HOME") or Path.home() / ".hearth").absolute()
     path = os.path.normpath(folder / "hearth.sock")
+    return f"unix:{path}" if is_listening(path) else DEFAULT_ADDRESS
+
+
+def is_listening(path: str) -> bool:
+    """Whether a process listens on the Unix socket at `path`."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         try:
             connection.connect(path)
         except OSError:
-            return DEFAULT_ADDRESS
-    return f"unix:{path}"
+            return False
+    return True
 
 
 def is_local(address: str) -> bool:

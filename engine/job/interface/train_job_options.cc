@@ -207,11 +207,21 @@ absl::Status BatchOptions::Validate() const {
 }
 
 bool TrainJobOptions::HasModel() const {
-  return !std::holds_alternative<train::NoModelOptions>(train.model);
+  return feed.has_value() ||
+         !std::holds_alternative<train::NoModelOptions>(train.model);
 }
 
 absl::Status TrainJobOptions::Validate() const {
   HEARTH_RETURN_IF_ERROR(data.Validate());
+  if (feed.has_value()) {
+    if (data.history.has_value() || data.refresh_epochs != 0 ||
+        data.trainers != static_cast<int64_t>(feed->channels.size())) {
+      return absl::InvalidArgumentError(
+          "a feed needs a channel for each trainer, no history and no "
+          "refresh_epochs");
+    }
+    return pipeline.Validate();
+  }
   if (data.history.has_value() && data.history->compare_epochs > 0 &&
       !HasModel()) {
     return absl::InvalidArgumentError(

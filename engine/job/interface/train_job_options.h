@@ -2,11 +2,13 @@
 #define HEARTH_ENGINE_JOB_INTERFACE_TRAIN_JOB_OPTIONS_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "engine/feed/channel.h"
 #include "engine/strategy/kinds.h"
 #include "engine/train/model_options.h"
 
@@ -122,7 +124,16 @@ enum class TrainPart {
   kTest,
 };
 
-/// Options of a train job. See hearth.v1.TrainJobSpec.
+/// The clients of a feed job, which train a model of their own. See
+/// hearth.v1.FeedSpec.
+struct FeedOptions {
+  /// One for each trainer.
+  std::vector<std::shared_ptr<feed::Channel>> channels;
+  /// Batches that a client may hold.
+  int credits = 4;
+};
+
+/// Options of a train job, or of a feed. See hearth.v1.TrainJobSpec.
 struct TrainJobOptions {
   BatchOptions data;
   train::TrainOptions train;
@@ -144,12 +155,15 @@ struct TrainJobOptions {
   /// join a running group.
   bool join = false;
   TrainPart part = TrainPart::kAll;
+  /// Set for a feed, of which `train`, `patience`, `checkpoint_every` and
+  /// `part` are not used.
+  std::optional<FeedOptions> feed = {};
   /// The job's own folder, made if absent: holds the checkpoint and, at the
   /// end, the model. A run that only tests writes nothing there.
   std::string directory;
 
-  /// Whether anything is trained. A job without a model measures the data path
-  /// of training; it does not validate or test.
+  /// Whether anything is trained, here or by a feed's client. A job without a
+  /// model measures the data path of training; it does not validate or test.
   bool HasModel() const;
 
   /// INVALID_ARGUMENT naming the option at fault.

@@ -207,8 +207,9 @@ absl::Status Train(const ModelTrainer::Job& exact, int64_t epochs,
       std::unique_ptr<ModelTrainer> trainer,
       ModelTrainer::Make(exact, source->dataset(), source->passes()));
   // The job may have been killed between an epoch's checkpoint and its results.
-  if (trainer->last_epoch().has_value()) {
-    HEARTH_RETURN_IF_ERROR(exact.observer.OnEpoch(*trainer->last_epoch()));
+  if (const std::optional<EpochReport> report = trainer->TakeReport();
+      report.has_value()) {
+    HEARTH_RETURN_IF_ERROR(exact.observer.OnEpoch(*report));
   }
   if (static_cast<int64_t>(kept.epochs().size()) < trainer->epoch()) {
     exact.observer.OnLog(Severity::kWarning,
@@ -226,10 +227,9 @@ absl::Status Train(const ModelTrainer::Job& exact, int64_t epochs,
                                      {.options = exact.options,
                                       .observer = exact.observer,
                                       .metrics = exact.metrics,
-                                      .trainer = *trainer,
+                                      .member = *trainer,
                                       .stop = stop,
                                       .begin_seconds = begin,
-                                      .report_pending = false,
                                       .until_epoch = epochs}));
   result.trained = true;
   result.first_batch_seconds = report.first_batch_seconds;

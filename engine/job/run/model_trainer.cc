@@ -2,12 +2,11 @@
 //   1. Make: find the checkpoint, if there is one, and the position to continue
 //      from. Once memory is reserved, Begin: load the checkpoint's tensors;
 //      parameters that no checkpoint has are made by the first batch.
-//   2. For each epoch: TrainBatch for each batch from next_batch() on, with
-//      checkpoints between batches where they are due; EvaluateBatch for each
-//      batch of validation; EndEpoch writes a checkpoint.
-//   3. KeepBest loads the best epoch's weights if early stopping kept any;
-//      EvaluateBatch for each batch of the test, if there is one; Finish writes
-//      the model.
+//   2. For each epoch: the training pass from next_batch() on, with checkpoints
+//      between batches where they are due, then the validation; EndEpoch writes
+//      a checkpoint.
+//   3. KeepBest loads the best epoch's weights if early stopping kept any; the
+//      test, if there is one; Finish writes the model.
 // Everything that must survive a kill is in `state_` (a Checkpoint), except the
 // reports of epochs before the last one, which the observer has kept. A batch's
 // loss enters it together with the batch number, so that a replayed batch
@@ -95,7 +94,7 @@ ModelTrainer::ModelTrainer(const Job& job, const EvaluatedMetric& evaluated,
                                         job.options.data.batch_size)),
       step_(std::move(step)) {}
 
-absl::Status ModelTrainer::ReserveGpu(const sample::BatchShape& shape) {
+absl::Status ModelTrainer::Reserve(const sample::BatchShape& shape) {
   strategy::MemoryEstimate estimate;
   AddGpuShare(job_.options.train, *step_, shape, estimate);
   if (estimate.shares.empty()) return absl::OkStatus();
@@ -195,18 +194,80 @@ bool ModelTrainer::Done() const {
   return state_.epoch >= job_.options.data.epochs || StoppedEarly();
 }
 
-absl::Status ModelTrainer::TrainBatch(
-    absl::Span<const train::BatchView> shards) {
+absl::StatusOr<Wish> ModelTrainer::Next() {
+  Wish wish = {.epoch = state_.epoch};
+  if (Done()) {
+    const bool tests = job_.options.part != TrainPart::kTraining &&
+                       passes_.num_test() > 0 && !test_.has_value();
+    wish.kind = tests ? Wish::Kind::kTest : Wish::Kind::kDone;
+  } else if (is_trained_) {
+    wish.kind = Wish::Kind::kValidation;
+  } else {
+    wish.kind = Wish::Kind::kTraining;
+    wish.first_batch = next_training_batch();
+  }
+  return wish;
+}
+
+std::optional<EpochReport> ModelTrainer::TakeReport() {
+  if (OnlyTests() || !std::exchange(report_pending_, false)) {
+    return std::nullopt;
+  }
+  return state_.last_epoch;
+}
+
+absl::Status ModelTrainer::BeginPass(const Wish& wish) {
+  pass_ = wish.kind;
+  if (pass_ == Wish::Kind::kValidation) {
+    StartEvaluation("validating", passes_.num_valid());
+  } else if (pass_ == Wish::Kind::kTest) {
+    HEARTH_RETURN_IF_ERROR(KeepBest());
+    StartEvaluation("testing", passes_.num_test());
+  }
+  return absl::OkStatus();
+}
+
+int64_t ModelTrainer::next_batch() const {
+  return pass_ == Wish::Kind::kTraining ? next_training_batch()
+                                        : evaluation_->done;
+}
+
+absl::Status ModelTrainer::Take(
+    Shards shards, absl::FunctionRef<strategy::PassReport()> pass_so_far) {
+  if (pass_ != Wish::Kind::kTraining) return EvaluateBatch(shards);
+  HEARTH_RETURN_IF_ERROR(TrainBatch(shards));
+  return CheckpointIsDue() ? WriteCheckpoint(pass_so_far()) : absl::OkStatus();
+}
+
+void ModelTrainer::LeavePass(const strategy::PassReport& so_far) {
+  evaluation_.reset();
+  if (pass_ == Wish::Kind::kTraining) {
+    strategy::Accumulate(so_far, state_.epoch_training);
+  }
+}
+
+absl::Status ModelTrainer::EndPass(const strategy::PassReport& report) {
+  if (pass_ == Wish::Kind::kTest) {
+    test_ = report;
+    return absl::OkStatus();
+  }
+  if (pass_ == Wish::Kind::kValidation) return EndEpoch(report);
+  strategy::Accumulate(report, state_.epoch_training);
+  is_trained_ = true;
+  return passes_.num_valid() > 0 ? absl::OkStatus() : EndEpoch({});
+}
+
+absl::Status ModelTrainer::TrainBatch(Shards shards) {
   const train::StepPosition position = {
       .epoch = static_cast<uint64_t>(state_.epoch),
-      .batch = static_cast<uint64_t>(next_batch())};
+      .batch = static_cast<uint64_t>(next_training_batch())};
   std::vector<train::BatchView> views = WithSelfLoops(shards);
   HEARTH_RETURN_IF_ERROR(AddHistories(views));
   HEARTH_ASSIGN_OR_RETURN(train::AwaitResult result,
                           step_->BeginTrain(views, position));
   KeepHistories(views);
   pending_.push_back(std::move(result));
-  const bool is_last = next_batch() == num_batches_;
+  const bool is_last = next_training_batch() == num_batches_;
   return Settle(is_last ? 0 : static_cast<size_t>(step_->MostPending()));
 }
 
@@ -284,37 +345,28 @@ void ModelTrainer::KeepHistories(absl::Span<const train::BatchView> shards) {
 // A strategy that reorders batches can only be resumed at the beginning of an
 // epoch: the batches done are not the first ones of its order.
 bool ModelTrainer::CanCheckpoint() const {
-  return next_batch() == 0 ||
+  return next_training_batch() == 0 ||
          strategy::DeliversInOrder(job_.options.data.strategy);
 }
 
+// Whether options.checkpoint_every wants a checkpoint after this batch.
 bool ModelTrainer::CheckpointIsDue() const {
   const int64_t every = job_.options.checkpoint_every;
   // The end of the epoch has a checkpoint of its own.
-  return every > 0 && CanCheckpoint() && next_batch() % every == 0 &&
-         next_batch() < num_batches_;
+  return every > 0 && CanCheckpoint() && next_training_batch() % every == 0 &&
+         next_training_batch() < num_batches_;
 }
 
+// Writes a checkpoint between two batches. `pass` is the report of the running
+// training pass so far.
 absl::Status ModelTrainer::WriteCheckpoint(const strategy::PassReport& pass) {
   HEARTH_RETURN_IF_ERROR(Settle(0));
   strategy::PassReport before = state_.epoch_training;
   strategy::Accumulate(pass, state_.epoch_training);
   const absl::Status status = WriteState();
-  // The pass continues; EndTraining adds its whole report.
+  // The pass continues; its end adds the whole report.
   state_.epoch_training = std::move(before);
   return status;
-}
-
-void ModelTrainer::EndTraining(const strategy::PassReport& pass) {
-  strategy::Accumulate(pass, state_.epoch_training);
-}
-
-void ModelTrainer::StartValidation() {
-  StartEvaluation("validating", passes_.num_valid());
-}
-
-void ModelTrainer::StartTest() {
-  StartEvaluation("testing", passes_.num_test());
 }
 
 void ModelTrainer::StartEvaluation(const std::string& phase, int64_t nodes) {
@@ -325,8 +377,7 @@ void ModelTrainer::StartEvaluation(const std::string& phase, int64_t nodes) {
       static_cast<size_t>(nodes * metric_.ranked_columns));
 }
 
-absl::Status ModelTrainer::EvaluateBatch(
-    absl::Span<const train::BatchView> shards) {
+absl::Status ModelTrainer::EvaluateBatch(Shards shards) {
   HEARTH_ASSIGN_OR_RETURN(const train::BatchResult result,
                           step_->Evaluate(WithSelfLoops(shards)));
   evaluation_->tally.Add(result.tally);
@@ -359,6 +410,8 @@ std::optional<double> ModelTrainer::TakeMetric() {
   return value;
 }
 
+// Closes the epoch with a checkpoint. `validation` is the report of the
+// validation pass, if there was one.
 absl::Status ModelTrainer::EndEpoch(const strategy::PassReport& validation) {
   EpochReport report;
   report.epoch = static_cast<uint32_t>(state_.epoch + 1);
@@ -398,11 +451,13 @@ void ModelTrainer::LogComparison(const EpochReport& report) {
 
 absl::Status ModelTrainer::CloseEpoch(const EpochReport& report) {
   state_.last_epoch = report;
+  report_pending_ = true;
   ++state_.epoch;
   state_.next_batch = 0;
   state_.epoch_loss_sum = 0;
   state_.epoch_seeds = 0;
   state_.epoch_training = {};
+  is_trained_ = false;
   if (histories_ != nullptr) histories_->Clear();
   if (job_.options.patience > 0 && IsBest(report.valid_metric)) {
     state_.best_metric = report.valid_metric;
@@ -443,20 +498,21 @@ absl::Status ModelTrainer::Stop() {
   return absl::OkStatus();
 }
 
+// Loads the best epoch's weights, if early stopping chose one.
 absl::Status ModelTrainer::KeepBest() {
   if (state_.best_state.empty()) return absl::OkStatus();
   return step_->Load(state_.best_state);
 }
 
-absl::StatusOr<TrainReport> ModelTrainer::Finish(
-    const strategy::PassReport& test) {
+absl::StatusOr<TrainReport> ModelTrainer::Finish() {
+  if (!test_.has_value()) HEARTH_RETURN_IF_ERROR(KeepBest());
   TrainReport report;
   report.metric = metric_.metric;
   report.kept_epoch = state_.best_state.empty()
                           ? static_cast<uint32_t>(state_.epoch)
                           : state_.best_epoch;
   report.test_metric = TakeMetric();
-  report.test = test;
+  report.test = test_.value_or(strategy::PassReport());
   if (job_.options.HasModel() && !OnlyTests()) {
     HEARTH_ASSIGN_OR_RETURN(const store::SafeTensors model, step_->Export());
     report.model_path = io::JoinPath(job_.options.directory, "model");

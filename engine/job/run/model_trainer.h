@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -21,6 +22,7 @@
 #include "engine/job/interface/train_job_options.h"
 #include "engine/job/interface/train_metrics.h"
 #include "engine/job/memory/memory_ledger.h"
+#include "engine/job/run/member.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/sample/history.h"
 #include "engine/store/dataset.h"
@@ -34,33 +36,16 @@ namespace hearth::job {
 
 /// Trains one model on the batches that a BatchSource delivers: makes its
 /// steps, checkpoints, epoch results and report. It reads no data itself, so
-/// that one source can feed several trainers, each at a batch of its own. An
-/// error of a call concerns this trainer alone. Single-owner: belongs to the
-/// job's thread.
+/// that one source can feed several trainers, each at a batch of its own.
+/// Single-owner: belongs to the job's thread.
 ///
-/// States, with the calls that lead from one to the next:
-///   made --Begin--> between epochs
-///   between epochs --TrainBatch...EndTraining--> trained
-///   trained --[StartValidation, EvaluateBatch...]--EndEpoch--> between epochs
-///   between epochs, Done() --KeepBest--[StartTest, EvaluateBatch...]--Finish
-/// A resumed trainer may begin between two batches of an epoch, or trained. A
-/// trainer that only tests (TrainPart::kTest) is Done() from the beginning, and
-/// writes nothing.
-class ModelTrainer {
+/// Its wishes are, for each epoch, the training pass and, if there are
+/// validation nodes, the validation, after which the epoch ends; when all
+/// epochs are Done(), the test, if there is one. A resumed trainer may begin
+/// between two batches of an epoch, or behind the last. A trainer that only
+/// tests (TrainPart::kTest) is Done() from the beginning, and writes nothing.
+class ModelTrainer final : public Member {
  public:
-  /// The job whose model is trained: its options, its listeners, and the parts
-  /// of the process that it uses.
-  struct Job {
-    const JobEnvironment& environment;
-    const TrainJobOptions& options;
-    Observer& observer;
-    TrainMetrics& metrics;
-    MemorySampler& memory;
-    /// First epochs trained without the history, to report beside the epochs
-    /// with it; outlives the trainer.
-    absl::Span<const ExactEpoch> exact = {};
-  };
-
   /// Makes a trainer with a model for `dataset`, at the position of the newest
   /// undamaged checkpoint in options.directory; the observer hears of damaged
   /// ones. `passes` give the number of batches. Holds neither parameters nor
@@ -75,96 +60,58 @@ class ModelTrainer {
   ModelTrainer(const ModelTrainer&) = delete;
   ModelTrainer& operator=(const ModelTrainer&) = delete;
 
-  /// Takes the memory that is reserved: allocates the history and loads the
-  /// model from the checkpoint. Call once, before all calls below. `self_loops`
-  /// of the dataset outlive this; null: no node has a self loop, or the model
-  /// does not count them. Errors as ReadTensors, TrainStep::Load and
-  /// train::HistoryCache::Load.
-  absl::Status Begin(const store::SelfLoops* self_loops);
+  /// Allocates the history and loads the model from the checkpoint. Errors as
+  /// ReadTensors, TrainStep::Load and train::HistoryCache::Load.
+  absl::Status Begin(const store::SelfLoops* self_loops) override;
 
-  /// Bytes that the model takes for batches of `shape`
-  /// (TrainStep::MemoryBytes), with the scores that its metric ranks and the
-  /// self loops that it counts.
-  uint64_t ModelBytes(const sample::BatchShape& shape) const {
+  /// TrainStep::MemoryBytes, with the scores that its metric ranks and the self
+  /// loops that it counts.
+  uint64_t ModelBytes(const sample::BatchShape& shape) const override {
     return step_->MemoryBytes(shape) + metric_.ranking_bytes + self_loop_bytes_;
   }
-  /// Part of ModelBytes that stays allocated between batches
-  /// (TrainStep::KeptBytes).
-  uint64_t KeptBytes() const {
+  uint64_t KeptBytes(const sample::BatchShape& /*shape*/) const override {
     return step_->KeptBytes() + metric_.ranking_bytes + self_loop_bytes_;
   }
-  /// Bytes of the model's parameters (TrainStep::ParameterBytes).
-  uint64_t ParameterBytes() const { return step_->ParameterBytes(); }
-  /// Reserves memory of the GPU that trains the model, if one does, for batches
-  /// of `shape`, for the trainer's lifetime. Errors as MemoryLedger::Reserve.
-  absl::Status ReserveGpu(const sample::BatchShape& shape);
-  /// The reservation of ReserveGpu; empty without a GPU.
-  const strategy::MemoryEstimate& gpu_memory() const {
+  uint64_t ParameterBytes() const override { return step_->ParameterBytes(); }
+  absl::Status Reserve(const sample::BatchShape& shape) override;
+  strategy::MemoryEstimate gpu_memory() const override {
     return gpu_memory_.estimate();
   }
 
-  /// Current epoch, from 0, and the batch of it that is trained next.
+  /// Current epoch, from 0.
   int64_t epoch() const { return state_.epoch; }
-  int64_t next_batch() const {
-    return state_.next_batch + static_cast<int64_t>(pending_.size());
-  }
-  /// Number of training batches of an epoch.
-  int64_t NumBatches() const { return num_batches_; }
-  /// Whether nothing was trained before: there was no checkpoint, whole or
-  /// damaged, and no batch has come.
-  bool is_new() const {
+  /// Whether there was no checkpoint, whole or damaged, and no batch has come.
+  bool is_new() const override {
     return !found_checkpoint_ && state_.epoch == 0 && state_.next_batch == 0;
   }
-  /// Report of the last ended epoch, for the observer; absent before the first.
-  /// A resumed trainer has it, too: the job may have been killed between the
-  /// epoch's checkpoint and its report.
-  const std::optional<EpochReport>& last_epoch() const {
-    return state_.last_epoch;
-  }
+  std::optional<EpochReport> TakeReport() override;
   /// Whether no epoch is left: all are trained, or patience is exhausted.
   bool Done() const;
 
-  /// Embeddings of earlier batches of the epoch that the next batch may use;
-  /// none without a history.
-  std::vector<sample::LiveHistory> LiveHistories() const;
+  absl::StatusOr<Wish> Next() override;
+  std::vector<sample::LiveHistory> LiveHistories() const override;
 
-  /// Trains on the next batch, given as its shards. ABORTED if the loss of this
-  /// batch, or of one of the TrainStep::MostPending batches before it, is not a
-  /// finite number.
-  absl::Status TrainBatch(absl::Span<const train::BatchView> shards);
+  /// Loads the best epoch's weights before a test, if early stopping chose one.
+  absl::Status BeginPass(const Wish& wish) override;
+  int64_t next_batch() const override;
+  /// Trains on the next batch or evaluates the predictions for it. Writes a
+  /// checkpoint where options.checkpoint_every wants one. ABORTED if the loss
+  /// of this batch, or of one of the TrainStep::MostPending batches before it,
+  /// is not a finite number.
+  absl::Status Take(
+      Shards shards,
+      absl::FunctionRef<strategy::PassReport()> pass_so_far) override;
+  void LeavePass(const strategy::PassReport& so_far) override;
+  /// Ends the epoch with a checkpoint, if it is validated or needs no
+  /// validation.
+  absl::Status EndPass(const strategy::PassReport& report) override;
 
-  /// Whether options.checkpoint_every wants a checkpoint after this batch.
-  bool CheckpointIsDue() const;
-
-  /// Writes a checkpoint between two batches. `pass` is the report of the
-  /// running training pass so far.
-  absl::Status WriteCheckpoint(const strategy::PassReport& pass);
-
-  /// Ends the epoch's training pass, or the part of it that was run.
-  void EndTraining(const strategy::PassReport& pass);
-
-  /// Announces that the next batches are for validation, or for the test.
-  void StartValidation();
-  void StartTest();
-
-  /// Evaluates the predictions for a batch, given as its shards.
-  absl::Status EvaluateBatch(absl::Span<const train::BatchView> shards);
-
-  /// Closes the epoch with a checkpoint. The observer must get its report,
-  /// last_epoch(), before the next epoch begins. `validation` is the report of
-  /// the validation pass, if there was one.
-  absl::Status EndEpoch(const strategy::PassReport& validation);
-
-  /// Ends training early: writes a checkpoint to resume from, if one is
-  /// possible at this batch.
-  absl::Status Stop();
-
-  /// Loads the best epoch's weights, if early stopping chose one.
-  absl::Status KeepBest();
+  /// Writes a checkpoint to resume from, if one is possible at this batch.
+  absl::Status Stop() override;
 
   /// Writes the model, unless it is only tested, and reports metrics, digest
-  /// and peak memory. `test` is the report of the test pass.
-  absl::StatusOr<TrainReport> Finish(const strategy::PassReport& test);
+  /// and peak memory.
+  absl::StatusOr<TrainReport> Finish() override;
 
  private:
   // The metric by which predictions are evaluated.
@@ -191,6 +138,15 @@ class ModelTrainer {
   // Warns if earlier batches were trained with another arithmetic.
   void NoteArithmetic();
   bool OnlyTests() const { return job_.options.part == TrainPart::kTest; }
+  int64_t next_training_batch() const {
+    return state_.next_batch + static_cast<int64_t>(pending_.size());
+  }
+  absl::Status TrainBatch(Shards shards);
+  absl::Status EvaluateBatch(Shards shards);
+  bool CheckpointIsDue() const;
+  absl::Status WriteCheckpoint(const strategy::PassReport& pass);
+  absl::Status EndEpoch(const strategy::PassReport& validation);
+  absl::Status KeepBest();
   std::vector<train::BatchView> WithSelfLoops(
       absl::Span<const train::BatchView> shards) const;
   absl::Status AddHistories(std::vector<train::BatchView>& shards);
@@ -224,6 +180,14 @@ class ModelTrainer {
   bool goes_on_ = false;
   // State that must survive a kill.
   Checkpoint state_;
+  // Pass that it takes part in, or has ended last.
+  Wish::Kind pass_ = Wish::Kind::kNothing;
+  // Whether the observer has yet to hear of state_.last_epoch.
+  bool report_pending_ = true;
+  // Whether the current epoch is trained, but not yet validated.
+  bool is_trained_ = false;
+  // The test pass, once it has ended.
+  std::optional<strategy::PassReport> test_;
   std::optional<Evaluation> evaluation_;
   // Phases whose metric the log has called undefined.
   std::set<std::string> undefined_;

@@ -60,47 +60,43 @@ class MemberTest : public JobTest {
     return *std::move(trainer);
   }
 
-  // Runs the epoch for its trainers. A trainer skips batches that it has
-  // trained already; a trainer that fails is removed, and the others continue.
-  void RunEpoch(int64_t epoch, std::vector<ModelTrainer*>& trainers) {
-    ASSERT_TRUE(data_->PrepareEpoch(epoch).ok());
-    strategy::PassReport training;
+  // Runs a pass for its trainers. A trainer skips batches that it has trained
+  // already; a trainer that fails is removed, and the others continue.
+  void RunPass(const strategy::Pass& pass,
+               std::vector<ModelTrainer*>& trainers) {
+    for (ModelTrainer* trainer : trainers) {
+      const auto wish = trainer->Next();
+      ASSERT_TRUE(wish.ok() && trainer->BeginPass(*wish).ok());
+    }
+    strategy::PassReport report;
     int64_t batch = 0;
-    const auto train_all = [&](Shards shards) {
+    const auto take_all = [&](Shards shards) {
       std::erase_if(trainers, [&](ModelTrainer* trainer) {
         return trainer->next_batch() == batch &&
-               !trainer->TrainBatch(shards).ok();
+               !trainer->Take(shards, [&] { return report; }).ok();
       });
       ++batch;
       return absl::OkStatus();
     };
-    ASSERT_TRUE(
-        data_->RunPass(data_->passes().Training(epoch), train_all, training)
-            .ok());
+    ASSERT_TRUE(data_->RunPass(pass, take_all, report).ok());
     for (ModelTrainer* trainer : trainers) {
-      trainer->EndTraining(training);
-      trainer->StartValidation();
+      ASSERT_TRUE(trainer->EndPass(report).ok());
     }
-    strategy::PassReport validation;
-    const auto evaluate_all = [&](Shards shards) {
-      for (ModelTrainer* trainer : trainers) {
-        EXPECT_TRUE(trainer->EvaluateBatch(shards).ok());
-      }
-      return absl::OkStatus();
-    };
-    ASSERT_TRUE(
-        data_->RunPass(data_->passes().Validation(), evaluate_all, validation)
-            .ok());
+  }
+
+  // Runs the epoch for its trainers.
+  void RunEpoch(int64_t epoch, std::vector<ModelTrainer*>& trainers) {
+    ASSERT_TRUE(data_->PrepareEpoch(epoch).ok());
+    RunPass(data_->passes().Training(epoch), trainers);
+    RunPass(data_->passes().Validation(), trainers);
     for (ModelTrainer* trainer : trainers) {
-      ASSERT_TRUE(trainer->EndEpoch(validation).ok());
-      ASSERT_TRUE(observer_.OnEpoch(*trainer->last_epoch()).ok());
+      ASSERT_TRUE(observer_.OnEpoch(*trainer->TakeReport()).ok());
     }
   }
 
   // Report of a trainer without a test.
   TrainReport Finish(ModelTrainer& trainer) {
-    EXPECT_TRUE(trainer.KeepBest().ok());
-    auto report = trainer.Finish({});
+    auto report = trainer.Finish();
     EXPECT_TRUE(report.ok()) << report.status();
     return *std::move(report);
   }
@@ -265,7 +261,7 @@ TEST_F(MemberTest, AResumedMemberJoinsAtItsEpoch) {
   OpenData(early);
   const auto resumed = NewTrainer(late);
   EXPECT_EQ(resumed->epoch(), 1);
-  EXPECT_EQ(resumed->next_batch(), 1);
+  EXPECT_EQ(resumed->Next()->first_batch, 1);
   const auto fresh = NewTrainer(early);
   std::vector<ModelTrainer*> trainers = {fresh.get()};
   RunEpoch(0, trainers);

@@ -15,7 +15,7 @@
 //   1. The thread of the first job that comes starts the driver's thread.
 //   2. The driver waits a little for jobs that are expected, opens the data and
 //      runs a TrainRun, as its host. At the run's boundaries, jobs that have
-//      come get a trainer, and a first epoch if they may start anywhere.
+//      come get a member, and a first epoch if they may start anywhere.
 //   3. A job's own thread makes all calls for the job: in Train it waits for a
 //      call, makes it and reports its end, until the job has its result.
 //   4. When no job is left, the driver returns the strategy, and looks once
@@ -38,10 +38,6 @@ BatchOptions CommonData(BatchOptions data) {
   data.epochs = std::min(data.epochs, data.distinct_epochs);
   data.first_epoch_key = 0;
   return data;
-}
-
-int64_t NextEpoch(const TrainJobOptions& options, const ModelTrainer& trainer) {
-  return options.data.EpochOfBatches(trainer.epoch());
 }
 
 // A job is slow if it takes more than this many times the median.
@@ -220,7 +216,7 @@ SharedPassResult SharedPassGroup::Train(const SharedPassRequest& request) {
   }
   if (metrics_ != nullptr) metrics_->AddJobs(-1);
   // The model is destroyed on the thread that has used it.
-  slot->trainer.reset();
+  slot->member.reset();
   absl::MutexLock lock(&mutex_);
   slots_.remove_if([&](const auto& one) { return one.get() == slot; });
   return end;
@@ -357,7 +353,7 @@ std::vector<AttachedJob*> SharedPassGroup::Attach(
     return true;
   });
   const std::vector<absl::Status> made =
-      CallAll(coming, [this](Slot& slot) { return MakeTrainer(slot); });
+      CallAll(coming, [this](Slot& slot) { return MakeMember(slot); });
   std::set<int64_t> epochs;
   Slots slots;
   for (size_t i = 0; i < coming.size(); ++i) {
@@ -367,9 +363,7 @@ std::vector<AttachedJob*> SharedPassGroup::Attach(
       continue;
     }
     slots.push_back(&slot);
-    if (!slot.trainer->is_new()) {
-      epochs.insert(NextEpoch(slot.options, *slot.trainer));
-    }
+    if (!slot.member->is_new()) epochs.insert(slot.NextEpoch());
   }
   // Jobs that may start anywhere start where the others are.
   if (!next_epoch.has_value() && !epochs.empty()) {
@@ -389,16 +383,14 @@ std::vector<AttachedJob*> SharedPassGroup::Attach(
         AttachedJob{.options = slot->options,
                     .observer = slot->request.observer,
                     .metrics = slot->request.metrics,
-                    .trainer = *slot->trainer,
+                    .member = *slot->member,
                     .stop = slot->request.stop,
                     .begin_seconds = slot->request.begin_seconds,
                     .is_running = slot->request.is_running,
                     .first_batch_seconds = slot->request.first_batch_seconds,
                     .peers = slot->request.peers});
     jobs.push_back(&*slot->job);
-    if (!next_epoch.has_value()) {
-      next_epoch = NextEpoch(slot->options, *slot->trainer);
-    }
+    if (!next_epoch.has_value()) next_epoch = slot->NextEpoch();
   }
   epoch_began_ = environment_->clock.SteadySeconds();
   absl::MutexLock lock(&mutex_);
@@ -446,14 +438,16 @@ SharedPassGroup::Slots SharedPassGroup::AwaitJobs(bool someone_attached) {
   return coming;
 }
 
-absl::Status SharedPassGroup::MakeTrainer(Slot& slot) {
-  HEARTH_ASSIGN_OR_RETURN(
-      slot.trainer, ModelTrainer::Make({.environment = slot.request.environment,
-                                        .options = slot.options,
-                                        .observer = slot.request.observer,
-                                        .metrics = slot.request.metrics,
-                                        .memory = slot.request.memory},
-                                       source_->dataset(), source_->passes()));
+absl::Status SharedPassGroup::MakeMember(Slot& slot) {
+  HEARTH_ASSIGN_OR_RETURN(slot.member,
+                          NewMember({.environment = slot.request.environment,
+                                     .options = slot.options,
+                                     .observer = slot.request.observer,
+                                     .metrics = slot.request.metrics,
+                                     .memory = slot.request.memory,
+                                     .stop = slot.request.stop},
+                                    source_->dataset(), source_->passes()));
+  HEARTH_ASSIGN_OR_RETURN(slot.first_wish, slot.member->Next());
   return absl::OkStatus();
 }
 
@@ -462,7 +456,7 @@ absl::Status SharedPassGroup::MakeTrainer(Slot& slot) {
 absl::Status SharedPassGroup::Join(Slot& slot, int64_t epoch) {
   BatchOptions& data = slot.options.data;
   // A job of fewer epochs would not get to the epochs before `epoch`.
-  if (!slot.options.join || !slot.trainer->is_new() ||
+  if (!slot.options.join || !slot.member->is_new() ||
       data.first_epoch_key == epoch || data.epochs < num_epochs_) {
     return absl::OkStatus();
   }
@@ -488,11 +482,17 @@ std::vector<absl::Status> SharedPassGroup::CallAll(
   absl::MutexLock lock(&mutex_);
   size_t next = 0;
   while (true) {
-    const auto busy = static_cast<size_t>(
-        std::count_if(slots.begin(), slots.end(),
-                      [](const Slot* slot) { return slot->call != nullptr; }));
-    if (next == slots.size() && busy == 0) break;
-    if (next < slots.size() && busy < static_cast<size_t>(max_steps_)) {
+    // A feed takes no processor: its client makes the steps.
+    size_t called = 0;
+    size_t busy = 0;
+    for (const Slot* slot : slots) {
+      if (slot->call == nullptr) continue;
+      ++called;
+      if (!slot->options.feed.has_value()) ++busy;
+    }
+    if (next == slots.size() && called == 0) break;
+    if (next < slots.size() && (busy < static_cast<size_t>(max_steps_) ||
+                                slots[next]->options.feed.has_value())) {
       slots[next]->call = &calls[next];
       slots[next]->wake.Signal();
       ++next;

@@ -26,7 +26,7 @@
 #include "engine/job/interface/train_job_options.h"
 #include "engine/job/interface/train_metrics.h"
 #include "engine/job/memory/memory_ledger.h"
-#include "engine/job/run/model_trainer.h"
+#include "engine/job/run/member.h"
 #include "engine/job/run/train_run.h"
 #include "engine/metrics/registry.h"
 
@@ -130,7 +130,7 @@ std::optional<size_t> FindSlowest(absl::Span<const EpochSeconds> jobs,
                                   double pass_seconds);
 
 /// Jobs that share their passes over the data. One thread, the driver, drives a
-/// TrainRun; each job's trainer works on the thread that called Train. The
+/// TrainRun; each job's member works on the thread that called Train. The
 /// group is over when no job is attached or expected. Thread-safe.
 class SharedPassGroup final : private JobHost {
  public:
@@ -171,10 +171,17 @@ class SharedPassGroup final : private JobHost {
     explicit Slot(const SharedPassRequest& request)
         : request(request), options(request.options) {}
 
+    // Its next epoch, as DataSpec numbers batches, before it is attached.
+    int64_t NextEpoch() const {
+      return options.data.EpochOfBatches(first_wish.epoch);
+    }
+
     const SharedPassRequest request;
     // The request's options with the first_epoch_key that was chosen.
     TrainJobOptions options;
-    std::unique_ptr<ModelTrainer> trainer;
+    std::unique_ptr<Member> member;
+    // The member's wish when it was made.
+    Wish first_wish;
     std::optional<AttachedJob> job;
     // Whether the job is detached to train alone.
     bool trains_alone = false;
@@ -198,7 +205,7 @@ class SharedPassGroup final : private JobHost {
   Slots AwaitJobs(bool someone_attached);
   std::vector<absl::Status> CallAll(
       const Slots& slots, absl::FunctionRef<absl::Status(Slot&)> call);
-  absl::Status MakeTrainer(Slot& slot);
+  absl::Status MakeMember(Slot& slot);
   absl::Status Join(Slot& slot, int64_t epoch);
   void Finish(Slot& slot, absl::StatusOr<TrainReport> result);
   Slot& SlotOf(const AttachedJob& job);

@@ -8,7 +8,7 @@
 #include "engine/job/data/batch_source.h"
 #include "engine/job/memory/memory_ledger.h"
 #include "engine/job/run/exact_epochs.h"
-#include "engine/job/run/model_trainer.h"
+#include "engine/job/run/member.h"
 #include "engine/job/run/shared_pass.h"
 #include "engine/job/run/train_run.h"
 #include "engine/sample/batch_shape.h"
@@ -20,8 +20,8 @@
 //      (exact_epochs.h).
 //   2. If the job may share its passes, train it in a group of jobs with equal
 //      data (shared_pass.h). Otherwise open the data and its passes
-//      (BatchSource), make the model and find its checkpoint (ModelTrainer),
-//      and feed the trainer from the source (TrainRun).
+//      (BatchSource), make the job's member (ModelTrainer, which finds the
+//      checkpoint, or FeedMember) and feed it from the source (TrainRun).
 //   3. Complete the report.
 
 namespace hearth::job {
@@ -40,13 +40,13 @@ class ProcessMemory {
   const uint64_t base_bytes_ = sampler_->PeakBytes();
 };
 
-bool SharesPasses(const ModelTrainer::Job& job) {
+bool SharesPasses(const Member::Job& job) {
   return job.environment.shared_passes != nullptr &&
          !job.options.sharing_key.empty() && job.options.data.CanShare();
 }
 
 // Trains in a group of jobs that share their passes.
-absl::StatusOr<TrainReport> TrainInGroup(const ModelTrainer::Job& job,
+absl::StatusOr<TrainReport> TrainInGroup(const Member::Job& job,
                                          double begin_seconds,
                                          std::stop_token stop) {
   return job.environment.shared_passes->Train({.environment = job.environment,
@@ -60,7 +60,7 @@ absl::StatusOr<TrainReport> TrainInGroup(const ModelTrainer::Job& job,
 
 // Trains on a batch source of the job's own. `is_running`: whether the observer
 // has heard so.
-absl::StatusOr<TrainReport> TrainOnOwnSource(const ModelTrainer::Job& job,
+absl::StatusOr<TrainReport> TrainOnOwnSource(const Member::Job& job,
                                              bool is_running,
                                              double begin_seconds,
                                              std::stop_token stop) {
@@ -75,15 +75,14 @@ absl::StatusOr<TrainReport> TrainOnOwnSource(const ModelTrainer::Job& job,
            .embedding_width = train::HiddenWidth(options.train.model),
            .folder = options.directory},
           job.observer, stop));
-  HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<ModelTrainer> trainer,
-      ModelTrainer::Make(job, source->dataset(), source->passes()));
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<Member> member,
+                          NewMember(job, source->dataset(), source->passes()));
   absl::StatusOr<TrainReport> report =
       TrainAlone(job.environment, *source,
                  {.options = options,
                   .observer = job.observer,
                   .metrics = job.metrics,
-                  .trainer = *trainer,
+                  .member = *member,
                   .stop = std::move(stop),
                   .begin_seconds = begin_seconds,
                   .is_running = is_running});
@@ -106,11 +105,12 @@ absl::StatusOr<TrainReport> RunTrainJob(const JobEnvironment& environment,
     HEARTH_RETURN_IF_ERROR(
         environment.files.CreateDirectory(options.directory));
   }
-  ModelTrainer::Job job = {.environment = environment,
-                           .options = options,
-                           .observer = observer,
-                           .metrics = metrics,
-                           .memory = memory.sampler()};
+  Member::Job job = {.environment = environment,
+                     .options = options,
+                     .observer = observer,
+                     .metrics = metrics,
+                     .memory = memory.sampler(),
+                     .stop = stop};
   HEARTH_ASSIGN_OR_RETURN(const ExactEpochs exact, TrainExactEpochs(job, stop));
   job.exact = exact.epochs;
   const double begin_seconds = environment.clock.SteadySeconds();

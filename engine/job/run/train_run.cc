@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "engine/base/status.h"
 #include "engine/pipeline/pipeline.h"
@@ -23,14 +25,14 @@
 
 // A run, step by step:
 //   1. Attach the first jobs; take the strategy and prepare their epoch.
-//   2. Between two epochs: attach new jobs, detach jobs that were asked to
-//   stop,
-//      test jobs that have trained all their epochs (unless their options leave
-//      the test out) and detach them.
-//   3. An epoch: check that the dataset's files are unchanged, prepare where
-//      new batches are due, run the training pass from the first batch that a
-//      job needs, validate, close the epoch, report it for all jobs at once.
-//   4. When no job is left and none is to come, the run is over.
+//   2. Ask each job what it needs next. Validations and tests that are due run
+//      first; then the ended epochs are reported, for all jobs at once, and
+//      jobs that were asked to stop or are done are detached.
+//   3. Attach new jobs. If a job has no wish at present, wait for it.
+//   4. Train an epoch: check that the dataset's files are unchanged, prepare
+//      where new batches are due, run the training pass from the first batch
+//      that a job needs.
+//   5. When no job is left and none is to come, the run is over.
 // In a pass each batch goes to the jobs whose next batch it is; the next batch
 // comes when all of these jobs are done with it.
 
@@ -38,16 +40,17 @@ namespace hearth::job {
 
 namespace {
 
-using Shards = absl::Span<const train::BatchView>;
+// Longest time until a run sees that a job is to stop, or that another has
+// come, while it waits for a wish.
+constexpr absl::Duration kPoll = absl::Milliseconds(50);
 
 // The job's current epoch, as DataSpec numbers batches (EpochOfBatches).
 int64_t EpochOf(const AttachedJob& job) {
-  return job.options.data.EpochOfBatches(job.trainer.epoch());
+  return job.options.data.EpochOfBatches(job.wish.epoch);
 }
 
-bool IsDone(const AttachedJob& job) {
-  return job.trainer.Done() || (job.until_epoch.has_value() &&
-                                job.trainer.epoch() >= *job.until_epoch);
+bool EndsWithoutTest(const AttachedJob& job) {
+  return job.until_epoch.has_value() && job.wish.epoch >= *job.until_epoch;
 }
 
 // Whether all jobs train on the GPU that keeps rows.
@@ -87,7 +90,7 @@ int64_t FirstAfterLongestGap(const std::set<int64_t>& epochs,
 absl::Status TrainRun::Run() {
   const absl::Status status = RunAll();
   if (absl::IsCancelled(status)) {
-    ForAll(attached_, [](AttachedJob& job) { return job.trainer.Stop(); });
+    ForAll(attached_, [](AttachedJob& job) { return job.member.Stop(); });
   }
   while (!attached_.empty()) Detach(*attached_.back(), status);
   return status;
@@ -96,7 +99,7 @@ absl::Status TrainRun::Run() {
 absl::Status TrainRun::RunAll() {
   while (true) {
     HEARTH_RETURN_IF_ERROR(EndEpochs());
-    AttachedJobs more = host_.Attach(PickEpoch());
+    AttachedJobs more = host_.Attach(NextEpoch());
     if (attached_.empty() && more.empty()) return absl::OkStatus();
     if (!started_) {
       const absl::Status status = Start(more);
@@ -106,15 +109,16 @@ absl::Status TrainRun::RunAll() {
       }
       if (!started_) continue;
     }
-    HEARTH_RETURN_IF_ERROR(BeginJobs(more));
-    const std::optional<int64_t> epoch = PickEpoch();
-    // A job resumed from a checkpoint may have to end an epoch first.
-    const bool all_train = std::none_of(
-        in_epoch_.begin(), in_epoch_.end(), [](const AttachedJob* job) {
-          return job->report_pending || IsDone(*job);
-        });
-    if (epoch.has_value() && all_train) {
-      HEARTH_RETURN_IF_ERROR(RunEpoch(*epoch));
+    if (!more.empty()) {
+      HEARTH_RETURN_IF_ERROR(BeginJobs(more));
+      // A resumed job may have to report or end an epoch first.
+      continue;
+    }
+    if (!JobsWith(Wish::Kind::kNothing).empty()) {
+      AwaitChange();
+    } else if (const std::optional<int64_t> epoch = NextEpoch();
+               epoch.has_value()) {
+      HEARTH_RETURN_IF_ERROR(Train(*epoch));
     }
   }
 }
@@ -139,26 +143,27 @@ absl::Status TrainRun::Start(AttachedJobs& jobs) {
 absl::Status TrainRun::StartWith(AttachedJob& first) {
   HEARTH_RETURN_IF_ERROR(source_.TakeStrategy(
       {.bytes = [&](const sample::BatchShape& shape) -> uint64_t {
-         return first.trainer.ModelBytes(shape);
+         return first.member.ModelBytes(shape);
        },
-       .parameter_bytes = first.trainer.ParameterBytes(),
-       .kept_bytes = first.trainer.KeptBytes()}));
+       .parameter_bytes = first.member.ParameterBytes(),
+       .kept_bytes = first.member.KeptBytes(/*shape=*/{})}));
+  HEARTH_ASSIGN_OR_RETURN(first.wish, first.member.Next());
   const BatchOptions& data = first.options.data;
   // A job whose epochs are all trained is prepared for its test.
   return source_.PrepareEpoch(
-      data.EpochOfBatches(std::min(first.trainer.epoch(), data.epochs - 1)));
+      data.EpochOfBatches(std::min(first.wish.epoch, data.epochs - 1)));
 }
 
 absl::Status TrainRun::BeginJobs(const AttachedJobs& jobs) {
   const sample::BatchShape shape = source_.largest_batch();
   AttachedJobs accepted;
   for (AttachedJob* job : jobs) {
-    absl::Status status = job->trainer.ReserveGpu(shape);
+    const Member& member = job->member;
+    absl::Status status = job->member.Reserve(shape);
     if (status.ok()) {
-      status =
-          models_.Add(job, {.bytes = job->trainer.ModelBytes(shape),
-                            .kept_bytes = job->trainer.KeptBytes(),
-                            .parameter_bytes = job->trainer.ParameterBytes()});
+      status = models_.Add(job, {.bytes = member.ModelBytes(shape),
+                                 .kept_bytes = member.KeptBytes(shape),
+                                 .parameter_bytes = member.ParameterBytes()});
     }
     if (status.ok()) {
       accepted.push_back(job);
@@ -173,56 +178,91 @@ absl::Status TrainRun::BeginJobs(const AttachedJobs& jobs) {
       })) {
     HEARTH_ASSIGN_OR_RETURN(self_loops, source_.CountSelfLoops());
   }
-  const store::Manifest& manifest = source_.dataset().manifest();
-  const PassSchedule& passes = source_.passes();
   ForAll(accepted, [&](AttachedJob& job) -> absl::Status {
-    HEARTH_RETURN_IF_ERROR(job.trainer.Begin(self_loops));
-    if (job.options.part == TrainPart::kTest) job.report_pending = false;
+    job.member.SetOnChange([change = change_] { change->Raise(); });
+    HEARTH_RETURN_IF_ERROR(job.member.Begin(self_loops));
     if (!job.is_running) job.observer.OnRunning();
     job.is_running = true;
-    job.observer.OnLog(
-        Severity::kInfo,
-        absl::StrFormat("dataset %s (%s), strategy %s: %d training nodes, %d "
-                        "batches an epoch",
-                        manifest.name, manifest.fingerprint,
-                        strategy::Name(job.options.data.strategy),
-                        passes.num_train(), job.trainer.NumBatches()));
-    if (!job.options.HasModel()) return absl::OkStatus();
-    if (passes.num_valid() == 0 && job.options.part != TrainPart::kTest) {
-      job.observer.OnLog(Severity::kWarning,
-                         "no validation: the dataset has no validation nodes "
-                         "with labels");
-    }
-    if (passes.num_test() == 0 && job.options.part != TrainPart::kTraining) {
-      job.observer.OnLog(Severity::kWarning,
-                         "no test: the dataset has no test nodes with labels");
-    }
+    LogBegin(job);
     return absl::OkStatus();
   });
   return absl::OkStatus();
 }
 
-// Returns the next epoch and puts the jobs at this epoch into `in_epoch_`;
-// nullopt without jobs.
-std::optional<int64_t> TrainRun::PickEpoch() {
-  in_epoch_.clear();
-  if (attached_.empty()) return std::nullopt;
-  std::set<int64_t> epochs;
-  for (const AttachedJob* job : attached_) epochs.insert(EpochOf(*job));
-  const int64_t next = FirstAfterLongestGap(
-      epochs, attached_.front()->options.data.NumEpochKeys());
-  for (AttachedJob* job : attached_) {
-    if (EpochOf(*job) == next) in_epoch_.push_back(job);
+void TrainRun::LogBegin(AttachedJob& job) {
+  const store::Manifest& manifest = source_.dataset().manifest();
+  const PassSchedule& passes = source_.passes();
+  job.observer.OnLog(
+      Severity::kInfo,
+      absl::StrFormat("dataset %s (%s), strategy %s: %d training nodes, %d "
+                      "batches an epoch",
+                      manifest.name, manifest.fingerprint,
+                      strategy::Name(job.options.data.strategy),
+                      passes.num_train(),
+                      strategy::NumBatches(passes.num_train(),
+                                           job.options.data.batch_size)));
+  if (!job.options.HasModel()) return;
+  if (passes.num_valid() == 0 && job.options.part != TrainPart::kTest) {
+    job.observer.OnLog(Severity::kWarning,
+                       "no validation: the dataset has no validation nodes "
+                       "with labels");
   }
-  return next;
+  if (passes.num_test() == 0 && job.options.part != TrainPart::kTraining) {
+    job.observer.OnLog(Severity::kWarning,
+                       "no test: the dataset has no test nodes with labels");
+  }
 }
 
-// Reports the epoch that jobs have ended, and detaches jobs that are done.
+// Asks each job for its wish; an error ends the job.
+void TrainRun::AskAll() {
+  for (AttachedJob* job : AttachedJobs(attached_)) {
+    absl::StatusOr<Wish> wish = job->member.Next();
+    if (wish.ok()) {
+      job->wish = *wish;
+    } else {
+      Detach(*job, wish.status());
+    }
+  }
+}
+
+TrainRun::AttachedJobs TrainRun::JobsWith(Wish::Kind kind) const {
+  AttachedJobs jobs;
+  for (AttachedJob* job : attached_) {
+    if (job->wish.kind == kind) jobs.push_back(job);
+  }
+  return jobs;
+}
+
+// The epoch that is trained next; nullopt without jobs.
+std::optional<int64_t> TrainRun::NextEpoch() const {
+  AttachedJobs jobs = JobsWith(Wish::Kind::kTraining);
+  if (jobs.empty()) jobs = attached_;
+  if (jobs.empty()) return std::nullopt;
+  std::set<int64_t> epochs;
+  for (const AttachedJob* job : jobs) epochs.insert(EpochOf(*job));
+  return FirstAfterLongestGap(epochs,
+                              jobs.front()->options.data.NumEpochKeys());
+}
+
+void TrainRun::AwaitChange() { change_->Await(kPoll); }
+
+// Runs the evaluations that are due, reports the epochs that jobs have ended,
+// and detaches jobs that are done.
 absl::Status TrainRun::EndEpochs() {
-  PickEpoch();
-  Report();
-  HEARTH_RETURN_IF_ERROR(DetachStopped());
-  HEARTH_RETURN_IF_ERROR(EndJobs());
+  while (true) {
+    Report();
+    HEARTH_RETURN_IF_ERROR(DetachStopped());
+    AskAll();
+    FinishDone();
+    AttachedJobs jobs = JobsWith(Wish::Kind::kValidation);
+    const bool validates = !jobs.empty();
+    if (!validates) jobs = JobsWith(Wish::Kind::kTest);
+    if (jobs.empty()) break;
+    const PassSchedule& passes = source_.passes();
+    strategy::PassReport report;
+    HEARTH_RETURN_IF_ERROR(RunPass(
+        validates ? passes.Validation() : passes.Testing(), jobs, report));
+  }
   DetachSlowest();
   return absl::OkStatus();
 }
@@ -237,67 +277,47 @@ void TrainRun::DetachSlowest() {
 }
 
 void TrainRun::Report() {
-  std::vector<EndedEpoch> ended;
-  for (AttachedJob* job : in_epoch_) {
-    if (!std::exchange(job->report_pending, false)) continue;
-    const std::optional<EpochReport>& report = job->trainer.last_epoch();
-    if (report.has_value()) ended.push_back({*job, *report});
+  // The reports live as long as the call.
+  std::vector<std::pair<AttachedJob*, EpochReport>> reports;
+  for (AttachedJob* job : attached_) {
+    std::optional<EpochReport> report = job->member.TakeReport();
+    if (report.has_value()) reports.emplace_back(job, *std::move(report));
   }
-  if (ended.empty()) return;
+  if (reports.empty()) return;
+  std::vector<EndedEpoch> ended;
+  for (const auto& [job, report] : reports) ended.push_back({*job, report});
   host_.Report(absl::MakeSpan(ended));
   for (EndedEpoch& epoch : ended) {
     if (!epoch.status.ok()) Detach(epoch.job, epoch.status);
   }
 }
 
-// Tests jobs that have trained all epochs and reported them, and detaches them.
-absl::Status TrainRun::EndJobs() {
-  AttachedJobs done;
+// Detaches jobs that need no pass any more.
+void TrainRun::FinishDone() {
   for (AttachedJob* job : AttachedJobs(attached_)) {
-    if (!IsDone(*job) || job->report_pending) continue;
-    if (job->until_epoch.has_value()) {
+    if (EndsWithoutTest(*job)) {
       Detach(*job, Complete(*job, {}));
-    } else {
-      done.push_back(job);
+      continue;
     }
-  }
-  if (done.empty()) return absl::OkStatus();
-  in_epoch_ = std::move(done);
-  ForAll(in_epoch_, [](AttachedJob& job) { return job.trainer.KeepBest(); });
-  strategy::PassReport test;
-  // Jobs without a test do not wait for the test of others.
-  for (AttachedJob* job : AttachedJobs(in_epoch_)) {
-    if (job->options.part == TrainPart::kTraining) Finish(*job, test);
-  }
-  if (in_epoch_.empty()) return absl::OkStatus();
-  if (source_.passes().num_test() > 0) {
-    ForAll(in_epoch_, [](AttachedJob& job) {
-      job.trainer.StartTest();
+    if (job->wish.kind != Wish::Kind::kDone) continue;
+    std::optional<TrainReport> report;
+    ForAll({job}, [&](AttachedJob& one) -> absl::Status {
+      HEARTH_ASSIGN_OR_RETURN(report, one.member.Finish());
       return absl::OkStatus();
     });
-    HEARTH_RETURN_IF_ERROR(Evaluate(source_.passes().Testing(), test));
+    // A job whose Finish failed is detached already.
+    if (report.has_value()) Detach(*job, Complete(*job, *std::move(report)));
   }
-  for (AttachedJob* job : AttachedJobs(in_epoch_)) Finish(*job, test);
-  return absl::OkStatus();
 }
 
-void TrainRun::Finish(AttachedJob& job, const strategy::PassReport& test) {
-  std::optional<TrainReport> report;
-  ForAll({&job}, [&](AttachedJob& one) -> absl::Status {
-    HEARTH_ASSIGN_OR_RETURN(report, one.trainer.Finish(test));
-    return absl::OkStatus();
-  });
-  // A job whose Finish failed is detached already.
-  if (report.has_value()) Detach(job, Complete(job, *std::move(report)));
-}
-
-// Adds what the run knows to a trainer's report.
+// Adds what the run knows to a member's report.
 TrainReport TrainRun::Complete(const AttachedJob& job,
                                TrainReport report) const {
   report.memory = source_.memory();
   report.cuts = source_.cuts();
   report.memory_limit_bytes = ledger_.most_bytes();
-  for (const strategy::MemoryShare& share : job.trainer.gpu_memory().shares) {
+  const strategy::MemoryEstimate gpu_memory = job.member.gpu_memory();
+  for (const strategy::MemoryShare& share : gpu_memory.shares) {
     report.memory.shares.push_back(share);
   }
   if (const uint64_t bytes = models_.peak_bytes(); bytes > 0) {
@@ -318,122 +338,98 @@ TrainReport TrainRun::Complete(const AttachedJob& job,
   return report;
 }
 
-absl::Status TrainRun::RunEpoch(int64_t epoch) {
-  HEARTH_RETURN_IF_ERROR(source_.dataset().CheckUnchanged());
+// Trains the rest of the epoch, for the jobs that are at it.
+absl::Status TrainRun::Train(int64_t epoch) {
+  AttachedJobs jobs = JobsWith(Wish::Kind::kTraining);
+  std::erase_if(
+      jobs, [epoch](const AttachedJob* job) { return EpochOf(*job) != epoch; });
   HEARTH_RETURN_IF_ERROR(source_.PrepareEpoch(epoch));
-  HEARTH_RETURN_IF_ERROR(Train(epoch));
-  // The pass may have read what changed after the first check.
-  HEARTH_RETURN_IF_ERROR(source_.dataset().CheckUnchanged());
-  strategy::PassReport validation;
-  if (source_.passes().num_valid() > 0 && !in_epoch_.empty()) {
-    ForAll(in_epoch_, [](AttachedJob& job) {
-      job.trainer.StartValidation();
-      return absl::OkStatus();
-    });
-    HEARTH_RETURN_IF_ERROR(Evaluate(source_.passes().Validation(), validation));
+  strategy::Pass pass = source_.passes().Training(epoch);
+  sample::HistoryPolicy history;
+  if (pass.history != nullptr && !jobs.empty()) {
+    history = *pass.history;
+    history.live = jobs.front()->member.LiveHistories();
+    pass.history = &history;
   }
+  strategy::PassReport report;
+  HEARTH_RETURN_IF_ERROR(RunPass(pass, jobs, report));
+  if (report.batches > 0) pass_seconds_ = SecondsOfData(report);
   source_.LogAhead();
-  ForAll(in_epoch_, [&](AttachedJob& job) {
-    job.report_pending = true;
-    return job.trainer.EndEpoch(validation);
-  });
   return absl::OkStatus();
 }
 
-// Trains the rest of the epoch, from the first batch that a job needs.
-absl::Status TrainRun::Train(int64_t epoch) {
-  AttachedJobs training;
-  for (AttachedJob* job : in_epoch_) {
-    const ModelTrainer& trainer = job->trainer;
-    if (trainer.next_batch() < trainer.NumBatches()) training.push_back(job);
+// Runs what `jobs` need of a pass, which may be nothing: all of its batches
+// were trained before. OK, too, if the pass ended early because no job was
+// left.
+absl::Status TrainRun::RunPass(strategy::Pass pass, const AttachedJobs& jobs,
+                               strategy::PassReport& report) {
+  HEARTH_RETURN_IF_ERROR(source_.dataset().CheckUnchanged());
+  in_pass_ = jobs;
+  ForAll(jobs, [](AttachedJob& job) { return job.member.BeginPass(job.wish); });
+  pass.first_batch = strategy::NumBatches(pass.order->size(), pass.batch_size);
+  const int64_t num_batches = pass.first_batch;
+  for (const AttachedJob* job : in_pass_) {
+    pass.first_batch = std::min(pass.first_batch, job->wish.first_batch);
   }
-  if (training.empty()) return absl::OkStatus();
-  strategy::Pass pass = source_.passes().Training(epoch);
-  pass.first_batch =
-      (*std::min_element(training.begin(), training.end(),
-                         [](const AttachedJob* a, const AttachedJob* b) {
-                           return a->trainer.next_batch() <
-                                  b->trainer.next_batch();
-                         }))
-          ->trainer.next_batch();
-  sample::HistoryPolicy history;
-  if (pass.history != nullptr) {
-    history = *pass.history;
-    history.live = training.front()->trainer.LiveHistories();
-    pass.history = &history;
+  absl::Status status;
+  if (pass.first_batch < num_batches) {
+    status = Deliver(pass, report);
+    // The pass may have read what changed after the first check.
+    if (status.ok()) status = source_.dataset().CheckUnchanged();
   }
-  int64_t batch = pass.first_batch;
-  strategy::PassReport part;
-  is_training_ = true;
-  const absl::Status status = RunPass(
-      pass, std::move(training),
-      [&](Shards shards) {
-        AttachedJobs takers;
-        for (AttachedJob* job : in_pass_) {
-          if (job->trainer.next_batch() == batch) takers.push_back(job);
-        }
-        ++batch;
-        ForAll(takers, [&](AttachedJob& job) -> absl::Status {
-          HEARTH_RETURN_IF_ERROR(job.trainer.TrainBatch(shards));
-          if (!job.trainer.CheckpointIsDue()) return absl::OkStatus();
-          return job.trainer.WriteCheckpoint(source_.PassSoFar());
-        });
-      },
-      part);
-  is_training_ = false;
-  pass_seconds_ = SecondsOfData(part);
-  ForAll(in_pass_, [&](AttachedJob& job) {
-    job.trainer.EndTraining(part);
+  ForAll(in_pass_, [&](AttachedJob& job) -> absl::Status {
+    if (status.ok()) return job.member.EndPass(report);
+    job.member.LeavePass(report);
     return absl::OkStatus();
   });
   in_pass_.clear();
   return status;
 }
 
-absl::Status TrainRun::Evaluate(const strategy::Pass& pass,
-                                strategy::PassReport& report) {
-  const absl::Status status = RunPass(
-      pass, in_epoch_,
-      [&](Shards shards) {
-        ForAll(in_pass_, [&](AttachedJob& job) {
-          return job.trainer.EvaluateBatch(shards);
-        });
-      },
-      report);
-  in_pass_.clear();
-  return status;
-}
-
-// Runs a pass for `jobs`, which are `in_pass_` until they are detached, also
-// after the pass. OK, too, if the pass ended early because no job was left.
-absl::Status TrainRun::RunPass(const strategy::Pass& pass, AttachedJobs jobs,
-                               absl::FunctionRef<void(Shards)> deliver,
+absl::Status TrainRun::Deliver(const strategy::Pass& pass,
                                strategy::PassReport& report) {
   strategy::Pass shared = pass;
-  shared.rows_on_gpu = TrainWhereRowsAre(jobs);
-  in_pass_ = std::move(jobs);
+  shared.rows_on_gpu = TrainWhereRowsAre(in_pass_);
+  // The memory of one member serves all; it stays until the pass has ended.
+  std::vector<std::shared_ptr<train::InputPool>> pools;
+  for (const AttachedJob* job : in_pass_) {
+    if (pools.empty()) pools = job->member.input_pools();
+  }
+  if (!pools.empty()) shared.rows_on_gpu = false;
+  for (const auto& pool : pools) shared.input_pools.push_back(pool.get());
+  int64_t batch = pass.first_batch;
   bool is_first = true;
   const auto count = [&] {
-    for (const AttachedJob* job : in_pass_)
+    for (const AttachedJob* job : in_pass_) {
       job->metrics.OnPass(report, is_first);
+    }
     is_first = false;
   };
+  is_running_ = true;
   absl::Status status = source_.RunPass(
       shared,
-      [&](Shards shards) -> absl::Status {
+      [&](Member::Shards shards) -> absl::Status {
         const double now = clock_.SteadySeconds();
+        AttachedJobs takers;
         for (AttachedJob* job : in_pass_) {
-          if (job->first_batch_seconds.has_value()) continue;
-          job->first_batch_seconds = now - job->begin_seconds;
+          if (!job->first_batch_seconds.has_value()) {
+            job->first_batch_seconds = now - job->begin_seconds;
+          }
+          if (job->member.next_batch() == batch) takers.push_back(job);
         }
-        deliver(shards);
+        ++batch;
+        ForAll(takers, [&](AttachedJob& job) {
+          return job.member.Take(shards, [&] { return source_.PassSoFar(); });
+        });
         count();
         // Not before the batch is trained, since `report` counts it already.
         HEARTH_RETURN_IF_ERROR(DetachStopped());
+        LetLeave();
         if (in_pass_.empty()) return absl::CancelledError("nobody is left");
         return absl::OkStatus();
       },
       report);
+  is_running_ = false;
   count();
   if (in_pass_.empty() && absl::IsCancelled(status)) status = absl::OkStatus();
   const auto jobs_left = static_cast<int64_t>(in_pass_.size());
@@ -459,15 +455,28 @@ absl::Status TrainRun::DetachStopped() {
   if (stopped.empty()) return absl::OkStatus();
   if (stopped.size() == attached_.size())
     return absl::CancelledError("stopped");
-  const AttachedJobs training = is_training_ ? in_pass_ : AttachedJobs();
+  const AttachedJobs running = is_running_ ? in_pass_ : AttachedJobs();
   ForAll(stopped, [&](AttachedJob& job) {
-    if (std::count(training.begin(), training.end(), &job) > 0) {
-      job.trainer.EndTraining(source_.PassSoFar());
+    if (std::count(running.begin(), running.end(), &job) > 0) {
+      job.member.LeavePass(source_.PassSoFar());
     }
-    HEARTH_RETURN_IF_ERROR(job.trainer.Stop());
+    HEARTH_RETURN_IF_ERROR(job.member.Stop());
     return absl::CancelledError("stopped");
   });
   return absl::OkStatus();
+}
+
+// Takes jobs out of the running pass that want no more of it.
+void TrainRun::LetLeave() {
+  AttachedJobs leaving;
+  for (AttachedJob* job : in_pass_) {
+    if (job->member.WantsToLeave()) leaving.push_back(job);
+  }
+  for (AttachedJob* job : leaving) std::erase(in_pass_, job);
+  ForAll(leaving, [&](AttachedJob& job) {
+    job.member.LeavePass(source_.PassSoFar());
+    return absl::OkStatus();
+  });
 }
 
 // Detaches each job whose call fails, with the error as its result.
@@ -483,7 +492,6 @@ void TrainRun::ForAll(const AttachedJobs& jobs,
 
 void TrainRun::Detach(AttachedJob& job, absl::StatusOr<TrainReport> result) {
   std::erase(attached_, &job);
-  std::erase(in_epoch_, &job);
   std::erase(in_pass_, &job);
   models_.Remove(&job);
   host_.Detach(job, std::move(result));

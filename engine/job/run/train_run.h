@@ -2,15 +2,19 @@
 #define HEARTH_ENGINE_JOB_RUN_TRAIN_RUN_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/job/data/batch_source.h"
@@ -20,7 +24,7 @@
 #include "engine/job/interface/train_job_options.h"
 #include "engine/job/interface/train_metrics.h"
 #include "engine/job/memory/memory_ledger.h"
-#include "engine/job/run/model_trainer.h"
+#include "engine/job/run/member.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/train_step.h"
 
@@ -29,30 +33,29 @@
 /// loop for a single job; SharedPassGroup (shared_pass.h) hosts several.
 ///
 /// A TrainRun calls its host from one thread only. It changes the state of a
-/// job's trainer and calls its observer through JobHost::ForAll, hence on the
+/// job's member and calls its observer through JobHost::ForAll, hence on the
 /// thread that the host chose for the job.
 
 namespace hearth::job {
 
-/// A job that takes part in a TrainRun: its trainer, and who hears of it.
+/// A job that takes part in a TrainRun: its member, and who hears of it.
 struct AttachedJob {
   const TrainJobOptions& options;
   Observer& observer;
   TrainMetrics& metrics;
-  ModelTrainer& trainer;
+  Member& member;
   /// Asks the job to stop: it writes a checkpoint and is detached.
   std::stop_token stop;
   /// Start of the job, in seconds on the steady clock.
   double begin_seconds = 0;
   /// Whether the observer has heard that the job runs.
   bool is_running = false;
-  /// Whether the report trainer.last_epoch() has yet to be passed on.
-  bool report_pending = true;
   /// Number of epochs after which the job is detached, without a test. Absent:
   /// it trains all its epochs and is tested.
   std::optional<int64_t> until_epoch = {};
 
   // Set by the run.
+  Wish wish = {};
   std::optional<double> first_batch_seconds = {};
   Peers peers = {};
 };
@@ -104,12 +107,34 @@ class JobHost {
   virtual void Detach(AttachedJob& job, absl::StatusOr<TrainReport> result) = 0;
 };
 
+/// Wakes a thread when something may have changed. Thread-safe.
+class ChangeSignal {
+ public:
+  void Raise() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    is_raised_ = true;
+    raised_.Signal();
+  }
+  /// Waits until it is raised, for `most` at most, and takes it down.
+  void Await(absl::Duration most) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    if (!is_raised_) raised_.WaitWithTimeout(&mutex_, most);
+    is_raised_ = false;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  absl::CondVar raised_;
+  bool is_raised_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
 /// Trains one or more jobs on the batches of one BatchSource: each pass is read
 /// once for all jobs that need it. A job that fails, or is asked to stop, is
 /// detached at the next batch, and the others continue. The losses of each job
 /// are the losses that it has when it trains alone. Jobs whose next epochs
-/// differ take turns, in an order in which they meet soon. Single-owner:
-/// belongs to one thread, which need not be a job's.
+/// differ take turns, in an order in which they meet soon. While a job has no
+/// wish (Wish::Kind::kNothing), the others wait for it between two epochs.
+/// Single-owner: belongs to one thread, which need not be a job's.
 class TrainRun {
  public:
   struct Dependencies {
@@ -125,7 +150,8 @@ class TrainRun {
         ledger_(dependencies.memory),
         clock_(dependencies.clock),
         host_(dependencies.host),
-        models_(dependencies.memory, dependencies.host.max_steps()) {}
+        models_(dependencies.memory, dependencies.host.max_steps()),
+        change_(std::make_shared<ChangeSignal>()) {}
   TrainRun(const TrainRun&) = delete;
   TrainRun& operator=(const TrainRun&) = delete;
 
@@ -143,22 +169,23 @@ class TrainRun {
   absl::Status Start(AttachedJobs& jobs);
   absl::Status StartWith(AttachedJob& first);
   absl::Status BeginJobs(const AttachedJobs& jobs);
-  std::optional<int64_t> PickEpoch();
+  void LogBegin(AttachedJob& job);
+  void AskAll();
+  AttachedJobs JobsWith(Wish::Kind kind) const;
+  std::optional<int64_t> NextEpoch() const;
   absl::Status EndEpochs();
   void Report();
-  absl::Status EndJobs();
-  void Finish(AttachedJob& job, const strategy::PassReport& test);
+  void FinishDone();
   void DetachSlowest();
   TrainReport Complete(const AttachedJob& job, TrainReport report) const;
-  absl::Status RunEpoch(int64_t epoch);
+  void AwaitChange();
   absl::Status Train(int64_t epoch);
-  absl::Status Evaluate(const strategy::Pass& pass,
-                        strategy::PassReport& report);
-  absl::Status RunPass(
-      const strategy::Pass& pass, AttachedJobs jobs,
-      absl::FunctionRef<void(absl::Span<const train::BatchView>)> deliver,
-      strategy::PassReport& report);
+  absl::Status RunPass(strategy::Pass pass, const AttachedJobs& jobs,
+                       strategy::PassReport& report);
+  absl::Status Deliver(const strategy::Pass& pass,
+                       strategy::PassReport& report);
   absl::Status DetachStopped();
+  void LetLeave();
   void ForAll(const AttachedJobs& jobs,
               absl::FunctionRef<absl::Status(AttachedJob&)> call);
   void Detach(AttachedJob& job, absl::StatusOr<TrainReport> result);
@@ -170,16 +197,17 @@ class TrainRun {
   ModelMemory models_;
   // Whether the strategy was taken.
   bool started_ = false;
-  // All jobs that share this run; of these, the jobs at the run's current
-  // epoch; of these, the jobs that get the current pass's batches.
+  // All jobs that share this run; of these, the jobs that get the current
+  // pass's batches.
   AttachedJobs attached_;
-  AttachedJobs in_epoch_;
   AttachedJobs in_pass_;
-  // Whether the current pass is a training pass.
-  bool is_training_ = false;
+  // Whether the current pass, with `in_pass_`, runs.
+  bool is_running_ = false;
   // Seconds that the data path alone took in the training pass that has just
   // ended.
   std::optional<double> pass_seconds_;
+  // Tells the run that a member's wish may have changed.
+  std::shared_ptr<ChangeSignal> change_;
 };
 
 /// The epoch with which jobs continue that have each reached one of `epochs`,
@@ -190,8 +218,8 @@ int64_t FirstAfterLongestGap(const std::set<int64_t>& epochs,
                              int64_t num_epochs);
 
 /// Trains one job on `source` (TrainRun), all on the caller's thread. CANCELLED
-/// when the job or the source was asked to stop: the trainer has then written a
-/// checkpoint.
+/// when the job or the source was asked to stop: the member has then written
+/// what it needs to go on.
 absl::StatusOr<TrainReport> TrainAlone(const JobEnvironment& environment,
                                        BatchSource& source, AttachedJob job);
 

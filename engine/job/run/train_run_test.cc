@@ -82,7 +82,7 @@ class StoppedJobTest : public JobTest {
                       {.options = options,
                        .observer = observer,
                        .metrics = *metrics,
-                       .trainer = *trainer,
+                       .member = *trainer,
                        .stop = std::move(stop),
                        .begin_seconds = 0});
   }

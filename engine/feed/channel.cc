@@ -1,0 +1,321 @@
+#include "engine/feed/channel.h"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "engine/base/status.h"
+
+namespace hearth::feed {
+
+Channel::Channel(const Clock& clock, std::function<void()> wake)
+    : clock_(clock),
+      wake_(std::move(wake)),
+      last_sign_(clock.SteadySeconds()),
+      client_gone_at_(last_sign_) {}
+
+absl::Status Channel::Connect(std::shared_ptr<Client> client) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (client_ != nullptr) {
+      return absl::AlreadyExistsError("the feed has a client already");
+    }
+    if (end_.has_value()) {
+      return absl::FailedPreconditionError("the feed has ended");
+    }
+    client_ = std::move(client);
+    last_pass_ = 0;
+    if (welcome_.has_value() && !client_->Send(*welcome_).ok()) LoseClient();
+  }
+  NoteSign();
+  return absl::OkStatus();
+}
+
+void Channel::Disconnect(const Client& client) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (client_.get() != &client) return;
+    LoseClient();
+  }
+  NoteSign();
+}
+
+// The client may have kept its maps of the slots that it held: their memory is
+// given to no other batch.
+void Channel::LoseClient() {
+  for (auto& [id, held] : held_) held.slot->Retire();
+  held_.clear();
+  client_ = nullptr;
+  open_.reset();
+  step_seconds_ = 0;
+  client_gone_at_ = clock_.SteadySeconds();
+}
+
+absl::Status Channel::Open(const OpenPass& pass) {
+  if (pass.epoch < 0 || pass.next_batch < 0) {
+    return absl::InvalidArgumentError("numbers of a pass must not be negative");
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    if (pass.number <= last_pass_) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("pass ", pass.number, " was opened after pass ",
+                       last_pass_, ": numbers must ascend"));
+    }
+    last_pass_ = pass.number;
+    open_ = pass;
+    has_yielded_ = false;
+  }
+  NoteSign();
+  return absl::OkStatus();
+}
+
+void Channel::Close(uint64_t pass) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!open_.has_value() || open_->number != pass) return;
+    open_.reset();
+  }
+  NoteSign();
+}
+
+absl::Status Channel::Release(absl::Span<const uint64_t> slots) {
+  // Slots are given back without the lock.
+  std::vector<Held> released;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const uint64_t slot : slots) {
+      const auto found = held_.find(slot);
+      if (found == held_.end()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("slot ", slot, " was released, and not held"));
+      }
+      released.push_back(std::move(found->second));
+      held_.erase(found);
+    }
+    const double now = clock_.SteadySeconds();
+    if (last_release_ > 0) {
+      step_seconds_ = std::max(step_seconds_ / 2, now - last_release_);
+    }
+    last_release_ = now;
+  }
+  NoteSign();
+  return absl::OkStatus();
+}
+
+void Channel::Yield() {
+  {
+    absl::MutexLock lock(&mutex_);
+    has_yielded_ = true;
+  }
+  NoteSign();
+}
+
+void Channel::Bye() {
+  {
+    absl::MutexLock lock(&mutex_);
+    said_bye_ = true;
+    open_.reset();
+  }
+  NoteSign();
+}
+
+void Channel::AddSeconds(const ClientSeconds& more) {
+  absl::MutexLock lock(&mutex_);
+  seconds_.wait += std::max(0.0, more.wait);
+  seconds_.script += std::max(0.0, more.script);
+  seconds_.copies += std::max<int64_t>(0, more.copies);
+}
+
+absl::Status Channel::AddEpoch(ReportedEpoch epoch) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (epochs_.size() >= kMostEpochs) {
+      return absl::ResourceExhaustedError(
+          "too many epochs were reported at a time");
+    }
+    epochs_.push_back(std::move(epoch));
+  }
+  NoteSign();
+  return absl::OkStatus();
+}
+
+void Channel::NoteSign() {
+  std::function<void()> on_change;
+  {
+    absl::MutexLock lock(&mutex_);
+    last_sign_ = clock_.SteadySeconds();
+    changed_.SignalAll();
+    on_change = welcome_.has_value() ? on_change_ : wake_;
+  }
+  if (on_change) on_change();
+}
+
+Channel::Demand Channel::demand(std::optional<OpenPass>& pass) const {
+  absl::MutexLock lock(&mutex_);
+  pass.reset();
+  if (said_bye_) return Demand::kDone;
+  if (client_ != nullptr && open_.has_value() && HasCredit()) {
+    pass = open_;
+    return Demand::kPass;
+  }
+  const bool is_away =
+      has_yielded_ || clock_.SteadySeconds() - last_sign_ >= Patience();
+  return is_away ? Demand::kAway : Demand::kNothing;
+}
+
+// A script whose batches take long is not away while it works on one.
+double Channel::Patience() const {
+  return std::max(kPatienceSeconds, 3 * step_seconds_);
+}
+
+int64_t Channel::HeldBatches() const {
+  std::set<const void*> batches;
+  for (const auto& [id, held] : held_) batches.insert(held.batch.get());
+  return static_cast<int64_t>(batches.size());
+}
+
+bool Channel::HasCredit() const {
+  return !welcome_.has_value() || HeldBatches() < welcome_->credits;
+}
+
+void Channel::SetOnChange(std::function<void()> on_change) {
+  absl::MutexLock lock(&mutex_);
+  on_change_ = std::move(on_change);
+}
+
+void Channel::SetReady(const Welcome& welcome) {
+  absl::MutexLock lock(&mutex_);
+  welcome_ = welcome;
+  last_sign_ = clock_.SteadySeconds();
+  if (client_ != nullptr && !client_->Send(welcome).ok()) LoseClient();
+}
+
+void Channel::SetNotReady() {
+  absl::MutexLock lock(&mutex_);
+  welcome_.reset();
+  on_change_ = nullptr;
+}
+
+bool Channel::AwaitCredit(uint64_t pass, std::stop_token stop) {
+  const std::stop_callback wake(stop, [this] {
+    absl::MutexLock lock(&mutex_);
+    changed_.SignalAll();
+  });
+  absl::MutexLock lock(&mutex_);
+  while (!stop.stop_requested() && client_ != nullptr && open_.has_value() &&
+         open_->number == pass) {
+    if (HasCredit()) return true;
+    const double left = last_sign_ + Patience() - clock_.SteadySeconds();
+    if (left <= 0) return false;
+    changed_.WaitWithTimeout(&mutex_, absl::Seconds(left));
+  }
+  return false;
+}
+
+void Channel::Deliver(const OutgoingBatch& batch) {
+  absl::MutexLock lock(&mutex_);
+  if (client_ == nullptr || !open_.has_value() || open_->number != batch.pass) {
+    return;
+  }
+  const auto counts = std::make_shared<const int64_t>(batch.number);
+  for (const std::shared_ptr<Slot>& slot : {batch.rows, batch.rest}) {
+    held_[slot->id()] = {slot, counts};
+  }
+  open_->next_batch = batch.number + 1;
+  ++num_delivered_;
+  if (!client_->Send(batch).ok()) LoseClient();
+}
+
+bool Channel::HasOpen(uint64_t pass) const {
+  absl::MutexLock lock(&mutex_);
+  return open_.has_value() && open_->number == pass;
+}
+
+void Channel::Skip(uint64_t pass) {
+  absl::MutexLock lock(&mutex_);
+  if (open_.has_value() && open_->number == pass) ++open_->next_batch;
+}
+
+void Channel::EndPass(uint64_t pass, const absl::Status& status) {
+  absl::MutexLock lock(&mutex_);
+  if (!open_.has_value() || open_->number != pass) return;
+  const OpenPass ended = *std::exchange(open_, std::nullopt);
+  last_sign_ = clock_.SteadySeconds();
+  if (client_ != nullptr && !client_->SendEnd(ended, status).ok()) LoseClient();
+}
+
+void Channel::End(const absl::Status& status) {
+  std::shared_ptr<Client> client;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (end_.has_value()) return;
+    end_ = status;
+    open_.reset();
+    on_change_ = nullptr;
+    client = client_;
+    changed_.SignalAll();
+  }
+  if (client != nullptr && !status.ok()) client->SendError(status);
+}
+
+void Channel::AddPass(Split split, const strategy::PassReport& report) {
+  absl::MutexLock lock(&mutex_);
+  PassSum& sum = passes_[split];
+  ++sum.passes;
+  strategy::Accumulate(report, sum.sum);
+}
+
+PassSum Channel::passes(Split split) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = passes_.find(split);
+  return found == passes_.end() ? PassSum() : found->second;
+}
+
+int64_t Channel::num_delivered() const {
+  absl::MutexLock lock(&mutex_);
+  return num_delivered_;
+}
+
+bool Channel::has_client() const {
+  absl::MutexLock lock(&mutex_);
+  return client_ != nullptr;
+}
+
+bool Channel::ClientWaits() const {
+  std::optional<OpenPass> pass;
+  const Demand wanted = demand(pass);
+  return wanted == Demand::kPass || wanted == Demand::kDone;
+}
+
+ClientSeconds Channel::seconds() const {
+  absl::MutexLock lock(&mutex_);
+  return seconds_;
+}
+
+std::vector<ReportedEpoch> Channel::TakeEpochs() {
+  absl::MutexLock lock(&mutex_);
+  return std::exchange(epochs_, {});
+}
+
+double Channel::seconds_without_client() const {
+  absl::MutexLock lock(&mutex_);
+  return client_ != nullptr ? 0 : clock_.SteadySeconds() - client_gone_at_;
+}
+
+int64_t Channel::held_batches() const {
+  absl::MutexLock lock(&mutex_);
+  return HeldBatches();
+}
+
+uint64_t Channel::held_bytes() const {
+  absl::MutexLock lock(&mutex_);
+  uint64_t bytes = 0;
+  for (const auto& [id, held] : held_) bytes += held.slot->bytes();
+  return bytes;
+}
+
+}  // namespace hearth::feed

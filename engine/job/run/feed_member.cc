@@ -1,0 +1,335 @@
+// A feed's life, step by step:
+//   1. Begin: make the pools of slots, and welcome the client.
+//   2. The client opens a pass: Next() wishes for it, from the first batch that
+//      the client wants.
+//   3. Take, for each batch: wait until each client holds fewer batches than it
+//      may; the rows are in a slot already, since the pass has assembled them
+//      there; write all other arrays to a second slot, and pass on both.
+//   4. The pass ends, or the client closes it, or is away for long: LeavePass.
+//   5. The client says bye: Next() wishes to be finished.
+#include "engine/job/run/feed_member.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine/base/status.h"
+#include "engine/job/interface/observer.h"
+#include "engine/job/memory/memory_ledger.h"
+#include "engine/store/feature_rows.h"
+#include "engine/store/labels.h"
+#include "engine/store/manifest.h"
+
+namespace hearth::job {
+namespace {
+
+feed::Welcome WelcomeTo(const Member::Job& job, const store::Dataset& dataset,
+                        const PassSchedule& passes) {
+  const store::Manifest& manifest = dataset.manifest();
+  const auto of_split = [&](int64_t seeds) {
+    return feed::Welcome::OfSplit{
+        .batches = strategy::NumBatches(seeds, job.options.data.batch_size),
+        .seeds = seeds};
+  };
+  const store::NodeTypeEntry& target =
+      manifest.node_types[dataset.target_type()];
+  feed::Welcome welcome;
+  welcome.train = of_split(passes.num_train());
+  welcome.valid = of_split(passes.num_valid());
+  welcome.test = of_split(passes.num_test());
+  if (target.label_width > 0) {
+    welcome.labels = store::Name(target.label_kind);
+    welcome.label_width = target.label_width;
+  }
+  for (const store::NodeTypeEntry& type : manifest.node_types) {
+    welcome.node_types.push_back({.name = type.name,
+                                  .feature_dim = type.features.shape[1],
+                                  .num_nodes = type.num_nodes});
+  }
+  welcome.feature_dim = store::CommonFormat(manifest).dim;
+  for (const store::EdgeTypeEntry& type : manifest.edge_types) {
+    welcome.edge_types.push_back(absl::StrCat(type.source_type, ":",
+                                              store::RelationOf(type), ":",
+                                              type.destination_type));
+  }
+  welcome.target = target.name;
+  welcome.fingerprint = manifest.fingerprint;
+  welcome.credits = job.options.feed->credits;
+  return welcome;
+}
+
+std::string PhaseOf(feed::Split split) {
+  switch (split) {
+    case feed::Split::kTrain:
+      return "training";
+    case feed::Split::kValid:
+      return "validating";
+    case feed::Split::kTest:
+      return "testing";
+  }
+  return "";
+}
+
+}  // namespace
+
+FeedMember::FeedMember(const Job& job, const store::Dataset& dataset,
+                       const PassSchedule& passes)
+    : job_(job),
+      channels_(job.options.feed->channels),
+      graph_(feed::FeedGraph::Of(dataset.manifest(), dataset.target_type())),
+      welcome_(WelcomeTo(job, dataset, passes)),
+      passes_(channels_.size()) {}
+
+FeedMember::~FeedMember() {
+  for (const auto& channel : channels_) channel->SetNotReady();
+}
+
+uint64_t FeedMember::ModelBytes(const sample::BatchShape& shape) const {
+  if (shape.nodes.empty()) return 0;
+  const auto credits = static_cast<uint64_t>(welcome_.credits);
+  uint64_t rest =
+      feed::MostArrayBytes(feed::BatchLayout::kLayers, shape, graph_);
+  if (job_.options.data.once) {
+    rest = std::max(
+        rest, feed::MostArrayBytes(feed::BatchLayout::kGraph, shape, graph_));
+  }
+  return channels_.size() *
+         (credits * feed::SlotPool::SlotBytes(RowBytes(shape)) +
+          (credits + 1) * feed::SlotPool::SlotBytes(rest));
+}
+
+absl::Status FeedMember::Reserve(const sample::BatchShape& shape) {
+  shape_ = shape;
+  return absl::OkStatus();
+}
+
+absl::Status FeedMember::Begin(const store::SelfLoops* /*self_loops*/) {
+  for (const auto& channel : channels_) {
+    rows_.push_back(feed::SlotPool::Make(RowBytes(shape_)));
+    rest_.push_back(feed::SlotPool::Make(/*expected_bytes=*/0));
+    channel->SetReady(welcome_);
+  }
+  return absl::OkStatus();
+}
+
+void FeedMember::SetOnChange(std::function<void()> on_change) {
+  for (const auto& channel : channels_) channel->SetOnChange(on_change);
+}
+
+std::vector<std::shared_ptr<train::InputPool>> FeedMember::input_pools() {
+  return {rows_.begin(), rows_.end()};
+}
+
+bool FeedMember::is_new() const {
+  return channels_.front()->num_delivered() == 0;
+}
+
+uint64_t FeedMember::RowBytes(const sample::BatchShape& shape) const {
+  return static_cast<uint64_t>(shape.num_inputs()) *
+         static_cast<uint64_t>(welcome_.feature_dim) * sizeof(float);
+}
+
+absl::StatusOr<feed::Channel::Demand> FeedMember::Demand() {
+  using Wanted = feed::Channel::Demand;
+  std::vector<feed::OpenPass> passes;
+  bool is_away = false;
+  size_t done = 0;
+  for (const auto& channel : channels_) {
+    std::optional<feed::OpenPass> pass;
+    const Wanted wanted = channel->demand(pass);
+    if (wanted == Wanted::kDone) ++done;
+    if (wanted == Wanted::kAway) is_away = true;
+    if (pass.has_value()) passes.push_back(*pass);
+  }
+  if (done == channels_.size()) return Wanted::kDone;
+  // The others wait for one that is away, or done before them.
+  if (is_away) return Wanted::kAway;
+  if (passes.size() < channels_.size()) return Wanted::kNothing;
+  for (const feed::OpenPass& pass : passes) {
+    const feed::OpenPass& first = passes.front();
+    if (pass.split != first.split || pass.epoch != first.epoch ||
+        pass.next_batch != first.next_batch || pass.layout != first.layout) {
+      return absl::InvalidArgumentError(
+          "the trainers of a feed have opened passes that differ");
+    }
+  }
+  passes_ = std::move(passes);
+  return Wanted::kPass;
+}
+
+absl::StatusOr<Wish> FeedMember::Next() {
+  for (const auto& channel : channels_) {
+    for (feed::ReportedEpoch& epoch : channel->TakeEpochs()) {
+      epochs_.push_back(std::move(epoch));
+    }
+  }
+  Wish wish = {.epoch = epoch_};
+  HEARTH_ASSIGN_OR_RETURN(const feed::Channel::Demand demand, Demand());
+  switch (demand) {
+    case feed::Channel::Demand::kDone:
+      // Reports come first.
+      if (epochs_.empty()) wish.kind = Wish::Kind::kDone;
+      return wish;
+    case feed::Channel::Demand::kNothing:
+      return wish;
+    case feed::Channel::Demand::kAway:
+      return WaitForClientError("the client asks for no batches");
+    case feed::Channel::Demand::kPass:
+      break;
+  }
+  wish.first_batch = next_batch();
+  switch (split()) {
+    case feed::Split::kTrain:
+      wish.kind = Wish::Kind::kTraining;
+      wish.epoch = epoch_ = passes_.front().epoch;
+      break;
+    case feed::Split::kValid:
+      wish.kind = Wish::Kind::kValidation;
+      break;
+    case feed::Split::kTest:
+      wish.kind = Wish::Kind::kTest;
+      break;
+  }
+  return wish;
+}
+
+absl::Status FeedMember::BeginPass(const Wish& /*wish*/) {
+  wants_to_leave_ = false;
+  if (passes_.front().layout == feed::BatchLayout::kGraph &&
+      !job_.options.data.once) {
+    return absl::InvalidArgumentError(
+        "a batch as one graph needs the sampler subgraph");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FeedMember::Take(
+    Shards shards, absl::FunctionRef<strategy::PassReport()> /*pass_so_far*/) {
+  for (size_t rank = 0; rank < channels_.size(); ++rank) {
+    if (!channels_[rank]->AwaitCredit(passes_[rank].number, job_.stop)) {
+      wants_to_leave_ = true;
+      return absl::OkStatus();
+    }
+  }
+  const auto seeds = static_cast<double>(train::NumSeeds(shards));
+  const bool is_left_out = std::any_of(
+      shards.begin(), shards.end(),
+      [](const auto& shard) { return shard.sample.num_seeds == 0; });
+  for (size_t rank = 0; rank < channels_.size(); ++rank) {
+    if (is_left_out) {
+      channels_[rank]->Skip(passes_[rank].number);
+    } else {
+      const auto of_shard = static_cast<double>(shards[rank].sample.num_seeds);
+      HEARTH_RETURN_IF_ERROR(
+          Deliver(shards[rank], rank,
+                  of_shard * static_cast<double>(shards.size()) / seeds));
+    }
+    ++passes_[rank].next_batch;
+  }
+  job_.metrics.OnBatch(/*loss=*/0);
+  ReportProgress();
+  return absl::OkStatus();
+}
+
+absl::Status FeedMember::Deliver(const train::BatchView& shard, size_t rank,
+                                 double loss_scale) {
+  const feed::OpenPass& pass = passes_[rank];
+  HEARTH_ASSIGN_OR_RETURN(const std::shared_ptr<feed::Slot> rows,
+                          RowsOf(shard, rank));
+  HEARTH_ASSIGN_OR_RETURN(const feed::BatchArrays arrays,
+                          feed::DescribeArrays(pass.layout, shard, graph_));
+  HEARTH_ASSIGN_OR_RETURN(const std::shared_ptr<feed::Slot> rest,
+                          rest_[rank]->TakeSlot(arrays.bytes));
+  feed::FillArrays(arrays, shard, graph_, rest->data());
+  channels_[rank]->Deliver({.pass = pass.number,
+                            .number = pass.next_batch,
+                            .num_seeds = shard.sample.num_seeds,
+                            .loss_scale = loss_scale,
+                            .arrays = arrays,
+                            .rows = rows,
+                            .rest = rest});
+  return absl::OkStatus();
+}
+
+// The slot of the shard's rows; a copy if they are elsewhere.
+absl::StatusOr<std::shared_ptr<feed::Slot>> FeedMember::RowsOf(
+    const train::BatchView& shard, size_t rank) {
+  if (auto slot = std::dynamic_pointer_cast<feed::Slot>(shard.input_memory);
+      slot != nullptr) {
+    return slot;
+  }
+  const uint64_t bytes = shard.sample.input_nodes.size() *
+                         static_cast<uint64_t>(shard.feature_dim) *
+                         sizeof(float);
+  HEARTH_ASSIGN_OR_RETURN(std::shared_ptr<feed::Slot> slot,
+                          rows_[rank]->TakeSlot(bytes));
+  std::memcpy(slot->data(), shard.inputs, bytes);
+  return slot;
+}
+
+// With several trainers, one that has left ends the pass of all.
+void FeedMember::LeavePass(const strategy::PassReport& so_far) {
+  const bool has_left = std::exchange(wants_to_leave_, false);
+  channels_.front()->AddPass(split(), so_far);
+  if (!has_left || channels_.size() == 1) return;
+  bool all_want = true;
+  for (size_t rank = 0; rank < channels_.size(); ++rank) {
+    all_want = all_want && channels_[rank]->HasOpen(passes_[rank].number);
+  }
+  if (all_want) return;
+  for (size_t rank = 0; rank < channels_.size(); ++rank) {
+    channels_[rank]->EndPass(
+        passes_[rank].number,
+        absl::AbortedError("another trainer has left the pass"));
+  }
+}
+
+absl::Status FeedMember::EndPass(const strategy::PassReport& report) {
+  channels_.front()->AddPass(split(), report);
+  if (split() == feed::Split::kTrain) training_ = report;
+  for (size_t rank = 0; rank < channels_.size(); ++rank) {
+    channels_[rank]->EndPass(passes_[rank].number);
+  }
+  job_.observer.OnDurable();
+  return absl::OkStatus();
+}
+
+std::optional<EpochReport> FeedMember::TakeReport() {
+  if (epochs_.empty()) return std::nullopt;
+  const feed::ReportedEpoch& epoch = epochs_.front();
+  EpochReport report;
+  report.epoch = epoch.epoch;
+  report.loss = epoch.loss;
+  report.metric = epoch.metric;
+  report.valid_metric = epoch.valid_metric;
+  report.training = training_;
+  epochs_.pop_front();
+  job_.metrics.OnEpoch(report);
+  return report;
+}
+
+absl::StatusOr<TrainReport> FeedMember::Finish() {
+  TrainReport report;
+  report.peak_memory_bytes = job_.memory.PeakBytes();
+  return report;
+}
+
+void FeedMember::ReportProgress() {
+  const feed::Welcome::OfSplit& of_split =
+      split() == feed::Split::kTrain   ? welcome_.train
+      : split() == feed::Split::kValid ? welcome_.valid
+                                       : welcome_.test;
+  const bool trains = split() == feed::Split::kTrain;
+  job_.observer.OnProgress(
+      {.phase = PhaseOf(split()),
+       .done = static_cast<uint64_t>(next_batch()),
+       .total = static_cast<uint64_t>(of_split.batches),
+       .epoch = trains ? static_cast<uint32_t>(epoch_ + 1) : 0,
+       .epochs = 0,
+       .loss = std::nullopt});
+}
+
+}  // namespace hearth::job

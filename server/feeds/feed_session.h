@@ -1,0 +1,68 @@
+#ifndef HEARTH_SERVER_FEEDS_FEED_SESSION_H_
+#define HEARTH_SERVER_FEEDS_FEED_SESSION_H_
+
+#include <sys/types.h>
+
+#include <map>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "engine/feed/channel.h"
+#include "engine/feed/slot_pool.h"
+#include "engine/io/descriptor.h"
+#include "hearth/v1/feeds.pb.h"
+#include "server/feeds/feeds.h"
+
+namespace hearth::server {
+
+/// One connection of a client to its feed: turns packets into calls of the
+/// channel, and batches into packets. Receive and Leave are called by one
+/// thread; Send by those of jobs.
+class FeedSession final : public feed::Client,
+                          public std::enable_shared_from_this<FeedSession> {
+ public:
+  /// `connection` is a socket of packets that does not block, of `user`.
+  FeedSession(io::Descriptor connection, uid_t user, Feeds& feeds)
+      : connection_(std::move(connection)), user_(user), feeds_(feeds) {}
+
+  int descriptor() const { return connection_.get(); }
+  /// Whether the client has shown its ticket.
+  bool has_said_hello() const { return channel_ != nullptr; }
+
+  /// Takes a packet. After an error the connection is to be closed; the client
+  /// has been told.
+  absl::Status Receive(absl::string_view packet);
+
+  /// The connection is closed.
+  void Leave();
+
+  absl::Status Send(const feed::Welcome& welcome) override;
+  absl::Status Send(const feed::OutgoingBatch& batch) override;
+  absl::Status SendEnd(const feed::OpenPass& pass,
+                       const absl::Status& status) override;
+  void SendError(const absl::Status& error) override;
+
+ private:
+  absl::Status Handle(const v1::FeedUp& message);
+  absl::Status SayHello(const std::string& ticket);
+  absl::Status SendMessage(const v1::FeedDown& message, int descriptor = -1)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Announce(const feed::Slot& slot) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status SendDropped() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const io::Descriptor connection_;
+  const uid_t user_;
+  Feeds& feeds_;
+  std::shared_ptr<feed::Channel> channel_;
+  absl::Mutex mutex_;
+  // Slots that the client has been given the descriptors of, by their ids.
+  std::map<uint64_t, std::weak_ptr<const void>> announced_
+      ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_FEEDS_FEED_SESSION_H_

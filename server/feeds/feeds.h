@@ -1,0 +1,92 @@
+#ifndef HEARTH_SERVER_FEEDS_FEEDS_H_
+#define HEARTH_SERVER_FEEDS_FEEDS_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "engine/base/clock.h"
+#include "engine/feed/channel.h"
+
+namespace hearth::server {
+
+class JobStore;
+
+/// The channels of feed jobs (engine/feed/channel.h), and the tickets by which
+/// clients get to them. A channel is there from the first time that it is asked
+/// for until its job has ended and its client has gone. Thread-safe.
+class Feeds {
+ public:
+  struct Options {
+    /// Time for which a feed job may be without a client before it is
+    /// cancelled.
+    absl::Duration patience = absl::Minutes(10);
+    /// Cancels a job.
+    std::function<void(const std::string& id)> cancel = nullptr;
+    /// Called when a client wants batches of a job that does not run.
+    std::function<void()> wake = nullptr;
+  };
+  /// Time for which a ticket is good.
+  static constexpr absl::Duration kTicketLife = absl::Seconds(30);
+
+  /// `store` and `clock` outlive this.
+  Feeds(JobStore& store, const Clock& clock, Options options);
+  Feeds(const Feeds&) = delete;
+  Feeds& operator=(const Feeds&) = delete;
+
+  using Channels = std::vector<std::shared_ptr<feed::Channel>>;
+
+  /// The channels of a feed job, one for each of its trainers.
+  Channels ChannelsOf(const std::string& id, uint32_t trainers)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Makes a ticket for one connection of `user` to the channel of a job's
+  /// trainer `rank`. NOT_FOUND for an unknown job; FAILED_PRECONDITION if it is
+  /// no feed or has ended; INVALID_ARGUMENT if there is no such rank;
+  /// ALREADY_EXISTS while a client is connected.
+  absl::StatusOr<std::string> NewTicket(const std::string& id, uint32_t rank,
+                                        uid_t user) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// The channel that a ticket is for; the ticket is void from now on.
+  /// PERMISSION_DENIED if it is unknown, was used, is too old or another
+  /// user's.
+  absl::StatusOr<std::shared_ptr<feed::Channel>> Redeem(
+      const std::string& ticket, uid_t user) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Whether all clients of a job wait for it to run.
+  bool ClientWaits(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Tells clients whose jobs have ended, forgets channels and tickets that
+  /// nobody needs, and cancels jobs that have been without a client for too
+  /// long. To be called about once a second.
+  void Sweep() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Ticket {
+    std::string job;
+    uint32_t rank = 0;
+    uid_t user = 0;
+    double expires = 0;
+  };
+
+  JobStore& store_;
+  const Clock& clock_;
+  const Options options_;
+  mutable absl::Mutex mutex_;
+  std::map<std::string, Channels> channels_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Ticket> tickets_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_FEEDS_FEEDS_H_
