@@ -27,6 +27,7 @@ from weakref import WeakSet, WeakValueDictionary
 import grpc
 
 from hearth.errors import HearthError, JobFailed, Unavailable, code_of, invalid
+from hearth.options.specs import METRICS
 from hearth.options.values import Value
 from hearth.torch.attachment import FeedJob, Link
 from hearth.torch.batches import Lent
@@ -171,8 +172,8 @@ class Feed:
         """Tells the daemon of an epoch of the script's training."""
         welcome = self.welcome()
         name = metric_name or _METRICS.get(welcome.labels, "")
-        if metric is not None and not name:
-            raise invalid("metric_name", "is required: the dataset has no labels")
+        if metric is not None and name not in METRICS:
+            raise invalid("metric_name", f"{name!r} is not one of {', '.join(METRICS)}")
         with self._lock:
             wait = _Wait()
             while self._link is None or not self._link.is_welcome:
@@ -309,7 +310,7 @@ class Feed:
                                 is_hoarded or link.slots.is_written)
 
     def _fail(self, code: grpc.StatusCode, message: str) -> None:
-        text = f"{self._job.id}: {message}"
+        text = message if message.startswith(self._job.id) else f"{self._job.id}: {message}"
         self._part(Unavailable(code, text) if code is grpc.StatusCode.UNAVAILABLE
                    else JobFailed(self._job.id, code, text))
 
