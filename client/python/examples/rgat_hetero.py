@@ -69,7 +69,7 @@ def main():
             loss = F.cross_entropy(out, seeds.y)
             loss.backward()
             optimizer.step()
-            total += float(loss) * seeds.batch_size
+            total += loss.item() * seeds.batch_size
         loader.report(epoch, loss=total / len(loader.dataset))
         print(f"epoch {epoch}: loss {total / len(loader.dataset):.4f}")
 

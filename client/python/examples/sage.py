@@ -70,7 +70,7 @@ def main():
             loss = F.cross_entropy(out, batch.y)
             loss.backward()
             optimizer.step()
-            total += float(loss) * batch.batch_size
+            total += loss.item() * batch.batch_size
         loss, valid = total / len(train_loader.dataset), accuracy(model, valid_loader, device)
         train_loader.report(epoch, loss=loss, metric=valid)
         print(f"epoch {epoch}: loss {loss:.4f}, accuracy {valid:.4f}")

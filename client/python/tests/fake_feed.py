@@ -41,7 +41,8 @@ class Batch:
             self._add_types(graph)
         else:
             self._add_graph(graph)
-        self.put("y", self.random.integers(0, 5, seeds))
+        has_types = graph.is_typed and layout == feeds_pb2.FEED_GRAPH
+        self.put("y", self.random.integers(0, 5, seeds), 0 if has_types else None)
 
     def put(self, name, values, of_type=None, layer=None):
         dtype = "float32" if values.dtype.kind == "f" else "int64"

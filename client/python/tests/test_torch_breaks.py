@@ -378,3 +378,37 @@ def test_a_state_survives_pickles(start):  # noqa: F811
     again = loader_of(client)
     again.load_state_dict(pickle.loads(pickle.dumps(loader)).state_dict())
     assert again.state_dict()["next_batch"] == 1
+
+
+def test_lightning_goes_on_amid_an_epoch(start, tmp_path):  # noqa: F811
+    lightning = pytest.importorskip("lightning", reason="lightning is not installed")
+    torch = pytest.importorskip("torch")
+    _, client = start()
+    seen, path = [], tmp_path / "amid"
+
+    class Model(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.lin = torch.nn.Linear(6, 5)
+
+        def training_step(self, batch, _):
+            seen.append(float(batch.x.sum()))
+            return torch.nn.functional.cross_entropy(self.lin(batch.x)[:batch.batch_size], batch.y)
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), 0.1)
+
+    class Save(lightning.Callback):
+        def on_train_batch_end(self, trainer, *_):
+            if trainer.global_step == 10:
+                trainer.save_checkpoint(path)
+
+    def fit(*callbacks, **more):
+        seen.clear()
+        lightning.Trainer(max_epochs=2, logger=False, enable_checkpointing=False,
+                          enable_progress_bar=False, callbacks=list(callbacks)).fit(
+                              Model(), loader_of(client), **more)
+        return list(seen)
+
+    whole = fit(Save())
+    assert len(whole) == 14 and fit(ckpt_path=path) == whole[10:]

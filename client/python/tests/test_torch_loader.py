@@ -124,7 +124,7 @@ def test_hetero_data_have_values_by_type(start):
             for i, name in enumerate(EDGE_TYPES):
                 same(batch[tuple(name.split(":"))].edge_index, wanted["edge_index", i, None])
             assert set(batch.num_sampled_edges_dict) == set(batch.edge_types)
-            same(batch["paper"].y, wanted["y", None, None])
+            same(batch["paper"].y, wanted["y", 0, None])
             assert batch["paper"].batch_size == len(batch["paper"].y)
             assert "y" not in batch["author"] and "rows" not in batch["paper"]
     assert feed.specs[0].data.subgraph.fanouts_of == "author:writes:paper=3,2;cites=2,0"
@@ -264,6 +264,8 @@ def test_the_curve_and_the_seconds_are_told(start):
         loader.report(2, loss=0.25)
         with pytest.raises(hearth.InvalidRequest, match="epoch: 0"):
             loader.report(0, loss=1)
+        with pytest.raises(hearth.InvalidRequest, match="'f1' is not one of accuracy, "):
+            loader.report(3, loss=1, metric=0.5, metric_name="f1")
         list(loader)
     wait_until(lambda: feed.messages("bye"))
     one, two = feed.messages("epoch")

@@ -24,6 +24,9 @@ TRAIN = OptionTable(spec_pb2.TrainJobSpec)
 FEED = OptionTable(spec_pb2.FeedSpec)
 SWEEP = OptionTable(sweeps_pb2.SweepSpec)
 _JOB = OptionTable(spec_pb2.JobSpec)
+METRICS = tuple(next(option.description.words for option in TRAIN.options
+                     if option.field.full_name.endswith(".TrainSpec.metric")))
+"""The metrics that predictions are judged by."""
 Given = TypeVar("Given")
 
 

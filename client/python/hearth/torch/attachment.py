@@ -125,6 +125,8 @@ class FeedJob:
         except HearthError:
             return
         if job.error is not None:
-            raise JobFailed(job.id, job.error.code, f"{job.id}: {job.error.message}")
+            raise JobFailed(job.id, job.error.code,
+                            f"{job.id}: {job.error.message}") from None
         if job.state is JobState.CANCELLED:
-            raise JobFailed(job.id, grpc.StatusCode.CANCELLED, f"{job.id} was cancelled")
+            raise JobFailed(job.id, grpc.StatusCode.CANCELLED,
+                            f"{job.id} was cancelled") from None

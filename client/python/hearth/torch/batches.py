@@ -86,6 +86,10 @@ class Arrays:
         chosen = self.inner("x")[:, :width].index_select(0, rows)
         return chosen if self._own is None else self.owned(chosen)
 
+    def labels(self) -> Any:
+        """The labels of the seeds, which may be those of a type; None without labels."""
+        return next((self.tensor(*key) for key in self._arrays if key[0] == "y"), None)
+
     def owned(self, values: Any) -> Any:
         assert self._own is not None
         return self._own(values)
@@ -122,9 +126,8 @@ def made(layout: str, arrays: Arrays, welcome: feeds_pb2.FeedWelcome) -> Any:
 
 def _graph(arrays: Arrays) -> dict[str, Any]:
     message = arrays.message
-    return {**{name: arrays.tensor(name) for name in ("x", "edge_index", "y", "n_id",
-                                                      "in_degrees")},
-            "batch_size": message.num_seeds,
+    return {**{name: arrays.tensor(name) for name in ("x", "edge_index", "n_id", "in_degrees")},
+            "y": arrays.labels(), "batch_size": message.num_seeds,
             "num_sampled_nodes": _counts(message.num_sampled_nodes, 1)[0],
             "num_sampled_edges": _counts(message.num_sampled_edges, 1)[0]}
 
@@ -146,7 +149,7 @@ def _typed_graph(arrays: Arrays, welcome: feeds_pb2.FeedWelcome) -> dict[str, An
     return {"x": {kind: arrays.rows(i, width) for i, (kind, width) in enumerate(types)},
             "edge_index": {kind: arrays.tensor("edge_index", i)
                            for i, kind in enumerate(edge_types)},
-            "y": arrays.tensor("y"), "n_id": of_nodes("n_id"),
+            "y": arrays.labels(), "n_id": of_nodes("n_id"),
             "in_degrees": of_nodes("in_degrees"), "batch_size": message.num_seeds,
             "num_sampled_nodes": by_type([kind for kind, _ in types], message.num_sampled_nodes),
             "num_sampled_edges": by_type(edge_types, message.num_sampled_edges)}
@@ -168,9 +171,8 @@ def _layers(arrays: Arrays) -> dict[str, Any]:
                "edge_weight": arrays.tensor("edge_weight", layer=i),
                "edge_type": arrays.tensor("edge_type", layer=i)}
               for i, layer in enumerate(arrays.message.layers)]
-    return {**{name: arrays.tensor(name) for name in ("x", "n_id", "in_degrees", "y",
-                                                      "node_type")},
-            "layers": layers, "batch_size": arrays.message.num_seeds}
+    return {**{name: arrays.tensor(name) for name in ("x", "n_id", "in_degrees", "node_type")},
+            "y": arrays.labels(), "layers": layers, "batch_size": arrays.message.num_seeds}
 
 
 def _counts(counts: Sequence[feeds_pb2.FeedCounts], types: int) -> list[list[int]]:

@@ -27,6 +27,7 @@ from weakref import WeakSet, WeakValueDictionary
 import grpc
 
 from hearth.errors import HearthError, JobFailed, Unavailable, code_of, invalid
+from hearth.options.specs import METRICS
 from hearth.options.values import Value
 from hearth.torch.attachment import FeedJob, Link
 from hearth.torch.batches import Lent
@@ -171,8 +172,8 @@ class Feed:
         """Tells the daemon of an epoch of the script's training."""
         welcome = self.welcome()
         name = metric_name or _METRICS.get(welcome.labels, "")
-        if metric is not None and not name:
-            raise invalid("metric_name", "is required: the dataset has no labels")
+        if metric is not None and name not in METRICS:
+            raise invalid("metric_name", f"{name!r} is not one of {', '.join(METRICS)}")
         with self._lock:
             wait = _Wait()
             while self._link is None or not self._link.is_welcome:
@@ -206,28 +207,34 @@ class Feed:
         attaching."""
         if self._error is not None:
             raise self._error
+        is_between_steps = False
         try:
             link = self._link = self._link or self._attached()
             link.slots.flush()
             if run is not None and link.is_welcome and (self._open is not run or link.is_paused):
                 self._open_pass(link, run)
-            if not link.wire.wait(_TURN_SECONDS):
+            is_between_steps = True
+            is_readable = link.wire.wait(_TURN_SECONDS)
+            is_between_steps = False
+            if not is_readable:
                 self._waited(link, wait)
                 return
+            message, descriptor = link.wire.read()
             try:
-                message, descriptor = link.wire.read()
-                try:
-                    self._take(link, message, descriptor)
-                finally:
-                    if descriptor >= 0:
-                        os.close(descriptor)
-            except BaseException:
-                # What was read may be lost: the daemon is to begin anew.
-                self._drop_link()
-                raise
+                self._take(link, message, descriptor)
+            finally:
+                if descriptor >= 0:
+                    os.close(descriptor)
         except ConnectionLost:
+            self._drop_link()
             self._job.pause(Unavailable(grpc.StatusCode.UNAVAILABLE,
                                         f"{self._job.id}: the daemon closes the connection"))
+
+        except BaseException:
+            # An interrupt amid a step may have lost what was read: the daemon is to begin anew.
+            if not is_between_steps:
+                self._drop_link()
+            raise
 
     def _attached(self) -> Link:
         try:
@@ -303,7 +310,7 @@ class Feed:
                                 is_hoarded or link.slots.is_written)
 
     def _fail(self, code: grpc.StatusCode, message: str) -> None:
-        text = f"{self._job.id}: {message}"
+        text = message if message.startswith(self._job.id) else f"{self._job.id}: {message}"
         self._part(Unavailable(code, text) if code is grpc.StatusCode.UNAVAILABLE
                    else JobFailed(self._job.id, code, text))
 

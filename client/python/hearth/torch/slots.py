@@ -104,7 +104,7 @@ class Slots:
         lent = {}
         for id in batch.slots:
             slot = self._slots[id]
-            loan = Loan(id, slot, (batch.number, getattr(batch, "pass")), rows.get(id, 0))
+            loan = Loan(id, slot, (getattr(batch, "pass"), batch.number), rows.get(id, 0))
             view = memoryview(slot.map)
             self._out[id] = loan
             weakref.finalize(view, self._end, loan).atexit = False
