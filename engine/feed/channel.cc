@@ -227,6 +227,8 @@ void Channel::Deliver(const OutgoingBatch& batch) {
   }
   open_->next_batch = batch.number + 1;
   ++num_delivered_;
+  // From now on it is the client's turn.
+  last_sign_ = clock_.SteadySeconds();
   if (!client_->Send(batch).ok()) LoseClient();
 }
 

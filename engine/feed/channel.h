@@ -261,8 +261,9 @@ class Channel {
   std::map<Split, PassSum> passes_ ABSL_GUARDED_BY(mutex_);
   int64_t num_delivered_ ABSL_GUARDED_BY(mutex_) = 0;
   ClientSeconds seconds_ ABSL_GUARDED_BY(mutex_);
-  // Time of the client's last request or release, and the longest of the last
-  // times between two releases.
+  // Time of the client's last request or release, or of the last batch that it
+  // got; time of its last release, and the longest of the last times between two
+  // releases.
   double last_sign_ ABSL_GUARDED_BY(mutex_);
   double last_release_ ABSL_GUARDED_BY(mutex_) = 0;
   double step_seconds_ ABSL_GUARDED_BY(mutex_) = 0;
