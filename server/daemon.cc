@@ -201,7 +201,7 @@ class DaemonImpl final : public Daemon {
                           absl::FormatDuration(config_.feed_patience));
                   admission_->Cancel(id).IgnoreError();
                 },
-            .wake = [this] { scheduler_->RetryNow(WaitCause::kClient); }});
+            .wake = [this] { scheduler_->Wake(); }});
     runner_ = NewJobRunner(
         {.environment = {.files = files_,
                          .read_queues = *read_queues_,

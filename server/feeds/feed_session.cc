@@ -176,7 +176,7 @@ absl::Status FeedSession::Handle(const v1::FeedUp& message) {
 
 absl::Status FeedSession::SayHello(const std::string& ticket) {
   HEARTH_ASSIGN_OR_RETURN(std::shared_ptr<feed::Channel> channel,
-                          feeds_.Redeem(ticket, user_));
+                          redeem_(ticket));
   HEARTH_RETURN_IF_ERROR(channel->Connect(shared_from_this()));
   channel_ = std::move(channel);
   return absl::OkStatus();
@@ -223,7 +223,7 @@ absl::Status FeedSession::Send(const feed::OutgoingBatch& batch) {
 absl::Status FeedSession::SendEnd(const feed::OpenPass& pass) {
   v1::FeedDown message;
   message.mutable_end()->set_pass(pass.number);
-  message.mutable_end()->set_batches(static_cast<uint64_t>(pass.next_batch));
+  message.mutable_end()->set_batches(static_cast<uint64_t>(pass.num_batches));
   return SendMessage(message);
 }
 

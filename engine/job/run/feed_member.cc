@@ -120,12 +120,14 @@ uint64_t FeedMember::RowBytes(const sample::BatchShape& shape) const {
 }
 
 absl::StatusOr<Wish> FeedMember::Next() {
+  Wish wish = {.epoch = epoch_};
+  std::optional<feed::OpenPass> pass;
+  const feed::Channel::Demand demand = channel_.demand(pass);
+  // After the demand: a client reports its epochs before it says bye.
   for (feed::ReportedEpoch& epoch : channel_.TakeEpochs()) {
     epochs_.push_back(std::move(epoch));
   }
-  Wish wish = {.epoch = epoch_};
-  std::optional<feed::OpenPass> pass;
-  switch (channel_.demand(pass)) {
+  switch (demand) {
     case feed::Channel::Demand::kDone:
       // Reports come first.
       if (epochs_.empty()) wish.kind = Wish::Kind::kDone;
@@ -133,6 +135,7 @@ absl::StatusOr<Wish> FeedMember::Next() {
     case feed::Channel::Demand::kNothing:
       return wish;
     case feed::Channel::Demand::kAway:
+      if (!epochs_.empty()) return wish;
       return WaitForClientError("the client asks for no batches");
     case feed::Channel::Demand::kPass:
       break;
