@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +29,22 @@ constexpr uint64_t kTrainSeeds = 360;
 
 class FeedDaemonTest : public DaemonTest {
  protected:
+  FeedDaemonTest() {
+    std::filesystem::remove_all(ShortFolder());
+    config_.data_dir = ShortFolder();
+    Restart();
+  }
+  ~FeedDaemonTest() override {
+    gate_.Open();
+    daemon_ = nullptr;
+    std::filesystem::remove_all(ShortFolder());
+  }
+
+  void Restart() {
+    daemon_ = nullptr;
+    Start();
+  }
+
   v1::JobSpec FeedSpec() const {
     v1::JobSpec spec;
     v1::DataSpec& data = *spec.mutable_feed()->mutable_data();
@@ -139,8 +156,7 @@ TEST_F(FeedDaemonTest, ACancelledJobTellsItsClient) {
 // A client comes while another job has the only place, and gets the place.
 TEST_F(FeedDaemonTest, AClientWaitsForAPlace) {
   config_.max_running_jobs = 1;
-  daemon_ = nullptr;
-  Start();
+  Restart();
   Import("graph");
   gate_.Close();
   const std::string train = Submit(TrainSpec("graph"));
@@ -162,8 +178,7 @@ TEST_F(FeedDaemonTest, AStopHangsUpAndTheJobGoesOnAfterTheNextStart) {
   const absl::Status stopped = daemon_->Stop(absl::Minutes(1));
   EXPECT_TRUE(stopped.ok()) << stopped;
   EXPECT_EQ(client->AwaitClosed(), absl::OkStatus());
-  daemon_ = nullptr;
-  Start();
+  Restart();
   client = NewClient(id);
   EXPECT_TRUE(Next(*client).has_welcome());
   ASSERT_TRUE(client->Open(1, v1::FEED_TRAIN, /*first_batch=*/5));

@@ -2,9 +2,10 @@
 #define HEARTH_SERVER_FEEDS_FEEDS_FIXTURE_H_
 
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/types.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -44,16 +45,16 @@ class ManualClock final : public Clock {
   std::atomic<double> seconds_ = 1000;
 };
 
+/// A folder for sockets, whose paths have 107 bytes at most.
+inline std::string ShortFolder() {
+  return absl::StrCat("/tmp/hearth-feeds-", ::getpid());
+}
+
 class FeedsFixture : public ::testing::Test {
  protected:
   static constexpr double kPatienceSeconds = 600;
 
-  FeedsFixture() {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-    store_ = *JobStore::Open(io::FileSystem::Posix(), folder_ + "/hearth.db",
-                             clock_, [](const auto&) {});
-  }
+  ~FeedsFixture() override { std::filesystem::remove_all(folder_); }
 
   std::string NewFeed() {
     v1::JobSpec spec;
@@ -76,11 +77,14 @@ class FeedsFixture : public ::testing::Test {
     EXPECT_TRUE(status.ok()) << status;
   }
 
-  const std::string folder_ = absl::StrCat(
-      ::testing::TempDir(), "/feeds_",
-      ::testing::UnitTest::GetInstance()->current_test_info()->name());
+  const std::string folder_ = ShortFolder();
   ManualClock clock_;
-  std::unique_ptr<JobStore> store_;
+  const std::unique_ptr<JobStore> store_ = [this] {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    return *JobStore::Open(io::FileSystem::Posix(), folder_ + "/hearth.db",
+                           clock_, [](const auto&) {});
+  }();
   std::vector<std::string> cancelled_;
   std::atomic<int> wakes_ = 0;
   Feeds feeds_{
