@@ -138,7 +138,7 @@ class ChannelTest : public testing::Test {
   Channel channel_{clock_, [this] { ++wakes_; }};
   const std::shared_ptr<FakeClient> client_ = std::make_shared<FakeClient>();
   const std::shared_ptr<SlotPool> pool_ = SlotPool::Make(0);
-  const BatchArrays arrays_;
+  const BatchArrays arrays_ = {};
   // Set by demand().
   std::optional<OpenPass> pass_;
 };

@@ -353,7 +353,7 @@ TEST_F(FeedSocketTest, SlotsComeOnceAndNoClientCanWriteThere) {
   Await([&] { return channel_->held_batches() == 0; });
   pool_->Close();
   const auto other = feed::SlotPool::Make(0);
-  const feed::BatchArrays arrays;
+  const feed::BatchArrays arrays = {};
   channel_->Deliver({.pass = 1,
                      .number = 2,
                      .num_seeds = 1,
