@@ -195,15 +195,15 @@ class DaemonImpl final : public Daemon {
         registry_.get());
     feeds_ = std::make_unique<Feeds>(
         *store_, clock_,
-        Feeds::Options{
-            .patience = config_.feed_patience,
-            .cancel =
-                [this](const std::string& id) {
-                  LogInfo(id, ": no client has come for ",
-                          absl::FormatDuration(config_.feed_patience));
-                  admission_->Cancel(id).IgnoreError();
-                },
-            .wake = [this] { scheduler_->RetryNow(WaitCause::kClient); }});
+        Feeds::Options{.patience = config_.feed_patience,
+                       .cancel =
+                           [this](const std::string& id) {
+                             LogInfo(
+                                 id, ": no client has come for ",
+                                 absl::FormatDuration(config_.feed_patience));
+                             admission_->Cancel(id).IgnoreError();
+                           },
+                       .wake = [this] { scheduler_->Wake(); }});
     runner_ = NewJobRunner(
         {.environment = {.files = files_,
                          .read_queues = *read_queues_,

@@ -28,7 +28,7 @@ absl::Status Channel::Connect(std::shared_ptr<Client> client) {
     }
     client_ = std::move(client);
     last_pass_ = 0;
-    if (welcome_.has_value() && !client_->Send(*welcome_).ok()) LoseClient();
+    SendWelcome();
   }
   NoteSign();
   return absl::OkStatus();
@@ -43,13 +43,22 @@ void Channel::Disconnect(const Client& client) {
   NoteSign();
 }
 
+void Channel::SendWelcome() {
+  if (client_ == nullptr || !welcome_.has_value()) return;
+  is_welcomed_ = true;
+  if (!client_->Send(*welcome_).ok()) LoseClient();
+}
+
 // The client may have kept its maps of the slots that it held: their memory is
 // given to no other batch.
 void Channel::LoseClient() {
   for (auto& [id, held] : held_) held.slot->Retire();
   held_.clear();
   client_ = nullptr;
+  is_welcomed_ = false;
   open_.reset();
+  has_yielded_ = false;
+  last_release_.reset();
   step_seconds_ = 0;
   client_gone_at_ = clock_.SteadySeconds();
 }
@@ -97,8 +106,10 @@ absl::Status Channel::Release(absl::Span<const uint64_t> slots) {
       held_.erase(found);
     }
     const double now = clock_.SteadySeconds();
-    if (last_release_ > 0) {
-      step_seconds_ = std::max(step_seconds_ / 2, now - last_release_);
+    if (last_release_.has_value()) {
+      // Time in which the client was away is no step.
+      const double step = std::min(now - *last_release_, Patience());
+      step_seconds_ = std::max(step_seconds_ / 2, step);
     }
     last_release_ = now;
   }
@@ -162,9 +173,13 @@ Channel::Demand Channel::demand(std::optional<OpenPass>& pass) const {
     pass = open_;
     return Demand::kPass;
   }
-  const bool is_away =
-      has_yielded_ || clock_.SteadySeconds() - last_sign_ >= Patience();
-  return is_away ? Demand::kAway : Demand::kNothing;
+  return IsAway() ? Demand::kAway : Demand::kNothing;
+}
+
+// A client that waits for its first welcome is not away.
+bool Channel::IsAway() const {
+  if (client_ != nullptr && !is_welcomed_) return false;
+  return has_yielded_ || clock_.SteadySeconds() - last_sign_ >= Patience();
 }
 
 // A script whose batches take long is not away while it works on one.
@@ -179,7 +194,7 @@ int64_t Channel::HeldBatches() const {
 }
 
 bool Channel::HasCredit() const {
-  return !welcome_.has_value() || HeldBatches() < welcome_->credits;
+  return !credits_.has_value() || HeldBatches() < *credits_;
 }
 
 void Channel::SetOnChange(std::function<void()> on_change) {
@@ -190,8 +205,9 @@ void Channel::SetOnChange(std::function<void()> on_change) {
 void Channel::SetReady(const Welcome& welcome) {
   absl::MutexLock lock(&mutex_);
   welcome_ = welcome;
+  credits_ = welcome.credits;
   last_sign_ = clock_.SteadySeconds();
-  if (client_ != nullptr && !client_->Send(welcome).ok()) LoseClient();
+  SendWelcome();
 }
 
 void Channel::SetNotReady() {
@@ -209,8 +225,8 @@ bool Channel::AwaitCredit(uint64_t pass, std::stop_token stop) {
   while (!stop.stop_requested() && client_ != nullptr && open_.has_value() &&
          open_->number == pass) {
     if (HasCredit()) return true;
+    if (IsAway()) return false;
     const double left = last_sign_ + Patience() - clock_.SteadySeconds();
-    if (left <= 0) return false;
     changed_.WaitWithTimeout(&mutex_, absl::Seconds(left));
   }
   return false;
@@ -226,6 +242,7 @@ void Channel::Deliver(const OutgoingBatch& batch) {
     held_[slot->id()] = {slot, counts};
   }
   open_->next_batch = batch.number + 1;
+  ++open_->num_batches;
   ++num_delivered_;
   // From now on it is the client's turn.
   last_sign_ = clock_.SteadySeconds();
@@ -268,7 +285,8 @@ void Channel::AddPass(Split split, const strategy::PassReport& report) {
   absl::MutexLock lock(&mutex_);
   PassSum& sum = passes_[split];
   ++sum.passes;
-  strategy::Accumulate(report, sum.sum);
+  // A pass without batches knows nothing, and would make all else unknown.
+  if (report.batches > 0) strategy::Accumulate(report, sum.sum);
 }
 
 PassSum Channel::passes(Split split) const {
@@ -290,7 +308,9 @@ bool Channel::has_client() const {
 bool Channel::ClientWaits() const {
   std::optional<OpenPass> pass;
   const Demand wanted = demand(pass);
-  return wanted == Demand::kPass || wanted == Demand::kDone;
+  if (wanted == Demand::kPass || wanted == Demand::kDone) return true;
+  absl::MutexLock lock(&mutex_);
+  return client_ != nullptr && !is_welcomed_;
 }
 
 ClientSeconds Channel::seconds() const {

@@ -39,6 +39,8 @@ struct OpenPass {
   /// Number of the batch that the client gets next.
   int64_t next_batch = 0;
   BatchLayout layout = BatchLayout::kGraph;
+  /// Batches that it has had.
+  int64_t num_batches = 0;
 };
 
 /// What a client is told when its job is ready. See hearth.v1.FeedWelcome.
@@ -52,17 +54,17 @@ struct Welcome {
     int64_t feature_dim = 0;
     int64_t num_nodes = 0;
   };
-  OfSplit train;
-  OfSplit valid;
-  OfSplit test;
+  OfSplit train = {};
+  OfSplit valid = {};
+  OfSplit test = {};
   /// "classes", "multi_label", "targets"; empty = there are none.
-  std::string labels;
+  std::string labels = {};
   int64_t label_width = 0;
   int64_t feature_dim = 0;
-  std::vector<NodeType> node_types;
-  std::vector<std::string> edge_types;
-  std::string target;
-  std::string fingerprint;
+  std::vector<NodeType> node_types = {};
+  std::vector<std::string> edge_types = {};
+  std::string target = {};
+  std::string fingerprint = {};
   int credits = 0;
 };
 
@@ -98,7 +100,7 @@ struct ReportedEpoch {
   uint32_t epoch = 0;
   double loss = 0;
   train::Metric metric = train::Metric::kAccuracy;
-  std::optional<double> valid_metric;
+  std::optional<double> valid_metric = {};
 };
 
 /// Seconds and batches of a client, since it first came.
@@ -185,7 +187,7 @@ class Channel {
   /// Waits until the client holds fewer batches than Welcome::credits, or does
   /// not want the open pass any more, or `stop` is requested. Returns whether
   /// the pass `pass` is still wanted and the client can be given a batch;
-  /// false, too, after kPatience without either.
+  /// false, too, if the client is away.
   bool AwaitCredit(uint64_t pass, std::stop_token stop)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -217,7 +219,7 @@ class Channel {
   std::vector<ReportedEpoch> TakeEpochs() ABSL_LOCKS_EXCLUDED(mutex_);
 
   bool has_client() const ABSL_LOCKS_EXCLUDED(mutex_);
-  /// Whether a client wants batches, or the job's end.
+  /// Whether a client wants batches, its first welcome, or the job's end.
   bool ClientWaits() const ABSL_LOCKS_EXCLUDED(mutex_);
   /// Seconds for which no client has been there; 0 while one is.
   double seconds_without_client() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -237,8 +239,10 @@ class Channel {
   };
 
   double Patience() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsAway() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasCredit() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t HeldBatches() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SendWelcome() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LoseClient() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Notes that the client has done something, and wakes the job.
   void NoteSign() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -249,7 +253,12 @@ class Channel {
   absl::CondVar changed_;
   std::function<void()> on_change_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Client> client_ ABSL_GUARDED_BY(mutex_);
+  // Whether the client has been welcomed, by this run or an earlier one: it
+  // cannot ask for a pass before.
+  bool is_welcomed_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<Welcome> welcome_ ABSL_GUARDED_BY(mutex_);
+  // Batches that the client may hold, by the last welcome; absent before any.
+  std::optional<int> credits_ ABSL_GUARDED_BY(mutex_);
   std::optional<OpenPass> open_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_pass_ ABSL_GUARDED_BY(mutex_) = 0;
   bool has_yielded_ ABSL_GUARDED_BY(mutex_) = false;
@@ -262,10 +271,10 @@ class Channel {
   int64_t num_delivered_ ABSL_GUARDED_BY(mutex_) = 0;
   ClientSeconds seconds_ ABSL_GUARDED_BY(mutex_);
   // Time of the client's last request or release, or of the last batch that it
-  // got; time of its last release, and the longest of the last times between two
-  // releases.
+  // got; time of its last release, and the longest of the last times between
+  // two releases.
   double last_sign_ ABSL_GUARDED_BY(mutex_);
-  double last_release_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::optional<double> last_release_ ABSL_GUARDED_BY(mutex_);
   double step_seconds_ ABSL_GUARDED_BY(mutex_) = 0;
   double client_gone_at_ ABSL_GUARDED_BY(mutex_);
 };

@@ -185,7 +185,7 @@ absl::Status FeedSession::Handle(const v1::FeedUp& message) {
 
 absl::Status FeedSession::SayHello(const std::string& ticket) {
   HEARTH_ASSIGN_OR_RETURN(std::shared_ptr<feed::Channel> channel,
-                          feeds_.Redeem(ticket, user_));
+                          redeem_(ticket));
   HEARTH_RETURN_IF_ERROR(channel->Connect(shared_from_this()));
   channel_ = std::move(channel);
   return absl::OkStatus();
@@ -234,7 +234,7 @@ absl::Status FeedSession::SendEnd(const feed::OpenPass& pass,
   v1::FeedDown message;
   if (!status.ok()) *message.mutable_end()->mutable_error() = ToProto(status);
   message.mutable_end()->set_pass(pass.number);
-  message.mutable_end()->set_batches(static_cast<uint64_t>(pass.next_batch));
+  message.mutable_end()->set_batches(static_cast<uint64_t>(pass.num_batches));
   return SendMessage(message);
 }
 

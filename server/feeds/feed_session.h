@@ -1,20 +1,21 @@
 #ifndef HEARTH_SERVER_FEEDS_FEED_SESSION_H_
 #define HEARTH_SERVER_FEEDS_FEED_SESSION_H_
 
-#include <sys/types.h>
-
+#include <functional>
 #include <map>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/feed/channel.h"
 #include "engine/feed/slot_pool.h"
 #include "engine/io/descriptor.h"
 #include "hearth/v1/feeds.pb.h"
-#include "server/feeds/feeds.h"
 
 namespace hearth::server {
 
@@ -24,9 +25,13 @@ namespace hearth::server {
 class FeedSession final : public feed::Client,
                           public std::enable_shared_from_this<FeedSession> {
  public:
-  /// `connection` is a socket of packets that does not block, of `user`.
-  FeedSession(io::Descriptor connection, uid_t user, Feeds& feeds)
-      : connection_(std::move(connection)), user_(user), feeds_(feeds) {}
+  /// Returns the channel that a ticket is for.
+  using Redeem = std::function<absl::StatusOr<std::shared_ptr<feed::Channel>>(
+      const std::string& ticket)>;
+
+  /// `connection` is a socket of packets that does not block.
+  FeedSession(io::Descriptor connection, Redeem redeem)
+      : connection_(std::move(connection)), redeem_(std::move(redeem)) {}
 
   int descriptor() const { return connection_.get(); }
   /// Whether the client has shown its ticket.
@@ -54,8 +59,7 @@ class FeedSession final : public feed::Client,
   absl::Status SendDropped() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const io::Descriptor connection_;
-  const uid_t user_;
-  Feeds& feeds_;
+  const Redeem redeem_;
   std::shared_ptr<feed::Channel> channel_;
   absl::Mutex mutex_;
   // Slots that the client has been given the descriptors of, by their ids.

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <memory>
 #include <stop_token>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -107,9 +109,13 @@ class FeedSocketImpl final : public FeedSocket {
     if (!user.ok() || silent >= static_cast<ptrdiff_t>(kMostSilent)) return;
     setsockopt(connection.get(), SOL_SOCKET, SO_SNDBUF, &kSendBufferBytes,
                sizeof(kSendBufferBytes));
-    connections_.push_back({.session = std::make_shared<FeedSession>(
-                                std::move(connection), *user, feeds_),
-                            .since = clock_.SteadySeconds()});
+    connections_.push_back(
+        {.session = std::make_shared<FeedSession>(
+             std::move(connection),
+             [this, user = *user](const std::string& ticket) {
+               return feeds_.Redeem(ticket, user);
+             }),
+         .since = clock_.SteadySeconds()});
   }
 
   void CloseSilent() {

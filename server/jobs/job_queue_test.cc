@@ -61,12 +61,15 @@ class JobQueueTest : public testing::Test {
   double now_ = 1000;
   MemoryAvailability availability_ = MemoryAvailability::kHeldByJobs;
   uint64_t plan_space_ = 10;
+  // The feed whose client asks for something.
+  std::string client_of_;
   JobQueue queue_{WaitOptions(),
                   [this](uint64_t bytes) {
                     return bytes < kLarge ? MemoryAvailability::kFree
                                           : availability_;
                   },
-                  [this](uint64_t bytes) { return bytes <= plan_space_; }};
+                  [this](uint64_t bytes) { return bytes <= plan_space_; },
+                  [this](const std::string& id) { return id == client_of_; }};
   QueuedJob taken_;
   // If set, only jobs with this sharing key, and this epoch, have a place.
   std::optional<std::string> only_;
@@ -92,6 +95,8 @@ TEST_F(JobQueueTest, LanesFollowTheKind) {
   spec.mutable_prepare();
   EXPECT_EQ(LaneOf(spec), Lane::kTraining);
   spec.mutable_evaluate();
+  EXPECT_EQ(LaneOf(spec), Lane::kTraining);
+  spec.mutable_feed();
   EXPECT_EQ(LaneOf(spec), Lane::kTraining);
   spec.mutable_explain();
   EXPECT_EQ(LaneOf(spec), Lane::kShort);
@@ -290,6 +295,37 @@ TEST_F(JobQueueTest, SpaceForAPlanIsTakenWhenItIsThere) {
   Wait(WaitCause::kPlanSpace, 11);
   ASSERT_EQ(Take(), 1);
   EXPECT_TRUE(queue_.MayWait(taken_, WaitCause::kDisk, now_));
+}
+
+TEST_F(JobQueueTest, AFeedIsTriedWhenItsClientAsks) {
+  Add(1);
+  ASSERT_EQ(Take(), 1);
+  Wait(WaitCause::kClient);
+  now_ += 48 * 3600;
+  Add(2);
+  EXPECT_EQ(Take(), 2) << "others pass it";
+  EXPECT_EQ(Take(), 0);
+  client_of_ = "job-1";
+  EXPECT_EQ(Take(), 1);
+  EXPECT_TRUE(queue_.MayWait(taken_, WaitCause::kClient, now_));
+  // The wait for a disk begins here.
+  Wait(WaitCause::kClient);
+  ASSERT_EQ(Take(), 1);
+  EXPECT_TRUE(queue_.MayWait(taken_, WaitCause::kDisk, now_));
+}
+
+TEST_F(JobQueueTest, FeedsShareWithJobsOfTheirKey) {
+  v1::Job job;
+  job.set_id("feed-7");
+  v1::FeedSpec& spec = *job.mutable_spec()->mutable_feed();
+  spec.mutable_data()->mutable_memory();
+  spec.mutable_data()->set_distinct_epochs(2);
+  spec.set_join(true);
+  const QueuedJob queued = QueuedJob::Of(job);
+  EXPECT_EQ(queued.sharing.job, "feed-7");
+  EXPECT_FALSE(queued.sharing.key.empty());
+  EXPECT_EQ(queued.sharing.epoch, std::nullopt);
+  EXPECT_TRUE(queued.sharing.join);
 }
 
 TEST_F(JobQueueTest, MemoryIsTakenWhenItIsThere) {

@@ -103,6 +103,9 @@ class Scheduler {
   /// Tries jobs that wait for `cause` again at once: some of it is available.
   void RetryNow(WaitCause cause) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  /// Looks at the queue again: what a WAITING job needs may have come.
+  void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
+
   /// Cancels a job. A job that is queued, waits or is held is CANCELLED at
   /// once; a running job is asked to stop; a job that has ended stays as it is.
   /// NOT_FOUND for an unknown id.
@@ -151,7 +154,6 @@ class Scheduler {
     std::set<size_t> idle;
   };
 
-  void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
   void OnMemoryReleased() ABSL_LOCKS_EXCLUDED(mutex_);
   void Work(Lane lane, size_t worker) ABSL_LOCKS_EXCLUDED(mutex_);
   // Blocks until there is a next job of the lane; nullopt: the scheduler stops.

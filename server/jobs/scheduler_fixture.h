@@ -182,6 +182,7 @@ class SchedulerTest : public testing::Test {
         SchedulerOptions{.max_running_jobs = max_running_jobs,
                          .max_short_jobs = 1,
                          .shared_passes = shared_passes_.get(),
+                         .client_waits = client_waits_,
                          .wait = {.first_pause_seconds = pause_seconds_,
                                   .limit_seconds = wait_limit_seconds_},
                          .retry_interval = absl::Milliseconds(1)});
@@ -233,6 +234,7 @@ class SchedulerTest : public testing::Test {
       io::FileSystem::Posix(),
       Clock::Real(),
       {.folder = scratch_.Path("plans"), .space_bytes = 100'000}};
+  std::function<bool(const std::string& id)> client_waits_;
   double pause_seconds_ = 0.001;
   double wait_limit_seconds_ = 3600;
   std::optional<Scheduler> scheduler_;

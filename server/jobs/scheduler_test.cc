@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cerrno>
 #include <memory>
 #include <new>
@@ -312,6 +313,25 @@ TEST_F(SchedulerTest, WaitingToCancelled) {
   AwaitState(next, v1::RUNNING);
   ASSERT_TRUE(scheduler_->Cancel(id).ok());
   EXPECT_EQ(StateOf(id), v1::CANCELLED);
+}
+
+TEST_F(SchedulerTest, AWaitEndsWhenTheClientAsks) {
+  std::atomic<bool> asks = false;
+  client_waits_ = [&](const std::string& /*id*/) { return asks.load(); };
+  wait_limit_seconds_ = 0;
+  Start(1);
+  const std::string id = Submit();
+  runner_.Finish(id, FailFor(2, WaitForClientError("asks for nothing")));
+  AwaitState(id, v1::WAITING);
+  EXPECT_EQ(store_->Get(id)->waiting_reason(), "client: asks for nothing");
+  // Others have its place.
+  const std::string other = Submit();
+  runner_.Succeed(other);
+  AwaitState(other, v1::SUCCEEDED);
+  EXPECT_EQ(StateOf(id), v1::WAITING);
+  asks = true;
+  scheduler_->Wake();
+  AwaitState(id, v1::SUCCEEDED);
 }
 
 TEST_F(SchedulerTest, AWaitEndsWhenSpaceIsThere) {

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
+
+#include "engine/base/clock.h"
+#include "engine/feed/channel.h"
 
 namespace hearth::server {
 namespace {
@@ -207,6 +211,35 @@ TEST(ReportMappingTest, EveryFieldOfAnImportReport) {
   EXPECT_EQ(proto.label_width(), 3u);
   EXPECT_EQ(proto.bytes_written(), 77u);
   EXPECT_EQ(proto.seconds(), 1.5);
+}
+
+TEST(ReportMappingTest, AFeedHasThePassesOfItsChannel) {
+  const auto shared = std::make_shared<feed::Channel>(Clock::Real());
+  feed::Channel& channel = *shared;
+  channel.AddPass(feed::Split::kTrain, Pass(100));
+  channel.AddPass(feed::Split::kTrain, Pass(100));
+  channel.AddPass(feed::Split::kTest, Pass(300));
+  channel.AddSeconds({.wait = 1.5, .script = 2.5, .copies = 3});
+  job::TrainReport report;
+  report.peak_memory_bytes = 4;
+  report.memory_bound_bytes = 5;
+  report.peers.jobs = {"train-7"};
+  report.peers.bytes_alone = 6;
+  report.peers.bytes_charged = 2;
+  const v1::FeedReport proto = ToFeedReport(report, {shared});
+  EXPECT_EQ(proto.train().passes(), 2u);
+  EXPECT_EQ(proto.train().sum().batches(), 202u);
+  EXPECT_EQ(proto.train().sum().bytes_read(), 208u);
+  EXPECT_EQ(proto.valid().passes(), 0u);
+  EXPECT_EQ(proto.test().passes(), 1u);
+  EXPECT_EQ(proto.test().sum().rows_needed(), 302u);
+  EXPECT_EQ(proto.wait_seconds(), 1.5);
+  EXPECT_EQ(proto.script_seconds(), 2.5);
+  EXPECT_EQ(proto.copied_batches(), 3u);
+  EXPECT_EQ(proto.peak_memory_bytes(), 4u);
+  EXPECT_EQ(proto.memory_bound_bytes(), 5u);
+  ASSERT_EQ(proto.company().jobs_size(), 1);
+  EXPECT_EQ(proto.company().jobs(0), "train-7");
 }
 
 }  // namespace

@@ -29,6 +29,12 @@ inline std::string Train(const std::string& data, const std::string& train) {
                       " } trains { ", train, " } }");
 }
 
+/// Feed with further fields of its data and its own.
+inline std::string Feed(const std::string& data, const std::string& feed) {
+  return absl::StrCat("feed { data { dataset: 'wordnet' mmap {} ", data, " } ",
+                      feed, " }");
+}
+
 /// Neighbor sampling with `count` layers.
 inline std::string Fanouts(int count) {
   std::string text;

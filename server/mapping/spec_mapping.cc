@@ -81,7 +81,6 @@ constexpr uint32_t kMostThreads = 16;
 
 // Distinct epochs of a feed that does not say how many it has.
 constexpr uint32_t kEpochsOfFeed = 100'000;
-constexpr uint32_t kMostTrainersOfFeed = 16;
 
 train::OptimizerOptions ToOptimizerOptions(const v1::TrainSpec& train) {
   switch (train.optimizer_case()) {
@@ -244,11 +243,6 @@ class SpecChecker {
                       absl::StrCat("must be given with strategy ",
                                    strategy::Name(ToStrategyOptions(data, {})),
                                    ", which prepares that many epochs"));
-    }
-    if (data.trainers() > kMostTrainersOfFeed) {
-      violations_.Add("feed.data.trainers",
-                      absl::StrCat("must be at most ", kMostTrainersOfFeed,
-                                   " for a feed, not ", data.trainers()));
     }
     if (data.refresh_epochs() > 0) {
       violations_.Add(

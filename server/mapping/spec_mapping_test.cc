@@ -4,11 +4,16 @@
 #include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "engine/base/clock.h"
+#include "engine/feed/channel.h"
+#include "engine/job/interface/train_job_options.h"
 #include "engine/train/metric.h"
 #include "engine/train/model_options.h"
 #include "server/mapping/request_checks.h"
@@ -489,6 +494,64 @@ TEST(SpecMappingTest, JobsShareWhereTheirBatchesAreTheSame) {
   EXPECT_NE(one, key("distinct_epochs: 2", "none {}"));
   EXPECT_EQ(key("refresh_epochs: 2", "sage {}"), "");
   EXPECT_EQ(SharingKeyOf(v1::TrainJobSpec()), "");
+}
+
+TEST(SpecMappingTest, FeedsHaveTheirDefaults) {
+  const v1::FeedSpec spec = Fill(Feed("", "")).feed();
+  EXPECT_EQ(spec.data().distinct_epochs(), 100'000u);
+  EXPECT_EQ(spec.data().epochs(), 100'000u);
+  EXPECT_EQ(spec.credits(), 4u);
+  EXPECT_EQ(spec.data().batch_size(), 1024u);
+  EXPECT_FALSE(spec.join());
+  const v1::FeedSpec given =
+      Fill(
+          "feed { data { dataset: 'x' ginex {} distinct_epochs: 7 epochs: 3 } "
+          "credits: 16 }")
+          .feed();
+  EXPECT_EQ(given.data().distinct_epochs(), 7u);
+  EXPECT_EQ(given.data().epochs(), 7u);
+  EXPECT_EQ(given.credits(), 16u);
+}
+
+TEST(SpecMappingTest, FeedsReachTheEngine) {
+  const auto channel = std::make_shared<feed::Channel>(Clock::Real());
+  const v1::FeedSpec spec =
+      Fill(Feed("subgraph { fanouts: [ 3, 2 ] } distinct_epochs: 7",
+                "credits: 5 join: true"))
+          .feed();
+  const job::TrainJobOptions options =
+      ToFeedJobOptions(spec, "/dataset", "/job", {channel});
+  ASSERT_TRUE(options.feed.has_value());
+  EXPECT_THAT(options.feed->channels, ::testing::ElementsAre(channel));
+  EXPECT_EQ(options.feed->credits, 5);
+  EXPECT_TRUE(options.join);
+  EXPECT_EQ(options.sharing_key, SharingKeyOf(spec));
+  EXPECT_EQ(options.directory, "/job");
+  EXPECT_EQ(options.data.dataset_path, "/dataset");
+  EXPECT_TRUE(options.data.once);
+  EXPECT_EQ(options.data.distinct_epochs, 7);
+  EXPECT_TRUE(options.HasModel()) << "its client has one";
+  EXPECT_EQ(options.Validate(), absl::OkStatus());
+}
+
+TEST(SpecMappingTest, FeedsShareWithTrainJobsOfTheSameBatches) {
+  const auto feed = [](const std::string& data, const std::string& more = "") {
+    return SharingKeyOf(Fill(Feed(data, more)).feed());
+  };
+  const auto train = [](const std::string& data, const std::string& model) {
+    return SharingKeyOf(Fill(Train(data, model)).train());
+  };
+  const std::string one = feed("distinct_epochs: 2");
+  EXPECT_FALSE(one.empty());
+  EXPECT_EQ(one, train("distinct_epochs: 2", "sage {}"));
+  EXPECT_EQ(one, train("distinct_epochs: 2 epochs: 9", "gat {}"));
+  EXPECT_EQ(one, feed("distinct_epochs: 2", "credits: 9 join: true"));
+  EXPECT_EQ(feed(""), train("epochs: 100000", "sage {}"));
+  EXPECT_NE(one, train("distinct_epochs: 2", "none {}"));
+  EXPECT_NE(one, train("distinct_epochs: 3", "sage {}"));
+  EXPECT_NE(one, feed("distinct_epochs: 2 batch_size: 5"));
+  EXPECT_NE(one, feed("distinct_epochs: 2 data_seed: 5"));
+  EXPECT_NE(one, feed("distinct_epochs: 2 subgraph {}"));
 }
 
 TEST(SpecMappingTest, FeaturesAreStripedWhereThereAreDisks) {

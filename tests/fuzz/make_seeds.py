@@ -127,6 +127,31 @@ def edge_lists():
             b"\0%%MatrixMarket matrix coordinate real general\n3 3 1\n2 1 0.5\n"]
 
 
+def feed():
+    """Steps of a feed: packets of its client (FeedUp), and what its job does."""
+    def message(number, body):
+        return bytes([number << 3 | 2, len(body)]) + body
+
+    def packet(data):
+        return b"\0" + struct.pack("<H", len(data)) + data
+
+    def opened(number, split, layout):
+        return packet(message(2, bytes([8, number, 16, split, 40, layout])))
+
+    hello = packet(message(1, message(1, b"ticket")))
+    batch, end, read, release = b"\3", b"\4", b"\6", b"\7"
+    close, leave, bye = (packet(message(4, b"\x08\1")), packet(message(5, b"")),
+                         packet(message(7, b"")))
+    epoch = packet(message(8, b"\x08\1\x1a\x08accuracy\x21" + struct.pack("<d", 0.5)))
+    seconds = packet(message(6, b"\x09" + struct.pack("<d", 1.5) + b"\x18\1"))
+    return [hello + opened(1, 1, 1) + batch * 3 + read + release * 3 + batch + end +
+            epoch + bye,
+            hello + opened(1, 1, 2) + batch + close + opened(2, 2, 2) + batch + b"\2" +
+            release + leave + b"\1" + opened(3, 3, 1) + batch + seconds,
+            hello + packet(message(3, b"\x0a\1\1")), packet(message(1, b"")),
+            hello + hello]
+
+
 def seeds():
     array = npy("<f4", "(2, 3)", bytes(24))
     text = b"0,1\n1,2\r\n 3 , -4\n"
@@ -147,6 +172,7 @@ def seeds():
                       b"\x0b1.5,-2e-3,nan\n", b"\x0a" + gzip.compress(text), b"\x12" + text.replace(b",", b";"),
                       b"\x1a" + text.replace(b",", b"\t"), b"\x0a" + ZSTD[0]],
         "edge_list": edge_lists(),
+        "feed": feed(),
         "manifest": [manifest()],
         "metadata": metadata(),
         "safetensors": [safetensors()],

@@ -161,13 +161,14 @@ absl::StatusOr<feed::Channel::Demand> FeedMember::Demand() {
 }
 
 absl::StatusOr<Wish> FeedMember::Next() {
+  Wish wish = {.epoch = epoch_};
+  HEARTH_ASSIGN_OR_RETURN(const feed::Channel::Demand demand, Demand());
+  // After the demand: a client reports its epochs before it says bye.
   for (const auto& channel : channels_) {
     for (feed::ReportedEpoch& epoch : channel->TakeEpochs()) {
       epochs_.push_back(std::move(epoch));
     }
   }
-  Wish wish = {.epoch = epoch_};
-  HEARTH_ASSIGN_OR_RETURN(const feed::Channel::Demand demand, Demand());
   switch (demand) {
     case feed::Channel::Demand::kDone:
       // Reports come first.
@@ -176,6 +177,7 @@ absl::StatusOr<Wish> FeedMember::Next() {
     case feed::Channel::Demand::kNothing:
       return wish;
     case feed::Channel::Demand::kAway:
+      if (!epochs_.empty()) return wish;
       return WaitForClientError("the client asks for no batches");
     case feed::Channel::Demand::kPass:
       break;

@@ -126,9 +126,13 @@ class LinearStep : public train::TrainStep {
 /// An observer that records all calls, and can act on a training batch.
 class RecordingObserver final : public Observer {
  public:
-  void OnRunning() override { ++running; }
+  void OnRunning() override {
+    ++running;
+    if (on_running) on_running();
+  }
   absl::Status OnFirstEpochKey(int64_t key) override {
     first_epoch_key = key;
+    if (on_first_epoch_key) on_first_epoch_key();
     return absl::OkStatus();
   }
   void OnProgress(const Progress& progress) override {
@@ -152,7 +156,9 @@ class RecordingObserver final : public Observer {
   }
 
   int running = 0;
+  std::function<void()> on_running;
   std::optional<int64_t> first_epoch_key;
+  std::function<void()> on_first_epoch_key;
   int64_t training_batches = 0;
   int64_t act_at = -1;
   int64_t comparing_batches = 0;

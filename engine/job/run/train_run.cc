@@ -147,7 +147,9 @@ absl::Status TrainRun::StartWith(AttachedJob& first) {
        },
        .parameter_bytes = first.member.ParameterBytes(),
        .kept_bytes = first.member.KeptBytes(/*shape=*/{})}));
-  HEARTH_ASSIGN_OR_RETURN(first.wish, first.member.Next());
+  // An error is this job's own: the run meets it again once all have begun.
+  const absl::StatusOr<Wish> wish = first.member.Next();
+  if (wish.ok()) first.wish = *wish;
   const BatchOptions& data = first.options.data;
   // A job whose epochs are all trained is prepared for its test.
   return source_.PrepareEpoch(
