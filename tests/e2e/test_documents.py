@@ -35,7 +35,7 @@ from graphs import planted_graph
 
 _ROOT = Path(__file__).resolve().parents[2]
 _COMMANDS = ("sh", "python")
-_SHOWN = ("text", "json", "yaml")
+_SHOWN = ("text", "json", "yaml", "diff")
 BLOCK_SECONDS = 600  # A bound for a block that hangs, not a measure of speed.
 FULL_SECONDS = 3600
 
@@ -380,6 +380,7 @@ _PREPARATIONS: dict[str, Callable[[Reader], None]] = {
     "client/guide/example-graphs.md": follow_python,
     "client/guide/first-job.md": install,
     "client/guide/install.md": Reader.make_python,
+    "client/guide/own-model.md": follow_python,
     "client/guide/pyg.md": follow_python,
     "client/guide/python-calls.md": follow_python,
     "client/guide/python-tools.md": follow_python_tools,

@@ -115,9 +115,9 @@ class Connection:
         """Makes a call, and repeats it while the daemon cannot be reached. Any call may be
         repeated: requests that change something have a request id."""
         silence = Silence(self._on_silence)
-        silence.lost()
-        pauses = _Pauses(self._patience)
+        pauses = Pauses(self._patience)
         try:
+            silence.lost()
             while True:
                 try:
                     answer = await self._transport.call(method, request, response)
@@ -160,7 +160,7 @@ class Connection:
              start over. Errors that waiting does not change (NOT_FOUND, say) are raised.
         """
         silence = Silence(self._on_silence)
-        pauses = _Pauses(self.watch_patience)
+        pauses = Pauses(self.watch_patience)
         wanted = max(request.from_sequence, 1)
         ended = False
         try:
@@ -204,7 +204,7 @@ class Connection:
         """The result of the transfer `attempt`, which is called again after a break, as watches
         are, and goes on by itself. It calls its argument when anything has come."""
         silence = Silence(self._on_silence)
-        pauses = _Pauses(self.watch_patience)
+        pauses = Pauses(self.watch_patience)
 
         def heard() -> None:
             silence.heard()
@@ -256,7 +256,7 @@ class Connection:
             _log.warning("hearthd at %s answers again", self.server)
 
 
-class _Pauses:
+class Pauses:
     """Pauses between attempts, each twice as long as the last one, up to 2 s, until patience is
     at its end."""
 

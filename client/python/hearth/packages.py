@@ -13,6 +13,7 @@ def torch() -> Any:
 
 def geometric() -> Any:
     """PyTorch Geometric."""
+    torch()
     module = _imported("torch_geometric")
     _imported("torch_geometric.data")
     return module

@@ -10,12 +10,13 @@ import os
 import select
 import socket
 import threading
+import time
 
 import grpc
 import numpy
 
 from fake_daemon import FakeDaemon, Refusal
-from hearth.v1 import feeds_pb2, jobs_pb2
+from hearth.v1 import datasets_pb2, feeds_pb2, jobs_pb2
 
 _ADD_SEALS = 1033
 _SEALS = 0x1 | 0x2 | 0x4 | 0x10  # SEAL, SHRINK, GROW, FUTURE_WRITE
@@ -121,6 +122,13 @@ class Graph:
             edge_types=EDGE_TYPES if self.is_typed else ["::"], target=types[0][0])
 
 
+    def dataset(self, name):
+        types = TYPES if self.is_typed else [("", self.dim)]
+        return datasets_pb2.Dataset(name=name, node_types=[
+            {"name": kind, "num_nodes": 1000, "feature_dim": dim, "label_width": 5,
+             "num_train": 0 if i else 27} for i, (kind, dim) in enumerate(types)])
+
+
 class _Slot:
     def __init__(self, id, size):
         self.id = id
@@ -140,9 +148,10 @@ class _Session(threading.Thread):
     def __init__(self, feed, connection):
         super().__init__(daemon=True)
         self.feed, self.connection = feed, connection
+        self.job = feed.job.id
         self.slots, self.free, self.out = {}, [], {}
         self.open, self.number = None, 0
-        self.is_waiting = False
+        self.is_waiting = self.stops_reading = self.has_stopped = False
         self.start()
 
     def run(self):
@@ -177,17 +186,20 @@ class _Session(threading.Thread):
         return message
 
     def _check_hello(self, message):
-        assert message.hello.ticket == self.feed.tickets.pop(0)
+        self.feed.tickets.remove(message.hello.ticket)
 
     def _serve(self):
-        if select.select([self.connection], [], [], 0.002)[0]:
+        if self.stops_reading:
+            self.has_stopped = True
+            time.sleep(0.002)
+        elif select.select([self.connection], [], [], 0.002)[0]:
             message = self._read()
             kind = message.WhichOneof("message")
             getattr(self, f"on_{kind}")(getattr(message, kind))
         for error in self.feed.errors:
             self.send(error={"code": error[0], "message": error[1]})
             if self.feed.closes_on_error:
-                self.connection.sendall  # Closes with packets of the client unread.
+                self.feed.errors.clear()
                 return False
         self.feed.errors.clear()
         if self.open is not None and not self.is_waiting and not self.feed.is_slow:
@@ -227,13 +239,16 @@ class _Session(threading.Thread):
                          **batch.fields})
 
     def _slot(self, size):
-        """A free slot of that size; one that is too small is replaced."""
-        while self.free:
-            slot = self.free.pop(0)
-            if slot.size >= size:
-                return slot
-            del self.slots[slot.id]
-            self.send(drop={"slots": [slot.id]})
+        """The smallest free slot of that size; one that is too small is replaced."""
+        fitting = sorted((one for one in self.free if one.size >= size),
+                         key=lambda one: one.size)
+        if fitting:
+            self.free.remove(fitting[0])
+            return fitting[0]
+        if self.free:
+            old = self.free.pop(0)
+            del self.slots[old.id]
+            self.send(drop={"slots": [old.id]})
         self.feed.last_slot += 1
         slot = self.slots[self.feed.last_slot] = _Slot(self.feed.last_slot, size)
         self.send([slot.file], slot={"id": slot.id, "bytes": slot.size})
@@ -286,7 +301,8 @@ class FakeFeed:
         self.holds_welcome = threading.Event()
         self.holds_welcome.set()
         self.daemon.answers.update(SubmitJob=self._submit, GetJob=lambda _: self.job,
-                                   AttachFeed=self._attach, CancelJob=self._cancel)
+                                   AttachFeed=self._attach, CancelJob=self._cancel,
+                                   GetDataset=lambda request: self.graph.dataset(request.name))
         self._listen()
 
     @property
@@ -316,7 +332,7 @@ class FakeFeed:
 
     def stop(self):
         self.kill()
-        assert self.violations == []
+        assert not self.violations, self.violations
 
     def _listen(self):
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -333,12 +349,13 @@ class FakeFeed:
 
     def _submit(self, request):
         self.specs.append(request.spec.feed)
+        self.last_pass = 0
         self.job = jobs_pb2.Job(id=f"feed-{len(self.specs)}", state="RUNNING", spec=request.spec)
         return self.job
 
     def _attach(self, request):
         assert request.id == self.job.id
-        if any(one.is_alive() for one in self.sessions) and self.job.state != jobs_pb2.SUCCEEDED:
+        if any(one.is_alive() and one.job == request.id for one in self.sessions):
             raise Refusal(grpc.StatusCode.ALREADY_EXISTS, "another client is connected")
         if self.job.state in (jobs_pb2.CANCELLED, jobs_pb2.FAILED):
             raise Refusal(grpc.StatusCode.FAILED_PRECONDITION, "the job has ended")

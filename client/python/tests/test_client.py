@@ -24,7 +24,8 @@ from hearth.rows import Rows  # noqa: E402
 from hearth.sweeps import (EpochResult, EpochsReported, EvaluationBegun,  # noqa: E402
                            EvaluationEnded, ReplicaEnded, SweepState,  # noqa: E402
                            TrialAdded, TrialState, TrialStopped)
-from hearth.v1 import jobs_pb2, report_pb2, spec_pb2, sweeps_pb2  # noqa: E402
+from hearth.v1 import (feeds_pb2, jobs_pb2, report_pb2, spec_pb2,  # noqa: E402
+                       sweeps_pb2)
 
 SPEC = spec_pb2.JobSpec(train=train_spec({"dataset": "papers", "strategy": "ginex",
                                           "epochs": 2}))
@@ -362,3 +363,28 @@ def test_the_package_offers_no_other_names():
         hearth.Cleint
     assert set(hearth.__all__) >= {"Client", "HearthError", "LogUniform"}
     assert all(getattr(hearth, name) for name in hearth.__all__)
+
+
+def test_a_feed(daemon, client):
+    spec = {"feed": {"data": {"dataset": "papers", "batch_size": 64, "subgraph": {}}}}
+    job = jobs_pb2.Job(id="feed-1", state="RUNNING", spec=spec)
+    feed = job.report.feed
+    feed.train.passes, feed.train.sum.batches, feed.train.sum.bytes_read = 2, 14, 4096
+    feed.wait_seconds, feed.script_seconds, feed.copied_batches = 1.5, 3, 5
+    feed.epochs.extend(EPOCHS)
+    daemon.answers["GetJob"] = lambda _: job
+    daemon.answers["AttachFeed"] = lambda request: feeds_pb2.AttachFeedResponse(
+        path="/data/feed.sock", ticket=request.id.encode())
+    shown = client.job("feed-1")
+    assert (shown.kind, shown.dataset, shown.report) == ("feed", "papers", None)
+    assert (shown.options["batch_size"], shown.options["sampler"]) == ("64", "subgraph")
+    report = shown.feed_report()
+    train, valid, _ = report.passes
+    assert (train.split, train.passes, train.batches, train.bytes_read) == ("train", 2, 14, 4096)
+    assert (valid.passes, valid.bytes_read) == (0, None)
+    assert (report.wait_seconds, report.copied_batches) == (1.5, 5)
+    assert [epoch.loss for epoch in report.epochs] == [0.5, 0.25]
+    assert client.attach_feed("feed-1") == jobs.FeedAddress("/data/feed.sock", b"feed-1")
+    daemon.answers["GetJob"] = lambda _: train_job(state="RUNNING")
+    with pytest.raises(hearth.HearthError, match="train-1 is not a feed job"):
+        client.job("train-1").feed_report()

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
+import os
 import pickle
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +24,8 @@ import hearth  # noqa: E402
 import hearth.torch  # noqa: E402
 from fake_feed import EDGE_TYPES, TYPES, FakeFeed, Graph  # noqa: E402
 from hearth.torch import NeighborLoader  # noqa: E402
+from hearth.torch.batches import Arrays, made  # noqa: E402
+from hearth.torch.slots import Loan  # noqa: E402
 from hearth.v1 import feeds_pb2  # noqa: E402
 
 TRAIN, VALID = feeds_pb2.FEED_TRAIN, feeds_pb2.FEED_VALID
@@ -138,6 +145,23 @@ def test_typed_batches_train_and_trim(start):
                                         batch.num_sampled_edges_dict, x, edges)
             x = {**x, **conv(x, edges)}
         assert x["paper"].shape[1] == 8
+
+
+def test_several_relations_of_one_node_type():
+    arrays = Arrays(feeds_pb2.FeedBatch(
+        num_seeds=1, num_sampled_nodes=[{"counts": [1, 1]}],
+        num_sampled_edges=[{"type": 1, "counts": [1]}],
+        arrays=[{"name": "x", "type": "FLOAT32", "slot": 1, "shape": [2, 1]},
+                {"name": "n_id", "type": "INT64", "slot": 1, "shape": [2]},
+                {"name": "edge_index", "type": "INT64", "slot": 1, "shape": [2, 0], "of_type": 0},
+                {"name": "edge_index", "type": "INT64", "slot": 1, "shape": [2, 1],
+                 "of_type": 1}]), {1: (memoryview(bytearray(16)), Loan(1, None, (0, 0), 0))},
+        lambda values: values.clone())
+    batch = made("pyg", arrays, feeds_pb2.FeedWelcome(
+        node_types=[{"feature_dim": 1}], edge_types=["n:a:n", "n:b:n"]))
+    assert batch.x_dict["n"].shape == (2, 1) and len(batch.edge_types) == 2
+    assert batch["n"].batch_size == 1 and "y" not in batch["n"]
+    assert batch["n", "a", "n"].num_sampled_edges == [0]
 
 
 def test_layers(start):
@@ -292,3 +316,34 @@ def test_arguments_of_workers_do_nothing(start):
     loader = loader_of(client, num_workers=4, persistent_workers=True, prefetch_factor=2,
                        replace=False, shuffle=True, input_nodes=None, worker_init_fn=print)
     assert len(list(loader)) == 7 and feed.specs[0].credits == 3
+
+
+def test_an_iterator_that_nobody_asks_is_no_epoch(start):
+    feed, client = start()
+    loader = loader_of(client)
+    iter(loader), iter(loader)
+    assert loader.state_dict()["epoch"] == 0
+    same(next(iter(loader)).x, feed.graph.batch(TRAIN, 0, 0).arrays["x", None, None])
+    same(next(iter(loader)).x, feed.graph.batch(TRAIN, 1, 0).arrays["x", None, None])
+
+
+def test_a_client_for_asyncio_is_refused():
+    with pytest.raises(TypeError, match="AsyncClient is not a hearth.Client"):
+        loader_of(hearth.AsyncClient("127.0.0.1:1"))
+
+
+@pytest.mark.parametrize("example, is_typed, words", [
+    ("sage.py", False, "epoch 2: loss"), ("rgat_hetero.py", True, "epoch 2: loss"),
+    ("sage_lightning.py", False, "`max_epochs=2` reached"
+     if importlib.util.find_spec("lightning") else "skipped: lightning is not installed")])
+def test_examples(start, tmp_path, example, is_typed, words):
+    feed, _ = start(Graph(is_typed=is_typed))
+    done = subprocess.run(
+        [sys.executable, Path(__file__).parents[1] / "examples" / example, "papers",
+         "--epochs", "2"], env={**os.environ, "HEARTH_SERVER": feed.address}, timeout=200,
+        cwd=tmp_path, capture_output=True, text=True)
+    assert words in done.stdout + done.stderr
+    if not words.startswith("skipped"):
+        trained = [one[1:] for one in feed.sent if one[0] == "train"]
+        assert [number for epoch, number in trained if epoch == 1] == list(range(7))
+        assert max(trained) == (1, 6)

@@ -113,7 +113,8 @@ def made(layout: str, arrays: Arrays, welcome: feeds_pb2.FeedWelcome) -> Any:
             **{**tensors, "layers": [Layer(**layer) for layer in tensors["layers"]]})
     if len(welcome.node_types) > 1 or len(welcome.edge_types) > 1:
         tensors = _typed_graph(arrays, welcome)
-        return tensors if layout == "tensors" else _hetero_data(tensors, welcome.target)
+        return tensors if layout == "tensors" else _hetero_data(
+            tensors, welcome.target or next(iter(tensors["x"])))
     tensors = _graph(arrays)
     return tensors if layout == "tensors" else geometric().data.Data(
         **{name: value for name, value in tensors.items() if value is not None})
@@ -131,24 +132,23 @@ def _graph(arrays: Arrays) -> dict[str, Any]:
 def _typed_graph(arrays: Arrays, welcome: feeds_pb2.FeedWelcome) -> dict[str, Any]:
     """Values of a batch; those of nodes and edges are dicts by type."""
     message = arrays.message
-    types = list(welcome.node_types)
     edge_types = [tuple(name.split(":")) for name in welcome.edge_types]
+    types = [(node.name or edge_types[0][0], node.feature_dim) for node in welcome.node_types]
 
     def of_nodes(name: str) -> dict[str, Any]:
         alone = arrays.tensor(name) if len(types) == 1 else None
-        return {node.name: arrays.tensor(name, i) if alone is None else alone
-                for i, node in enumerate(types)}
+        return {kind: arrays.tensor(name, i) if alone is None else alone
+                for i, (kind, _) in enumerate(types)}
 
     def by_type(kinds: Sequence[Any], counts: Sequence[feeds_pb2.FeedCounts]) -> dict[Any, Any]:
         return dict(zip(kinds, _counts(counts, len(kinds))))
 
-    return {"x": {node.name: arrays.rows(i, node.feature_dim) for i, node in enumerate(types)},
+    return {"x": {kind: arrays.rows(i, width) for i, (kind, width) in enumerate(types)},
             "edge_index": {kind: arrays.tensor("edge_index", i)
                            for i, kind in enumerate(edge_types)},
             "y": arrays.tensor("y"), "n_id": of_nodes("n_id"),
             "in_degrees": of_nodes("in_degrees"), "batch_size": message.num_seeds,
-            "num_sampled_nodes": by_type([node.name for node in types],
-                                         message.num_sampled_nodes),
+            "num_sampled_nodes": by_type([kind for kind, _ in types], message.num_sampled_nodes),
             "num_sampled_edges": by_type(edge_types, message.num_sampled_edges)}
 
 

@@ -8,16 +8,17 @@ import weakref
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional
 
+from hearth.client import Client
 from hearth.errors import invalid
 from hearth.options.specs import FEED, deciding_options, feed_spec
-from hearth.packages import torch
+from hearth.packages import geometric, torch
 from hearth.torch.arguments import SPLITS, NumNeighbors, check_choices, options_of
 from hearth.torch.batches import Arrays, made
 from hearth.torch.session import Arrived, Feed, Run, feed_of
 from hearth.v1 import feeds_pb2, spec_pb2
 
 if TYPE_CHECKING:
-    from hearth.client import Client, Job
+    from hearth.client import Job
 
 _STATE_VERSION = 1
 _log = logging.getLogger("hearth")
@@ -50,7 +51,10 @@ class NeighborLoader:
                  transform: Optional[Callable[[Any], Any]] = None, drop_last: bool = False,
                  prefetch_factor: Optional[int] = None, pin_memory: bool = False,
                  shuffle: Optional[bool] = None, labels: str = "seeds", **options: Any) -> None:
+        torch() if layout != "pyg" else geometric()
         check_choices(split, shuffle, labels)
+        if not isinstance(client, Client):
+            raise TypeError(f"{type(client).__name__} is not a hearth.Client")
         self._options = options_of(num_neighbors, layout, batch_size, prefetch_factor,
                                    {**options, "dataset": dataset})
         self._spec = feed_spec(self._options)
@@ -116,9 +120,14 @@ class NeighborLoader:
         self._stop()
         layout = (feeds_pb2.FEED_GRAPH if self._spec.data.HasField("subgraph")
                   else feeds_pb2.FEED_LAYERS)
-        run = Run(SPLITS[self.split], layout, self._next_epoch, self._first_batch)
-        self._next_epoch, self._first_batch = self._next_epoch + 1, 0
-        self._run = run
+        # An iterator that nobody has asked for a batch, as some trainers make to try the loader,
+        # is no epoch.
+        if self._run is None or self._run.is_begun:
+            epoch, first_batch = self._next_epoch, self._first_batch
+            self._next_epoch, self._first_batch = epoch + 1, 0
+        else:
+            epoch, first_batch = self._place()
+        run = self._run = Run(SPLITS[self.split], layout, epoch, first_batch)
         return self._batches(feed, run, len(self))
 
     def close(self) -> None:
@@ -199,6 +208,7 @@ class NeighborLoader:
         # Nothing here may keep a batch that the script has let go.
         ready: list[Any] = []
         try:
+            run.is_begun = True
             run.is_finished = run.next_batch >= end
             while not run.is_finished and self._take(feed, run, ready):
                 yield ready.pop()

@@ -16,23 +16,21 @@ A feed belongs to the process that made it. Its lock is held while a batch is aw
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Mapping, Optional, Union
+from typing import TYPE_CHECKING, Mapping, Optional
 from weakref import WeakSet, WeakValueDictionary
 
 import grpc
 
 from hearth.errors import HearthError, JobFailed, Unavailable, code_of, invalid
 from hearth.options.values import Value
-from hearth.servers import is_local
+from hearth.torch.attachment import FeedJob, Link
 from hearth.torch.batches import Lent
-from hearth.torch.slots import Slots
-from hearth.torch.wire import ConnectionLost, Wire
+from hearth.torch.wire import ConnectionLost
 from hearth.v1 import feeds_pb2, spec_pb2
 
 if TYPE_CHECKING:
@@ -43,12 +41,7 @@ _TURN_SECONDS = 1.0
 _YIELD_SECONDS = 2.0
 _TOLD_SECONDS = 10.0
 _BYE_SECONDS = 2.0
-_FIRST_PAUSE_SECONDS = 0.1
-_LONGEST_PAUSE_SECONDS = 2.0
 _METRICS = {"classes": "accuracy", "multi_label": "micro_f1", "targets": "mse"}
-# ALREADY_EXISTS: the daemon has not noticed yet that the last connection has gone.
-_WORTH_ANOTHER_TRY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED,
-                      grpc.StatusCode.ALREADY_EXISTS)
 _log = logging.getLogger("hearth")
 
 
@@ -65,6 +58,8 @@ class Run:
     """Whether no batch follows: the pass is finished, or no more are wanted."""
     is_finished: bool = False
     """Whether the script has had all batches."""
+    is_begun: bool = False
+    """Whether the script has asked for a batch."""
 
 
 @dataclass
@@ -81,13 +76,11 @@ class Feed:
     """One feed job. Thread-safe."""
 
     def __init__(self, client: Client, options: Mapping[str, Value]) -> None:
-        self._client = client
-        self._options = dict(options)
+        self._job = FeedJob(client, options)
         self._process = os.getpid()
         self._lock = threading.RLock()
         self._loaders = 0
-        self._job = ""
-        self._link: Optional[_Link] = None
+        self._link: Optional[Link] = None
         self._welcome: Optional[feeds_pb2.FeedWelcome] = None
         self._error: Optional[HearthError] = None
         self._last_pass = 0
@@ -97,7 +90,7 @@ class Feed:
         self._warned: set[str] = set()
 
     def __repr__(self) -> str:
-        return f"Feed({self._job or 'no job yet'})"
+        return f"Feed({self._job.id or 'no job yet'})"
 
     def enter(self) -> None:
         """Counts a loader."""
@@ -115,13 +108,13 @@ class Feed:
             self._link.send(seconds=self._times.taken())
             self._link.send(bye=feeds_pb2.FeedBye())
             self._part(HearthError(grpc.StatusCode.FAILED_PRECONDITION,
-                                   f"{self._job} has ended: its loaders are closed"))
+                                   f"{self._job.id} has ended: its loaders are closed"))
 
     def job(self) -> Job:
         """The job in its current state; it is submitted if need be."""
-        if not self._job:
+        if not self._job.id:
             self.welcome()
-        return self._client.job(self._job)
+        return self._job.record()
 
     @property
     def is_usable(self) -> bool:
@@ -132,9 +125,11 @@ class Feed:
         """What the daemon has said about the data; waits for it."""
         self._check_process()
         with self._lock:
+            if self._error is not None:
+                raise self._error
             wait = _Wait()
             while self._welcome is None:
-                self._turn(wait, None)
+                self._turn(wait)
             return self._welcome
 
     def seen(self) -> Optional[feeds_pb2.FeedWelcome]:
@@ -179,10 +174,12 @@ class Feed:
         if metric is not None and not name:
             raise invalid("metric_name", "is required: the dataset has no labels")
         with self._lock:
-            if self._link is not None:
-                self._link.send(epoch=feeds_pb2.FeedEpoch(
-                    epoch=epoch, loss=loss, metric=name if metric is not None else "",
-                    valid_metric=metric))
+            wait = _Wait()
+            while self._link is None or not self._link.is_welcome:
+                self._turn(wait)
+            self._link.send(epoch=feeds_pb2.FeedEpoch(
+                epoch=epoch, loss=loss, metric=name if metric is not None else "",
+                valid_metric=metric))
 
     def yield_place(self) -> None:
         """Lets others have the memory, unless a batch is awaited. A pass that is open opens anew
@@ -204,7 +201,7 @@ class Feed:
             raise RuntimeError("a loader works in the process that made it, not in its children: "
                                "make the loader after the fork")
 
-    def _turn(self, wait: _Wait, run: Optional[Run]) -> None:
+    def _turn(self, wait: _Wait, run: Optional[Run] = None) -> None:
         """One step to the next batch of `run`, or to the welcome: takes a second at most, but for
         attaching."""
         if self._error is not None:
@@ -212,10 +209,10 @@ class Feed:
         try:
             link = self._link = self._link or self._attached()
             link.slots.flush()
-            if run is not None and link.is_welcome and self._open is not run:
+            if run is not None and link.is_welcome and (self._open is not run or link.is_paused):
                 self._open_pass(link, run)
             if not link.wire.wait(_TURN_SECONDS):
-                self._waited(wait)
+                self._waited(link, wait)
                 return
             try:
                 message, descriptor = link.wire.read()
@@ -229,7 +226,15 @@ class Feed:
                 self._drop_link()
                 raise
         except ConnectionLost:
-            self._drop_link()
+            self._job.pause(Unavailable(grpc.StatusCode.UNAVAILABLE,
+                                        f"{self._job.id}: the daemon closes the connection"))
+
+    def _attached(self) -> Link:
+        try:
+            return self._job.attach()
+        except JobFailed as error:
+            self._error = error
+            raise
 
     def _part(self, why: HearthError) -> None:
         """Ends the use of the job. The connection stays for slots that tensors are left over."""
@@ -249,16 +254,16 @@ class Feed:
             self._link.wire.close()
         self._link = self._open = self._arrived = None
 
-    def _open_pass(self, link: _Link, run: Run) -> None:
+    def _open_pass(self, link: Link, run: Run) -> None:
         self._last_pass += 1
-        self._open = run
-        link.has_yielded = False
-        link.has_begun = False
+        link.has_yielded = link.is_paused = link.has_begun = False
         link.send(open=feeds_pb2.FeedOpen(split=run.split, layout=run.layout, epoch=run.epoch,
                                           first_batch=run.next_batch,
                                           **{"pass": self._last_pass}))
+        # Last: a pass that the daemon does not know cannot be closed.
+        self._open = run
 
-    def _take(self, link: _Link, message: feeds_pb2.FeedDown, descriptor: int) -> None:
+    def _take(self, link: Link, message: feeds_pb2.FeedDown, descriptor: int) -> None:
         kind = message.WhichOneof("message")
         if kind == "slot":
             link.slots.add(message.slot.id, message.slot.bytes, descriptor)
@@ -273,13 +278,14 @@ class Feed:
         elif kind == "welcome":
             self._welcome = message.welcome
             link.is_welcome = True
+            self._job.is_well()
             if link.has_begun:
                 # The job has waited amid the pass.
                 self._open = None
         elif kind == "error":
             self._fail(code_of(message.error.code), message.error.message)
 
-    def _take_batch(self, link: _Link, message: feeds_pb2.FeedBatch) -> None:
+    def _take_batch(self, link: Link, message: feeds_pb2.FeedBatch) -> None:
         if self._open is None or getattr(message, "pass") != self._last_pass:
             link.slots.give_back(message.slots)
             return
@@ -297,65 +303,11 @@ class Feed:
                                 is_hoarded or link.slots.is_written)
 
     def _fail(self, code: grpc.StatusCode, message: str) -> None:
-        text = f"{self._job}: {message}"
+        text = f"{self._job.id}: {message}"
         self._part(Unavailable(code, text) if code is grpc.StatusCode.UNAVAILABLE
-                   else JobFailed(self._job, code, text))
+                   else JobFailed(self._job.id, code, text))
 
-    def _attached(self) -> _Link:
-        """A connection to the job, which is submitted first if there is none. A job that there
-        was is tried for the client's `watch_patience`."""
-        if not self._job:
-            return self._first_attached()
-        pause, patience_ends = _FIRST_PAUSE_SECONDS, time.monotonic() + self._client.watch_patience
-        while True:
-            try:
-                return self._connected()
-            except OSError as error:
-                problem: HearthError = Unavailable(grpc.StatusCode.UNAVAILABLE,
-                                                   f"{self._job}: {error}")
-            except HearthError as error:
-                problem = error
-                if error.code not in _WORTH_ANOTHER_TRY:
-                    raise self._why(error) from None
-            if time.monotonic() + pause > patience_ends:
-                raise problem
-            time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
-
-    def _first_attached(self) -> _Link:
-        if not is_local(self._client.server):
-            raise HearthError(grpc.StatusCode.FAILED_PRECONDITION,
-                              f"a loader needs a daemon on this machine, not at "
-                              f"{self._client.server}")
-        self._job = self._client.submit("feed", self._options).id
-        try:
-            return self._connected()
-        except BaseException as error:
-            job, self._job = self._job, ""
-            with contextlib.suppress(HearthError):
-                self._client.cancel(job)
-            if isinstance(error, OSError):
-                raise Unavailable(grpc.StatusCode.UNAVAILABLE,
-                                  f"the socket of feeds cannot be reached: {error}") from None
-            raise
-
-    def _connected(self) -> _Link:
-        address = self._client.attach_feed(self._job)
-        return _Link(Wire(address.path, address.ticket))
-
-    def _why(self, error: HearthError) -> HearthError:
-        """The error of the job if it has failed, else `error`."""
-        self._error = error
-        with contextlib.suppress(HearthError):
-            job = self._client.job(self._job)
-            if job.error is not None:
-                self._error = JobFailed(job.id, job.error.code, f"{job.id}: {job.error.message}")
-            elif job.state == "CANCELLED":
-                self._error = JobFailed(job.id, grpc.StatusCode.CANCELLED,
-                                        f"{job.id} was cancelled")
-        return self._error
-
-    def _waited(self, wait: _Wait) -> None:
+    def _waited(self, link: Link, wait: _Wait) -> None:
         """A batch does not come: others give up their place, and people are told."""
         if wait.is_first_after(_YIELD_SECONDS):
             for other in list(_feeds):
@@ -363,34 +315,13 @@ class Feed:
                     other.yield_place()
         if wait.is_first_after(_TOLD_SECONDS):
             # The call may take long, where the daemon is stopped.
-            threading.Thread(target=self._tell_state, daemon=True).start()
-
-    def _tell_state(self) -> None:
-        with contextlib.suppress(HearthError):
-            job = self._client.job(self._job)
-            why = f" ({job.waiting_reason})" if job.waiting_reason else ""
-            _log.warning("no batch has come for %.0f s; %s is %s%s", _TOLD_SECONDS, job.id,
-                         job.state.value.lower(), why)
+            threading.Thread(target=self._job.explain_wait, args=[link, _TOLD_SECONDS],
+                             daemon=True).start()
 
     def _warn(self, words: str, *more: object) -> None:
         if words not in self._warned:
             self._warned.add(words)
-            _log.warning(f"{self._job}: {words}", *more)
-
-
-class _Link:
-    """A connection, its slots, and what has been said over it."""
-
-    def __init__(self, wire: Wire) -> None:
-        self.wire = wire
-        self.slots = Slots(wire)
-        self.is_welcome = False
-        self.has_yielded = False
-        self.has_begun = False
-        """Whether the open pass has had batches."""
-
-    def send(self, **message: _Message) -> None:
-        self.wire.send(feeds_pb2.FeedUp(**message))  # type: ignore[arg-type]
+            _log.warning(f"{self._job.id}: {words}", *more)
 
 
 class _Wait:
@@ -443,8 +374,6 @@ class _Times:
         return told
 
 
-_Message = Union[feeds_pb2.FeedOpen, feeds_pb2.FeedClose, feeds_pb2.FeedYield,
-                 feeds_pb2.FeedSeconds, feeds_pb2.FeedBye, feeds_pb2.FeedEpoch]
 _feeds: WeakSet[Feed] = WeakSet()
 _shared: WeakValueDictionary[tuple[int, int, bytes], Feed] = WeakValueDictionary()
 _choosing = threading.Lock()

@@ -26,9 +26,10 @@ from hearth.v1 import feeds_pb2
 
 _PAGEMAP = "/proc/self/pagemap"
 _ENTRY_BYTES = 8
-# Bits of an entry of the pagemap: in memory or swapped out; of a file, here: the daemon's.
-_THERE = 63, 62
-_OF_A_FILE = 61
+# The highest bits of an entry of the pagemap: in memory, swapped out, and of a file, here: the
+# daemon's.
+_STATE_SHIFT = 61
+_OF_A_FILE = 1
 # Own pages that are nearer to each other than this are given up as one range.
 _GAP_PAGES = 16
 # A script that writes this share of a batch's rows is better off with copies.
@@ -169,8 +170,8 @@ def own_pages(address: int, size: int) -> Optional[list[tuple[int, int, int]]]:
     if len(entries) != pages * _ENTRY_BYTES:
         return None
     bits = torch().frombuffer(entries, dtype=torch().int64)
-    is_there = sum((bits >> bit & 1) for bit in _THERE) > 0
-    own = (is_there & (bits >> _OF_A_FILE & 1 == 0)).nonzero().flatten()
+    state = bits >> _STATE_SHIFT & 7
+    own = ((state != 0) & (state & _OF_A_FILE == 0)).nonzero().flatten()
     if not len(own):
         return []
     ends = [0, *((own[1:] - own[:-1] > _GAP_PAGES).nonzero().flatten() + 1).tolist(), len(own)]

@@ -1,0 +1,130 @@
+"""The job of a feed, and connections to it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from typing import TYPE_CHECKING, Mapping, Union
+
+import grpc
+
+from hearth.connection import Pauses
+from hearth.errors import HearthError, JobFailed, Unavailable
+from hearth.jobs import JobState
+from hearth.options.values import Value
+from hearth.servers import is_local
+from hearth.torch.slots import Slots
+from hearth.torch.wire import Wire
+from hearth.v1 import feeds_pb2
+
+if TYPE_CHECKING:
+    from hearth.client import Client, Job
+
+# ALREADY_EXISTS: the daemon has not noticed yet that the last connection has gone.
+_WORTH_ANOTHER_TRY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED,
+                      grpc.StatusCode.ALREADY_EXISTS)
+_Message = Union[feeds_pb2.FeedOpen, feeds_pb2.FeedClose, feeds_pb2.FeedYield,
+                 feeds_pb2.FeedSeconds, feeds_pb2.FeedBye, feeds_pb2.FeedEpoch]
+_log = logging.getLogger("hearth")
+
+
+class Link:
+    """A connection, its slots, and what has been said over it."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+        self.slots = Slots(wire)
+        self.is_welcome = False
+        self.has_yielded = False
+        self.is_paused = False
+        """Whether the job waits amid the open pass."""
+        self.has_begun = False
+        """Whether the open pass has had batches."""
+
+    def send(self, **message: _Message) -> None:
+        self.wire.send(feeds_pb2.FeedUp(**message))  # type: ignore[arg-type]
+
+
+class FeedJob:
+    """A job that is submitted when it is attached to for the first time."""
+
+    def __init__(self, client: Client, options: Mapping[str, Value]) -> None:
+        self.id = ""
+        self._client = client
+        self._options = dict(options)
+        self._pauses = Pauses(client.watch_patience)
+
+    def record(self) -> Job:
+        """The job in its current state."""
+        return self._client.job(self.id)
+
+    def attach(self) -> Link:
+        """A new connection. A job that there was is tried for the client's `watch_patience`.
+        Raises JobFailed if the job has ended, and HearthError."""
+        if not self.id:
+            return self._submit_and_connect()
+        while True:
+            try:
+                return self._connect()
+            except OSError as error:
+                self.pause(Unavailable(grpc.StatusCode.UNAVAILABLE, f"{self.id}: {error}"))
+            except HearthError as error:
+                if error.code not in _WORTH_ANOTHER_TRY:
+                    self._raise_end()
+                    raise
+                self.pause(error)
+
+    def pause(self, problem: HearthError) -> None:
+        """Waits before the next attempt to attach; raises `problem` when there were enough."""
+        seconds = self._pauses.next()
+        if seconds is None:
+            self._pauses.reset()
+            raise problem from None
+        time.sleep(seconds)
+
+    def is_well(self) -> None:
+        """Patience begins anew at the next break."""
+        self._pauses.reset()
+
+    def explain_wait(self, link: Link, seconds: float) -> None:
+        """Tells people that no batch has come for some seconds, and why. A job that waits, as it
+        may after a pause of the script, is to hear again that a pass is wanted."""
+        with contextlib.suppress(HearthError):
+            job = self.record()
+            why = f" ({job.waiting_reason})" if job.waiting_reason else ""
+            _log.warning("no batch has come for %.0f s; %s is %s%s", seconds, job.id,
+                         job.state.value.lower(), why)
+            link.is_paused = link.has_begun and job.state is JobState.WAITING
+
+    def _submit_and_connect(self) -> Link:
+        if not is_local(self._client.server):
+            raise HearthError(grpc.StatusCode.FAILED_PRECONDITION,
+                              f"a loader needs a daemon on this machine, not at "
+                              f"{self._client.server}")
+        self.id = self._client.submit("feed", self._options).id
+        try:
+            return self._connect()
+        except BaseException as error:
+            job, self.id = self.id, ""
+            with contextlib.suppress(HearthError):
+                self._client.cancel(job)
+            if isinstance(error, OSError):
+                raise Unavailable(grpc.StatusCode.UNAVAILABLE,
+                                  f"the socket of feeds cannot be reached: {error}") from None
+            raise
+
+    def _connect(self) -> Link:
+        address = self._client.attach_feed(self.id)
+        return Link(Wire(address.path, address.ticket))
+
+    def _raise_end(self) -> None:
+        """Raises the error of the job if it has ended by one."""
+        try:
+            job = self.record()
+        except HearthError:
+            return
+        if job.error is not None:
+            raise JobFailed(job.id, job.error.code, f"{job.id}: {job.error.message}")
+        if job.state is JobState.CANCELLED:
+            raise JobFailed(job.id, grpc.StatusCode.CANCELLED, f"{job.id} was cancelled")
