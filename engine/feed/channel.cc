@@ -162,8 +162,10 @@ Channel::Demand Channel::demand(std::optional<OpenPass>& pass) const {
     pass = open_;
     return Demand::kPass;
   }
-  const bool is_away =
-      has_yielded_ || clock_.SteadySeconds() - last_sign_ >= Patience();
+  // A client that awaits its welcome is silent for as long as that takes.
+  const bool is_silent =
+      welcome_.has_value() && clock_.SteadySeconds() - last_sign_ >= Patience();
+  const bool is_away = has_yielded_ || is_silent;
   return is_away ? Demand::kAway : Demand::kNothing;
 }
 
