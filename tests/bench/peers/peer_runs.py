@@ -133,7 +133,8 @@ class Peers:
 
     def _tells_memory(self, summary: dict[str, Any]) -> bool:
         """Whether it tells how much memory Hearth had for its rows: mmap's does."""
-        return self._fixed_limit is not None or is_mmap(summary["strategy"])
+        return (not self._settings["limit_memory"] or self._fixed_limit is not None
+                or is_mmap(summary["strategy"]))
 
     def _run_within(self, peer: Peer, setting: Setting, number: int, epochs: int,
                     limit: Optional[int]) -> Run:

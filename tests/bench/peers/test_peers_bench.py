@@ -47,7 +47,7 @@ def summary(**values):
 def document(work, summaries, memory_limit=None):
     return {"settings": {
                 "size": {"nodes": 100, "edges": 10, "dim": 4, "train_share": 0.5, "graph": "rmat"},
-                "work": str(work), "memory_limit": memory_limit, "epochs": 2, "fanouts": "3,2",
+                "work": str(work), "memory_limit": memory_limit, "limit_memory": True, "epochs": 2, "fanouts": "3,2",
                 "batch_size": 5, "hidden": 6}, "summaries": summaries}
 
 
@@ -93,6 +93,13 @@ def test_a_fixed_limit_needs_no_mmap(new_peers):
     (setting,) = new_peers([summary(strategy="gnndrive")], memory_limit=90 * MIB).settings()
     assert setting.page_cache_bytes is None
     assert not list(new_peers([summary(strategy="gnndrive")]).settings())
+
+
+def test_without_limits_peers_have_none(new_peers):
+    peers = new_peers([summary(strategy="gnndrive", memory_limit_bytes=None)])
+    peers._settings["limit_memory"] = False
+    (setting,) = peers.settings()
+    assert peers.run(Peer("graphbolt", "disk"), setting, 1).memory_limit_bytes is None
 
 
 @pytest.mark.parametrize(("features", "limit"), [
