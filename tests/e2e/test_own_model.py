@@ -97,7 +97,8 @@ def as_own(model):
 
 def new_loader(client, options, split="train"):
     rest = {name: value for name, value in options.items() if name != "fanouts"}
-    return hearth.torch.NeighborLoader(client, num_neighbors=options["fanouts"], split=split, **rest)
+    return hearth.torch.NeighborLoader(client, num_neighbors=options["fanouts"], split=split,
+                                       **rest)
 
 
 def scores(model, batch):

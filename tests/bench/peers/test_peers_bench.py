@@ -47,8 +47,8 @@ def summary(**values):
 def document(work, summaries, memory_limit=None):
     return {"settings": {
                 "size": {"nodes": 100, "edges": 10, "dim": 4, "train_share": 0.5, "graph": "rmat"},
-                "work": str(work), "memory_limit": memory_limit, "limit_memory": True, "epochs": 2, "fanouts": "3,2",
-                "batch_size": 5, "hidden": 6}, "summaries": summaries}
+                "work": str(work), "memory_limit": memory_limit, "limit_memory": True, "epochs": 2,
+                "fanouts": "3,2", "batch_size": 5, "hidden": 6}, "summaries": summaries}
 
 
 @pytest.fixture
