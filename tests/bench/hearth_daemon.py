@@ -108,6 +108,15 @@ class HearthDaemon:
         subprocess.run([HEARTH, "--server", self._address, *arguments], capture_output=True,
                        check=False)
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def socket(self) -> str:
+        """The address for clients on this machine that share memory with it."""
+        return str(json.loads(self._address_file.read_text())["socket"])
+
     def peak_resident_bytes(self) -> int:
         """The most that it has held so far, mapped files included."""
         status = Path(f"/proc/{self._process.pid}/status").read_text()

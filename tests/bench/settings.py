@@ -12,6 +12,7 @@ from dataset import GRAPHS, GraphSize
 from sizes import parse_bytes, parse_shares
 
 MODELS = ("none", "sage")
+SAMPLERS = ("neighbor", "subgraph")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +56,7 @@ class Settings:
     samplers: Optional[int]  # None = the daemon's default, as of the next two
     extractors: Optional[int]
     io_depth: Optional[int]
+    sampler: str  # one of SAMPLERS
     memory_limit: Optional[int]  # bytes; None = derived from the run of `memory`
     limit_memory: bool
     device: str  # of the models
@@ -69,6 +71,7 @@ class Settings:
         return {"--dataset": self.size.name, "--fanouts": self.fanouts, "--seed": "1",
                 "--batch-size": str(self.batch_size), "--epochs": str(self.epochs),
                 "--hidden": str(self.hidden),
+                **({"--sampler": self.sampler} if self.sampler != SAMPLERS[0] else {}),
                 **({"--samplers": str(self.samplers)} if self.samplers else {}),
                 **({"--extractors": str(self.extractors)} if self.extractors else {}),
                 **({"--device": self.device} if self.on_gpu else {}),
@@ -152,6 +155,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--samplers", type=_at_least_one, help="threads; default: the daemon's")
     add("--extractors", type=_at_least_one, help="threads; default: the daemon's")
     add("--io-depth", type=_at_least_one, help="reads in flight a thread; default: the daemon's")
+    add("--sampler", choices=SAMPLERS, default=SAMPLERS[0],
+        help="subgraph draws the neighbors of a node once, as PyG does; default %(default)s")
     add("--device", default="cpu", help="of the models: cpu, or cuda or cuda:N; default cpu")
     add("--precision", choices=("fp32", "bf16"), default="fp32",
         help="of the models; default %(default)s")
@@ -194,7 +199,7 @@ def parse_settings(arguments: Sequence[str]) -> Settings:
         batch_size=options.batch_size or preset.batch_size,
         fanouts=options.fanouts or preset.fanouts, hidden=options.hidden,
         samplers=options.samplers, extractors=options.extractors, io_depth=options.io_depth,
-        memory_limit=limit, limit_memory=limit_text != "none", device=options.device,
-        precision=options.precision,
+        sampler=options.sampler, memory_limit=limit, limit_memory=limit_text != "none",
+        device=options.device, precision=options.precision,
         disk_seconds=options.disk_seconds or preset.disk_seconds,
         disk_depths=preset.disk_depths, sweep=options.sweep)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
 
@@ -25,6 +26,10 @@ def numpy() -> Any:
 
 
 def _imported(name: str) -> Any:
+    # import_module would take the locks of imports, each time.
+    module = sys.modules.get(name)
+    if module is not None:
+        return module
     try:
         return importlib.import_module(name)
     except ImportError as error:

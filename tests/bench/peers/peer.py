@@ -18,6 +18,9 @@ LEARNING_RATE = 0.003
 # Where features are: in memory; mapped, without advice and with MADV_RANDOM; in a
 # store of the peer's own that reads the file, without a cache and with one.
 FEATURES = ("memory", "normal", "random", "disk", "disk-cached")
+# Hearth's strategies, for models of PyG on its batches.
+STRATEGIES = ("memory", "gnndrive", "diskgnn")
+_PSS_SECONDS = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +71,7 @@ def open_graph(folder: Path, features: str) -> Graph:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("--dataset", type=Path, required=True, help="a dataset's folder")
-    parser.add_argument("--features", choices=FEATURES, required=True)
+    parser.add_argument("--features", choices=sorted({*FEATURES, *STRATEGIES}), required=True)
     parser.add_argument("--cache-bytes", type=int, required=True, help="of disk-cached")
     parser.add_argument("--model", choices=("none", "sage"), required=True)
     parser.add_argument("--fanouts", required=True)
@@ -78,13 +81,16 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, required=True)
     parser.add_argument("--precision", choices=("fp32", "bf16"), required=True)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--server", help="of Hearth: the daemon's address")
+    parser.add_argument("--daemon", type=int, help="of Hearth: the daemon's process")
+    parser.add_argument("--feed", type=json.loads, help="of Hearth: options of the feed, as JSON")
     parser.add_argument("--report", type=Path, required=True)
     options = parser.parse_args()
     options.fanouts = [int(part) for part in options.fanouts.split(",")]
     return options
 
 
-def _processes() -> list[int]:
+def _own_processes() -> list[int]:
     """This one and its children, the loader's workers."""
     children = []
     for task in Path("/proc/self/task").iterdir():
@@ -100,10 +106,10 @@ def _read_live(path: Path) -> str:
         return ""
 
 
-def _sum(file: str, names: Iterable[str]) -> int:
-    """Of fields of /proc/PID/FILE over all processes."""
+def _sum(processes: Iterable[int], file: str, names: Iterable[str]) -> int:
+    """Of fields of /proc/PID/FILE."""
     total = 0
-    for pid in _processes():
+    for pid in processes:
         text = _read_live(Path(f"/proc/{pid}/{file}"))
         total += sum(int(value) for name in names
                      for value in re.findall(rf"^{name}:\s*(\d+)", text, re.MULTILINE))
@@ -121,13 +127,16 @@ class Batch:
 class Reporter:
     """Runs epochs and writes what a job of Hearth would report."""
 
-    def __init__(self, row_bytes: int) -> None:
+    def __init__(self, row_bytes: int, daemon: Optional[int] = None) -> None:
+        """`daemon` is a process that works for this one."""
         self._row_bytes = row_bytes
+        self._others = [] if daemon is None else [daemon]
         self._epochs: list[dict[str, Any]] = []
+        self._next_look = 0.0
         self.peak_bytes = 0
 
     def epoch(self, batches: Iterator[Batch], train: Optional[Callable[[Any], None]]) -> None:
-        start, read = time.perf_counter(), _sum("io", ["read_bytes"])
+        start, read = time.perf_counter(), self._bytes_read()
         starved = busy = 0.0
         rows = count = 0
         while True:
@@ -142,14 +151,26 @@ class Reporter:
             busy += time.perf_counter() - arrived
             rows += batch.rows
             count += 1
-            self.peak_bytes = max(self.peak_bytes, 1024 * _sum("status", ["RssAnon", "RssShmem"]))
+            self._look_at_memory()
         self._epochs.append({
             "epoch": len(self._epochs) + 1, "seconds": time.perf_counter() - start,
             "batches": count, "rows_needed": rows, "bytes_needed": rows * self._row_bytes,
-            "bytes_read": _sum("io", ["read_bytes"]) - read, "read_ops": None,
+            "bytes_read": self._bytes_read() - read, "read_ops": None,
             "io_wait_seconds": None,
             "stages": [{"name": "train", "busy_seconds": busy, "starved_seconds": starved,
                         "blocked_seconds": 0.0}]})
+
+    def _bytes_read(self) -> int:
+        return _sum([*_own_processes(), *self._others], "io", ["read_bytes"])
+
+    def _look_at_memory(self) -> None:
+        """Now and then, as it takes some milliseconds. Pages that processes share count once."""
+        if time.monotonic() < self._next_look:
+            return
+        held = 1024 * _sum([*_own_processes(), *self._others], "smaps_rollup",
+                           ["Pss_Anon", "Pss_Shmem"])
+        self.peak_bytes = max(self.peak_bytes, held)
+        self._next_look = time.monotonic() + _PSS_SECONDS
 
     def write(self, path: Path, versions: dict[str, str]) -> None:
         path.write_text(json.dumps({"epochs": self._epochs, "peak_memory_bytes": self.peak_bytes,

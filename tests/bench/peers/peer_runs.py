@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -18,6 +19,7 @@ import dataset  # noqa: E402
 import page_cache  # noqa: E402
 from dataset import GraphSize  # noqa: E402
 from figures import Run, epoch_of  # noqa: E402
+from hearth_daemon import HearthDaemon, RunFailed  # noqa: E402
 from memory_cgroup import MemoryCgroup  # noqa: E402
 from sizes import format_bytes  # noqa: E402
 from strategies import is_mmap  # noqa: E402
@@ -26,8 +28,11 @@ _HERE = Path(__file__).resolve().parent
 _MESSAGE_BYTES = 400
 _MEMORY = "memory"
 _MAPPED = (_MEMORY, "normal", "random")
-# Where each peer can have its features; see FEATURES of peer.py.
-FEATURES_OF = {"pyg": _MAPPED, "dgl": _MAPPED, "graphbolt": (*_MAPPED, "disk", "disk-cached")}
+_HEARTH = "hearth"
+# Where each peer can have its features; see FEATURES and STRATEGIES of peer.py.
+FEATURES_OF = {"pyg": _MAPPED, "dgl": _MAPPED, "graphbolt": (*_MAPPED, "disk", "disk-cached"),
+               _HEARTH: (_MEMORY, "gnndrive", "diskgnn")}
+_CACHED = ("disk-cached", "gnndrive", "diskgnn")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,11 +52,16 @@ class Peer:
     @property
     def alone(self) -> Peer:
         """What tells the memory that this peer takes besides its features and their cache."""
-        return self if self.features.startswith("disk") else Peer(self.name, "normal")
+        mapped = self.features in _MAPPED and self.name != _HEARTH
+        return Peer(self.name, "normal") if mapped else self
+
+    @property
+    def keeps_cache(self) -> bool:
+        """Whether a cache of rows is part of its own memory."""
+        return self.features in _CACHED
 
     def cache_bytes(self, setting: Setting) -> int:
-        """Of a cache that counts as its own memory."""
-        return setting.cache_bytes if self.features == "disk-cached" else 0
+        return setting.cache_bytes if self.keeps_cache else 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +94,8 @@ class Peers:
         self._options = options
         self._own_bytes: dict[tuple[Peer, str], int] = {}
         self.size = GraphSize(**self._settings["size"])
-        self.folder = dataset.folder_of(Path(self._settings["work"]) / "data", self.size)
+        self._data_dir = Path(self._settings["work"]) / "data"
+        self.folder = dataset.folder_of(self._data_dir, self.size)
         # By peer: the packages that it ran with.
         self.versions: dict[str, dict[str, str]] = {}
 
@@ -122,7 +133,8 @@ class Peers:
 
     def _tells_memory(self, summary: dict[str, Any]) -> bool:
         """Whether it tells how much memory Hearth had for its rows: mmap's does."""
-        return self._fixed_limit is not None or is_mmap(summary["strategy"])
+        return (not self._settings["limit_memory"] or self._fixed_limit is not None
+                or is_mmap(summary["strategy"]))
 
     def _run_within(self, peer: Peer, setting: Setting, number: int, epochs: int,
                     limit: Optional[int]) -> Run:
@@ -133,9 +145,9 @@ class Peers:
             report = Path(scratch) / "report.json"
             command = self._command(peer, setting, epochs, report)
             if limit is None:
-                return self._finished(peer, run, report, *self._execute(command))
+                return self._finished(peer, run, report, *self._execute(peer, command, None))
             with MemoryCgroup(limit) as cgroup:
-                code, message = self._execute(cgroup.command(command))
+                code, message = self._execute(peer, command, cgroup)
                 usage = cgroup.usage()
             if code and usage["out_of_memory_kills"]:
                 message = f"killed at the memory limit of {format_bytes(limit)}"
@@ -151,10 +163,34 @@ class Peers:
                 "--epochs", str(epochs), "--hidden", str(self._settings["hidden"]),
                 "--workers", str(self._options.workers),
                 "--precision", self._options.precision,
-                "--device", self._options.device, "--report", str(report)]
+                "--device", self._options.device, "--report", str(report),
+                *(["--feed", json.dumps(self._feed_options(peer, setting))]
+                  if peer.name == _HEARTH else [])]
 
-    def _execute(self, command: list[str]) -> tuple[int, str]:
+    def _feed_options(self, peer: Peer, setting: Setting) -> dict[str, Any]:
+        """Those of Hearth's own runs."""
+        options = {"strategy": peer.features, "data_seed": 1,
+                   "distinct_epochs": self._settings["epochs"]}
+        of_reads = ("io_depth",) if peer.keeps_cache else ()
+        options.update({name: value for name in ("samplers", "extractors", *of_reads)
+                        if (value := self._settings.get(name))})
+        if peer.keeps_cache:
+            options["cpu_cache"] = setting.cache_bytes
+        return options
+
+    def _execute(self, peer: Peer, command: list[str],
+                 cgroup: Optional[MemoryCgroup]) -> tuple[int, str]:
         """Its processes have ended when it returns, so that their cgroup can go."""
+        with contextlib.ExitStack() as daemons:
+            if peer.name == _HEARTH:
+                try:
+                    daemon = daemons.enter_context(HearthDaemon(self._data_dir, cgroup))
+                except RunFailed as error:
+                    return 1, str(error)
+                command = [*command, "--server", daemon.socket, "--daemon", str(daemon.pid)]
+            return self._execute_alone(cgroup.command(command) if cgroup else command)
+
+    def _execute_alone(self, command: list[str]) -> tuple[int, str]:
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                               text=True, start_new_session=True) as process:
             try:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs PyG, DGL and GraphBolt as hearth_bench ran Hearth, and prints both with the same columns.
+"""Runs PyG, DGL and GraphBolt, and PyG's layers on Hearth's batches, as hearth_bench ran Hearth.
 
-    peers_bench.py --like hearth_bench.json --environments DIR [--peers pyg,dgl,graphbolt]
+    peers_bench.py --like hearth_bench.json --environments DIR [--peers pyg,dgl,graphbolt,hearth]
     peers_bench.py --turns 3 --environments DIR [...] -- OPTIONS_OF_RUN_SH
 
 Graph, fan-outs, batch size, epochs and hidden width are those of the file. An
@@ -68,7 +68,8 @@ def _arguments(arguments: list[str]) -> argparse.Namespace:
     add("--environments", type=Path, required=True, help=argparse.SUPPRESS)
     add("--peers", type=_names, default=["pyg", "dgl"], help="default pyg,dgl")
     add("--features", type=_names, help="where peers have their features: some of memory, "
-        "normal, random (mapped), disk, disk-cached (GraphBolt's); default all")
+        "normal, random (mapped), disk, disk-cached (GraphBolt's), gnndrive, diskgnn (hearth's); "
+        "default all")
     add("--precision", choices=("fp32", "bf16"), default="fp32",
         help="of their models, Hearth's runs take it after --, too; bf16: torch's autocast; "
         "default %(default)s")
@@ -115,7 +116,7 @@ def _run_all(peers: Peers, chosen: list[Peer], number: int) -> list[Run]:
     for setting in peers.settings():
         for peer in chosen:
             key = (peer, setting.model, setting.page_cache_bytes if peer.limited else None)
-            if peer.features != "disk-cached" and key in done:
+            if not peer.keeps_cache and key in done:
                 runs.append(dataclasses.replace(done[key], cache_share=setting.cache_share,
                                                 cache_bytes=setting.cache_bytes))
                 continue

@@ -20,7 +20,7 @@ from torch_geometric.sampler import BaseSampler, NodeSamplerInput, SamplerOutput
 from csc_sampler import CscSampler
 from peer import Batch, Graph, Reporter, open_graph, parse_arguments
 from training import Trainer
-from trimmed_sage import Sage, trim
+from trimmed_sage import Sage, step
 
 try:
     import pyg_lib
@@ -115,8 +115,7 @@ def main() -> None:
                       options.precision, options.device)
 
     def train(batch: Data) -> None:
-        layers = trim(*batch.edge_index, batch.num_sampled_nodes, batch.num_sampled_edges)
-        trainer.step(batch.y[: batch.batch_size], batch.x, layers)
+        step(trainer, batch)
 
     reporter = Reporter(graph.row_bytes)
     for _ in range(options.epochs):

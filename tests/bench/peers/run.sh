@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs PyG, DGL and GraphBolt on the graph of runs of tests/bench/run.sh; no part
-# of the tests. Each has an environment of its own below $HEARTH_CACHE/peers:
+# Runs PyG, DGL, GraphBolt and models of PyG on Hearth's batches on the graph of
+# runs of tests/bench/run.sh; no part of the tests. Each has an environment of its own below $HEARTH_CACHE/peers:
 #
 #   pyg        torch 2.11 and PyG 2.8, from PyPI, made by this script. PyG's
 #              NeighborLoader needs pyg-lib, which has no wheels on PyPI, or
@@ -11,11 +11,13 @@
 #   dgl        DGL 2.1.0, the last with wheels for Linux, made by this script; it
 #              wants Python up to 3.12, torch 2.2.1 and torchdata 0.7.1, and has
 #              memory-mapped features only: no feature store of its own for disks.
+#   hearth     this tree's hearth.torch, with PyG from PyPI, made by this script:
+#              PyG's layers on batches of a daemon ($HEARTHD).
 #   graphbolt  GraphBolt as DGL's newest source has it, with its store of features
 #              on disk, and PyG. PyPI has no such thing, so this script does not
 #              make it: whoever has one puts it, or a link, in that place.
 #
-#   tests/bench/peers/run.sh --like HEARTH_BENCH.json [--peers pyg,dgl,graphbolt]
+#   tests/bench/peers/run.sh --like HEARTH_BENCH.json [--peers pyg,dgl,graphbolt,hearth]
 #   tests/bench/peers/run.sh --turns N [...] -- OPTIONS OF tests/bench/run.sh
 #   tests/bench/peers/run.sh --help
 
@@ -45,6 +47,12 @@ install_pyg() {
     "$bin/python" -c 'import torch_geometric.loader'
 }
 
+install_hearth() {
+  local bin=$1
+  install_pyg "$bin" &&
+    "$bin/pip" install --quiet --no-cache-dir grpcio==1.85.1 grpcio-tools==1.76.0
+}
+
 install_dgl() {
   local bin=$1
   "$bin/pip" install --quiet --no-cache-dir dgl==2.1.0 torch==2.2.1 \
@@ -65,9 +73,9 @@ check_graphbolt() {
 # provide NAME: whether the peer can run.
 provide() {
   case $1 in
-    pyg | dgl) environment "$1" ;;
+    pyg | dgl | hearth) environment "$1" ;;
     graphbolt) check_graphbolt ;;
-    *) die "no peer $1; there are pyg, dgl, graphbolt" ;;
+    *) die "no peer $1; there are pyg, dgl, graphbolt, hearth" ;;
   esac
 }
 

@@ -47,21 +47,23 @@ def summary(**values):
 def document(work, summaries, memory_limit=None):
     return {"settings": {
                 "size": {"nodes": 100, "edges": 10, "dim": 4, "train_share": 0.5, "graph": "rmat"},
-                "work": str(work), "memory_limit": memory_limit, "epochs": 2, "fanouts": "3,2",
-                "batch_size": 5, "hidden": 6}, "summaries": summaries}
+                "work": str(work), "memory_limit": memory_limit, "limit_memory": True, "epochs": 2,
+                "fanouts": "3,2", "batch_size": 5, "hidden": 6}, "summaries": summaries}
 
 
 @pytest.fixture
 def new_peers(tmp_path):
     """Peers that tell how they were called."""
-    python = tmp_path / "environments/graphbolt/bin/python"
-    python.parent.mkdir(parents=True)
     (tmp_path / "peer.py").write_text(PEER)
-    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{tmp_path}/peer.py" "$@"\n')
-    python.chmod(0o755)
 
-    def make(summaries, memory_limit=None, workers=2, limit_memory=False, run_seconds=30.0):
-        options = Options(tmp_path / "environments", workers, "fp32", "cpu", run_seconds, limit_memory)
+    def make(summaries, memory_limit=None, workers=2, limit_memory=False, run_seconds=30.0,
+             name="graphbolt"):
+        python = tmp_path / "environments" / name / "bin/python"
+        python.parent.mkdir(parents=True, exist_ok=True)
+        python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{tmp_path}/peer.py" "$@"\n')
+        python.chmod(0o755)
+        options = Options(tmp_path / "environments", workers, "fp32", "cpu", run_seconds,
+                          limit_memory)
         peers = Peers(document(tmp_path, summaries, memory_limit), options)
         peers.folder.mkdir(parents=True, exist_ok=True)
         return peers
@@ -73,6 +75,8 @@ def test_a_peer_runs_wherever_it_can_have_its_features():
     assert [peer.strategy for peer in chosen_peers(["pyg", "graphbolt"], None, True)] == [
         "pyg-memory", "pyg-normal", "pyg-random", "graphbolt-memory", "graphbolt-normal",
         "graphbolt-random", "graphbolt-disk", "graphbolt-disk-cached"]
+    assert [peer.strategy for peer in chosen_peers(["hearth"], None, False)] == [
+        "hearth-gnndrive", "hearth-diskgnn"]
     some = chosen_peers(["pyg", "graphbolt"], ["memory", "disk"], False)
     assert [peer.strategy for peer in some] == ["graphbolt-disk"]
 
@@ -89,6 +93,13 @@ def test_a_fixed_limit_needs_no_mmap(new_peers):
     (setting,) = new_peers([summary(strategy="gnndrive")], memory_limit=90 * MIB).settings()
     assert setting.page_cache_bytes is None
     assert not list(new_peers([summary(strategy="gnndrive")]).settings())
+
+
+def test_without_limits_peers_have_none(new_peers):
+    peers = new_peers([summary(strategy="gnndrive", memory_limit_bytes=None)])
+    peers._settings["limit_memory"] = False
+    (setting,) = peers.settings()
+    assert peers.run(Peer("graphbolt", "disk"), setting, 1).memory_limit_bytes is None
 
 
 @pytest.mark.parametrize(("features", "limit"), [
@@ -121,6 +132,63 @@ def test_a_peer_gets_what_it_holds_and_the_room(new_peers, monkeypatch, features
     assert limits == ([] if limit is None else [limit])
     called = peers.versions["graphbolt"]["called"]
     assert f"'--features': '{features}'" in called and f"'--cache-bytes': '{20 * MIB}'" in called
+
+
+@pytest.mark.parametrize(("strategy", "options"), [
+    ("memory", {}), ("gnndrive", {"io_depth": 128, "cpu_cache": 20 * MIB}),
+    ("diskgnn", {"io_depth": 128, "cpu_cache": 20 * MIB})])
+def test_hearth_feeds_a_peer_with_the_options_of_its_own_runs(new_peers, strategy, options):
+    peers = new_peers([summary()], memory_limit=90 * MIB)
+    peers._settings.update(samplers=2, extractors=None, io_depth=128)
+    (setting,) = peers.settings()
+    peer = Peer("hearth", strategy)
+    command = peers._command(peer, setting, 2, Path("report.json"))
+    assert json.loads(command[command.index("--feed") + 1]) == {
+        "strategy": strategy, "data_seed": 1, "distinct_epochs": 2, "samplers": 2, **options}
+    # Its cache is its own memory, and nothing else of it depends on the strategy.
+    assert peer.alone == peer and peer.cache_bytes(setting) == options.get("cpu_cache", 0)
+    assert peer.limited == (strategy != "memory")
+
+
+def test_hearth_runs_in_the_cgroup_of_its_daemon(new_peers, monkeypatch):
+    entered = []
+
+    class Cgroup:
+        def __init__(self, limit_bytes):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def command(self, command):
+            entered.append(command[command.index("--server"):])
+            return command
+
+        def usage(self):
+            return {"peak_bytes": 1, "out_of_memory_kills": 0}
+
+    class Daemon:
+        socket, pid = "unix:/there", 7
+
+        def __init__(self, data_dir, cgroup):
+            entered.append((data_dir.name, type(cgroup)))
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            entered.append("ended")
+
+    monkeypatch.setattr("peer_runs.MemoryCgroup", Cgroup)
+    monkeypatch.setattr("peer_runs.HearthDaemon", Daemon)
+    peers = new_peers([summary()], memory_limit=90 * MIB, limit_memory=True, name="hearth")
+    (setting,) = peers.settings()
+    run = peers.run(Peer("hearth", "gnndrive"), setting, 1)
+    assert run.failure is None and run.memory_limit_bytes == 90 * MIB
+    assert entered == [("data", Cgroup), ["--server", "unix:/there", "--daemon", "7"], "ended"]
 
 
 @pytest.mark.parametrize(("workers", "message"), [(8, "it broke"), (9, "not done in 0.5 s")])

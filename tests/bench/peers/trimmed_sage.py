@@ -13,7 +13,10 @@ from typing import Sequence
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 from torch_geometric.nn import SAGEConv
+
+from training import Trainer
 
 
 class Sage(torch.nn.Module):
@@ -36,6 +39,12 @@ def adjacency_of(indptr: Tensor, sources: Tensor, num_sources: int) -> Tensor:
     ones = torch.ones(len(sources), device=sources.device)
     return torch.sparse_csr_tensor(indptr, sources.to(indptr.dtype), ones,
                                    size=(len(indptr) - 1, num_sources), check_invariants=False)
+
+
+def step(trainer: Trainer, batch: Data) -> None:
+    """One on a batch of PyG's NeighborLoader, or of one in its place."""
+    layers = trim(*batch.edge_index, batch.num_sampled_nodes, batch.num_sampled_edges)
+    trainer.step(batch.y[: batch.batch_size], batch.x, layers)
 
 
 def trim(sources: Tensor, destinations: Tensor, nodes_of_hops: Sequence[int],
