@@ -35,10 +35,12 @@ absl::Status Channel::Connect(std::shared_ptr<Client> client) {
 }
 
 void Channel::Disconnect(const Client& client) {
+  std::shared_ptr<void> memory;
   {
     absl::MutexLock lock(&mutex_);
     if (client_.get() != &client) return;
     LoseClient();
+    memory = std::move(held_memory_);
   }
   NoteSign();
 }
@@ -92,8 +94,9 @@ void Channel::Close(uint64_t pass) {
 }
 
 absl::Status Channel::Release(absl::Span<const uint64_t> slots) {
-  // Slots are given back without the lock.
+  // Slots and memory are given back without the lock.
   std::vector<Held> released;
+  std::shared_ptr<void> memory;
   {
     absl::MutexLock lock(&mutex_);
     for (const uint64_t slot : slots) {
@@ -105,6 +108,7 @@ absl::Status Channel::Release(absl::Span<const uint64_t> slots) {
       released.push_back(std::move(found->second));
       held_.erase(found);
     }
+    if (held_.empty()) memory = std::move(held_memory_);
     const double now = clock_.SteadySeconds();
     if (last_release_.has_value()) {
       // Time in which the client was away is no step.
@@ -210,10 +214,11 @@ void Channel::SetReady(const Welcome& welcome) {
   SendWelcome();
 }
 
-void Channel::SetNotReady() {
+void Channel::SetNotReady(std::shared_ptr<void> memory) {
   absl::MutexLock lock(&mutex_);
   welcome_.reset();
   on_change_ = nullptr;
+  if (!held_.empty()) held_memory_.swap(memory);
 }
 
 bool Channel::AwaitCredit(uint64_t pass, std::stop_token stop) {

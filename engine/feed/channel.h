@@ -181,8 +181,10 @@ class Channel {
   /// The job's data are open: the client, and those that come later, are
   /// welcomed.
   void SetReady(const Welcome& welcome) ABSL_LOCKS_EXCLUDED(mutex_);
-  /// The job does not run any more, and may again.
-  void SetNotReady() ABSL_LOCKS_EXCLUDED(mutex_);
+  /// The job does not run any more, and may again. Keeps `memory`, the
+  /// reservation of what the client still holds, until it holds nothing.
+  void SetNotReady(std::shared_ptr<void> memory = nullptr)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Waits until the client holds fewer batches than Welcome::credits, or does
   /// not want the open pass any more, or `stop` is requested. Returns whether
@@ -266,6 +268,8 @@ class Channel {
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
   // Slots that the client holds, by their ids.
   std::map<uint64_t, Held> held_ ABSL_GUARDED_BY(mutex_);
+  // Reservation of their memory, from a run that has ended.
+  std::shared_ptr<void> held_memory_ ABSL_GUARDED_BY(mutex_);
   std::vector<ReportedEpoch> epochs_ ABSL_GUARDED_BY(mutex_);
   std::map<Split, PassSum> passes_ ABSL_GUARDED_BY(mutex_);
   int64_t num_delivered_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -59,6 +59,7 @@ class FeedsFixture : public ::testing::Test {
   std::string NewFeed() {
     v1::JobSpec spec;
     spec.mutable_feed()->mutable_data()->set_dataset("graph");
+    spec.mutable_feed()->mutable_data()->set_trainers(1);
     return store_->Submit("", spec)->id();
   }
 

@@ -347,6 +347,12 @@ class EngineJobRunner final : public JobRunner {
     const v1::FeedSpec& spec = job.spec().feed();
     const std::vector<std::shared_ptr<feed::Channel>> channels =
         dependencies_.feed_channels(job.id(), spec.data().trainers());
+    for (const std::shared_ptr<feed::Channel>& channel : channels) {
+      // Before any memory is taken.
+      if (!channel->ClientWaits()) {
+        return WaitForClientError("no client has come yet");
+      }
+    }
     HEARTH_ASSIGN_OR_RETURN(
         const job::TrainReport result,
         RunTraining(

@@ -83,8 +83,18 @@ FeedMember::FeedMember(const Job& job, const store::Dataset& dataset,
       welcome_(WelcomeTo(job, dataset, passes)),
       passes_(channels_.size()) {}
 
+// What clients hold stays reserved. If others have taken the memory meanwhile,
+// it is more than the ledger knows of until the clients release it.
 FeedMember::~FeedMember() {
-  for (const auto& channel : channels_) channel->SetNotReady();
+  for (const auto& channel : channels_) {
+    const auto held = std::make_shared<MemoryLedger::Reservation>();
+    if (const uint64_t bytes = channel->held_bytes(); bytes > 0) {
+      strategy::MemoryEstimate estimate;
+      estimate.Add("feed", bytes);
+      job_.environment.memory.Reserve(estimate, *held).IgnoreError();
+    }
+    channel->SetNotReady(held);
+  }
 }
 
 uint64_t FeedMember::ModelBytes(const sample::BatchShape& shape) const {
