@@ -61,7 +61,7 @@ def same(tensor, values):
     return True
 
 
-def wait_until(condition, seconds=5):
+def wait_until(condition, seconds=60):
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until

@@ -61,6 +61,8 @@ class Run:
     """Whether the script has had all batches."""
     is_begun: bool = False
     """Whether the script has asked for a batch."""
+    error: Optional[HearthError] = None
+    """Why the daemon has ended the pass before its last batch."""
 
 
 @dataclass
@@ -138,7 +140,8 @@ class Feed:
         return self._welcome
 
     def next(self, run: Run) -> Optional[Arrived]:
-        """The next batch of a pass, which is opened if it is not; None at its end."""
+        """The next batch of a pass, which is opened if it is not; None at its end. Raises
+        HearthError for a pass that ends early."""
         self._check_process()
         with self._lock:
             wait = _Wait()
@@ -148,6 +151,8 @@ class Feed:
             try:
                 while not run.is_over and self._arrived is None:
                     self._turn(wait, run)
+                if run.error is not None:
+                    raise run.error
                 arrived, self._arrived = self._arrived, None
                 return arrived
             finally:
@@ -279,9 +284,7 @@ class Feed:
         elif kind == "batch":
             self._take_batch(link, message.batch)
         elif kind == "end":
-            if self._open is not None and getattr(message.end, "pass") == self._last_pass:
-                self._open.is_over = self._open.is_finished = True
-                self._open = None
+            self._end_pass(message.end)
         elif kind == "welcome":
             self._welcome = message.welcome
             link.is_welcome = True
@@ -291,6 +294,17 @@ class Feed:
                 self._open = None
         elif kind == "error":
             self._fail(code_of(message.error.code), message.error.message)
+
+    def _end_pass(self, end: feeds_pb2.FeedEnd) -> None:
+        if self._open is None or getattr(end, "pass") != self._last_pass:
+            return
+        run, self._open = self._open, None
+        run.is_over = True
+        if end.HasField("error"):
+            run.error = HearthError(code_of(end.error.code),
+                                    f"{self._job.id}: {end.error.message}")
+        else:
+            run.is_finished = True
 
     def _take_batch(self, link: Link, message: feeds_pb2.FeedBatch) -> None:
         if self._open is None or getattr(message, "pass") != self._last_pass:
