@@ -11,11 +11,15 @@
   4. When the last loader leaves, the feed says bye. The connection then stays for the slots that
      tensors are left over.
 
+Trainers that share batches have a feed of the same job each. The first of them submits the job
+when the loader is made, since all make it alike; the daemon begins a pass when all have opened it.
+
 A feed belongs to the process that made it. Its lock is held while a batch is awaited.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
@@ -31,6 +35,7 @@ from hearth.options.specs import METRICS
 from hearth.options.values import Value
 from hearth.torch.attachment import FeedJob, Link
 from hearth.torch.batches import Lent
+from hearth.torch.trainers import Trainers
 from hearth.torch.wire import ConnectionLost
 from hearth.v1 import feeds_pb2, spec_pb2
 
@@ -78,8 +83,9 @@ class Arrived:
 class Feed:
     """One feed job. Thread-safe."""
 
-    def __init__(self, client: Client, options: Mapping[str, Value]) -> None:
-        self._job = FeedJob(client, options)
+    def __init__(self, client: Client, options: Mapping[str, Value], trainers: Trainers) -> None:
+        self._job = FeedJob(client, options, trainers.rank)
+        self._trainers = trainers
         self._process = os.getpid()
         self._lock = threading.RLock()
         self._loaders = 0
@@ -95,6 +101,19 @@ class Feed:
     def __repr__(self) -> str:
         return f"Feed({self._job.id or 'no job yet'})"
 
+    @property
+    def id(self) -> str:
+        """Id of the job; empty: there is none yet."""
+        return self._job.id
+
+    def submit(self) -> str:
+        """Submits the job unless there is one; returns its id."""
+        return self._job.submit()
+
+    def join(self, id: str) -> None:
+        """The job is one that the first of the trainers has submitted."""
+        self._job.id = id
+
     def enter(self) -> None:
         """Counts a loader."""
         with self._lock:
@@ -106,7 +125,13 @@ class Feed:
             return
         with self._lock:
             self._loaders -= 1
-            if self._loaders or self._link is None:
+            if self._loaders or self._error is not None:
+                return
+            if self._welcome is None and self._trainers.size > 1:
+                # The others wait for a bye even of one that has asked for nothing.
+                with contextlib.suppress(HearthError, OSError):
+                    self._link = self._job.connect()
+            if self._link is None:
                 return
             self._link.send(seconds=self._times.taken())
             self._link.send(bye=feeds_pb2.FeedBye())
@@ -118,6 +143,11 @@ class Feed:
         if not self._job.id:
             self.welcome()
         return self._job.record()
+
+    def await_end(self) -> None:
+        """After the last `leave`: waits a little until the job has ended."""
+        if self._error is not None:
+            self._job.await_end(_BYE_SECONDS)
 
     @property
     def is_usable(self) -> bool:
@@ -174,11 +204,14 @@ class Feed:
 
     def report(self, epoch: int, loss: float, metric: Optional[float],
                metric_name: Optional[str]) -> None:
-        """Tells the daemon of an epoch of the script's training."""
+        """Tells the daemon of an epoch of the script's training, as the first of its
+        trainers."""
         welcome = self.welcome()
         name = metric_name or _METRICS.get(welcome.labels, "")
         if metric is not None and name not in METRICS:
             raise invalid("metric_name", f"{name!r} is not one of {', '.join(METRICS)}")
+        if self._trainers.rank > 0:
+            return
         with self._lock:
             wait = _Wait()
             while self._link is None or not self._link.is_welcome:
@@ -400,14 +433,22 @@ _shared: WeakValueDictionary[tuple[int, int, bytes], Feed] = WeakValueDictionary
 _choosing = threading.Lock()
 
 
-def feed_of(client: Client, options: Mapping[str, Value], spec: spec_pb2.FeedSpec) -> Feed:
+def feed_of(client: Client, options: Mapping[str, Value], spec: spec_pb2.FeedSpec,
+            trainers: Trainers) -> Feed:
     """The feed that a loader with these options uses, entered: that of other loaders of the
     client with an equal spec, if there are any."""
     key = os.getpid(), id(client), spec.SerializeToString(deterministic=True)
     with _choosing:
         feed = _shared.get(key)
         if feed is None or not feed.is_usable:
-            feed = _shared[key] = Feed(client, options)
-            _feeds.add(feed)
+            feed = Feed(client, options, trainers)
+        if trainers.size > 1:
+            job = trainers.agree(feed.submit)
+            if feed.id not in ("", job):
+                # The first trainer has closed its loaders of that job, and this one has not yet.
+                feed = Feed(client, options, trainers)
+            feed.join(job)
+        _shared[key] = feed
+        _feeds.add(feed)
         feed.enter()
         return feed

@@ -1,0 +1,100 @@
+"""Several processes that share the batches of one feed, by DistributedDataParallel over gloo."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from daemon import PATIENCE_SECONDS, wait_for
+
+pytest.importorskip("grpc", reason="grpcio is not installed")
+pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
+
+_HERE = Path(__file__).resolve().parent
+_PYTHON = _HERE.parents[1] / "client/python"
+# Puts the package of the tree on the path of a program.
+_START = ("import runpy, sys; sys.path.insert(0, {package!r}); import make_protos; "
+          "make_protos.use_tree(); sys.argv[:] = sys.argv[1:]; "
+          "runpy.run_path(sys.argv[0], run_name='__main__')").format(package=str(_PYTHON))
+# Of 1800 training seeds: the last batch has 1800 - 17 * 105 = 15.
+LOADER = {"dataset": "planted", "num_neighbors": [4, 4], "batch_size": 105}
+BATCHES = 18
+
+
+class Trainer:
+    """A running ddp_trainer.py, and what it prints."""
+
+    def __init__(self, options, log):
+        self.log = log
+        with open(log, "w", encoding="utf-8") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", _START, str(_HERE / "ddp_trainer.py"),
+                 json.dumps(options)], stdout=subprocess.PIPE, stderr=errors, text=True)
+
+    def line(self):
+        return json.loads(self.process.stdout.readline())
+
+
+def results_of(trainers):
+    """What they print until their end, which must be a good one."""
+    try:
+        outs = [one.process.communicate(timeout=PATIENCE_SECONDS)[0] for one in trainers]
+        assert {one.process.returncode for one in trainers} == {0}
+    except BaseException as error:
+        logs = "\n".join(one.log.read_text() for one in trainers)
+        raise AssertionError(f"{error!r}: {logs}") from error
+    return [[json.loads(line) for line in out.splitlines()] for out in outs]
+
+
+@pytest.fixture
+def begin(daemon, tmp_path):
+    """Starts trainers, which share batches if there are several."""
+    with contextlib.ExitStack() as stack:
+        count = 0
+
+        def begin_all(world_size, each=lambda rank: {}, **options):
+            nonlocal count
+            count += 1
+            trainers = [Trainer({
+                "server": f"unix:{daemon.data_dir}/hearth.sock", "world_size": world_size,
+                "rank": rank, "rendezvous": str(tmp_path / f"meet{count}"), "loader": LOADER,
+                "epochs": 1, **options, **each(rank)}, tmp_path / f"{count}-{rank}.log")
+                for rank in range(world_size)]
+            for trainer in trainers:
+                stack.callback(trainer.process.wait)
+                stack.callback(trainer.process.kill)
+            return trainers
+
+        yield begin_all
+
+
+def losses_of(all_results):
+    """The loss of each whole batch."""
+    return [sum(one["loss"] * one["scale"] for one in step) / len(step)
+            for step in zip(*([one for one in results if "loss" in one]
+                              for results in all_results))]
+
+
+def test_trainers_together_are_one(daemon, begin):
+    (alone,) = results_of(begin(1, epochs=2))
+    together = results_of(begin(2, epochs=2))
+    (job,) = {results[0]["job"] for results in together}
+    assert {(results[0]["batches"], results[0]["seeds"]) for results in together} == {
+        (BATCHES, 1800)}
+    seeds = [[one["seeds"] for one in results if "seeds" in one][1:] for results in together]
+    assert [sum(step) for step in zip(*seeds)] == 2 * ([105] * 17 + [15])
+    # Batches of an odd number of seeds cannot be shared equally.
+    assert {one["scale"] for results in together for one in results if "scale" in one} - {1}
+    losses = losses_of([alone])
+    assert losses_of(together) == pytest.approx(losses, abs=1e-5)
+    assert losses[-1] < losses[0] and len(losses) == 2 * BATCHES
+    parameters = [results[-1]["parameters"] for results in [alone, *together]]
+    assert parameters[1:] == pytest.approx(parameters[:1] * 2, rel=1e-5)
+    daemon.wait_for_state(job, "SUCCEEDED")
