@@ -1,7 +1,11 @@
 """A trainer of GraphSAGE, for tests: one of several that share each batch, or one alone.
 
     python3 ddp_trainer.py OPTIONS   OPTIONS is JSON: server, rank, world_size, rendezvous (a path
-                                     of a file), loader, epochs; state, hang_after (optional)
+                                     of a file), loader, epochs; and what may be left out:
+                                     state      of the loader, to go on from
+                                     apart      do not train together: at their own pace
+                                     pauses     [step, seconds]
+                                     validates  step before which there is a validation
 
 It prints a line of JSON for each step, then one with the sum of the parameters' squares.
 """
@@ -48,9 +52,11 @@ def main() -> None:
                                 rank=options["rank"], world_size=options["world_size"])
     client = hearth.Client(options["server"])
     loader = NeighborLoader(client, layout="layers", **options["loader"])
+    valid_loader = NeighborLoader(client, layout="layers", split="valid", **options["loader"])
+    pause_step, seconds = options.get("pauses", (0, 0))
     (nodes,) = client.dataset(options["loader"]["dataset"]).node_types
     model = plain = SAGE(nodes.feature_dim, nodes.label_width)
-    if options["world_size"] > 1:
+    if options["world_size"] > 1 and not options.get("apart"):
         model = DistributedDataParallel(plain)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     if "state" in options:
@@ -66,9 +72,11 @@ def main() -> None:
                 optimizer.step()
                 step += 1
                 tell(loss=loss.item(), scale=batch.loss_scale, seeds=batch.batch_size,
-                     state=loader.state_dict())
-                if step == options.get("hang_after"):
-                    time.sleep(1000)
+                     nodes=int(batch.n_id.sum()), state=loader.state_dict())
+                if step == pause_step:
+                    time.sleep(seconds)
+                if step == options.get("validates"):
+                    tell(valid_seeds=sum(one.batch_size for one in valid_loader))
         except hearth.HearthError as error:
             tell(error=error.code.name)
             return

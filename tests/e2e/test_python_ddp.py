@@ -98,3 +98,43 @@ def test_trainers_together_are_one(daemon, begin):
     parameters = [results[-1]["parameters"] for results in [alone, *together]]
     assert parameters[1:] == pytest.approx(parameters[:1] * 2, rel=1e-5)
     daemon.wait_for_state(job, "SUCCEEDED")
+
+
+def nodes_of(results):
+    return [one["nodes"] for one in results if "nodes" in one]
+
+
+def test_trainers_go_on_from_their_places(begin):
+    whole = results_of(begin(2, apart=True))
+    states = [next(one["state"] for one in results if "state" in one
+                   and one["state"]["next_batch"] == 5) for results in whole]
+    rest = results_of(begin(2, apart=True, each=lambda rank: {"state": states[rank]}))
+    assert [nodes_of(results)[5:] for results in whole] == [nodes_of(results) for results in rest]
+    assert [len(nodes_of(results)) for results in rest] == [BATCHES - 5] * 2
+
+
+def test_a_trainer_that_is_killed_ends_the_pass_of_the_others(daemon, begin):
+    staying, killed = begin(2, apart=True, each=lambda rank: {"pauses": [2 * rank, 1000]})
+    job = killed.line()["job"]
+    for _ in range(2):
+        killed.line()
+    killed.process.kill()
+    (results,) = results_of([staying])
+    assert results[-1] == {"error": "ABORTED"} and len(results) < BATCHES
+    daemon.hearth("job", "cancel", job)
+
+
+def test_a_trainer_may_take_long(daemon, begin):
+    """Longer than the daemon waits for a client: the job waits, and goes on."""
+    whole = results_of(begin(2, apart=True))
+    paused = results_of(begin(2, apart=True, each=lambda rank: {"pauses": [2 * rank, 15]}))
+    assert [nodes_of(one) for one in paused] == [nodes_of(one) for one in whole]
+    assert "WAITING" in daemon.log
+
+
+def test_trainers_validate_amid_a_pass(begin):
+    whole = results_of(begin(2, apart=True))
+    both = results_of(begin(2, validates=4))
+    assert [nodes_of(one) for one in both] == [nodes_of(one) for one in whole]
+    assert sum(one["valid_seeds"] for results in both for one in results
+               if "valid_seeds" in one) == 600

@@ -23,6 +23,7 @@ from test_torch_loader import (TRAIN, VALID, Graph, hearth, loader_of, same,  # 
 import grpc  # noqa: E402
 
 from hearth.torch import session  # noqa: E402
+from hearth.torch.trainers import Trainers  # noqa: E402
 
 
 def x_of(feed, number, epoch=0, split=TRAIN):
@@ -216,7 +217,7 @@ def test_a_feed_gives_its_place_up_while_another_waits(start, monkeypatch):  # n
     train = loader_of(client)
     iterator = iter(train)
     batch = next(iterator)
-    other, wait = session.Feed(client, {}), session._Wait()
+    other, wait = session.Feed(client, {}, Trainers(1, 0)), session._Wait()
     time.sleep(0.06)
     other._waited(None, wait)
     wait_until(lambda: feed.sessions[0].is_waiting)

@@ -86,6 +86,9 @@ class Feed:
     def __init__(self, client: Client, options: Mapping[str, Value], trainers: Trainers) -> None:
         self._job = FeedJob(client, options, trainers.rank)
         self._trainers = trainers
+        # A pass of several trainers is not opened anew, since that would end the others': the
+        # daemon goes on with it where it was.
+        self._is_shared = trainers.size > 1
         self._process = os.getpid()
         self._lock = threading.RLock()
         self._loaders = 0
@@ -127,7 +130,7 @@ class Feed:
             self._loaders -= 1
             if self._loaders or self._error is not None:
                 return
-            if self._welcome is None and self._trainers.size > 1:
+            if self._welcome is None and self._is_shared:
                 # The others wait for a bye even of one that has asked for nothing.
                 with contextlib.suppress(HearthError, OSError):
                     self._link = self._job.connect()
@@ -228,7 +231,8 @@ class Feed:
         try:
             link = self._link
             if link is not None and link.is_welcome and not link.has_yielded:
-                self._open = None
+                if not self._is_shared:
+                    self._open = None
                 link.has_yielded = True
                 link.send(**{"yield": feeds_pb2.FeedYield()})
                 link.slots.flush()
@@ -250,7 +254,7 @@ class Feed:
             link = self._link = self._link or self._attached()
             link.slots.flush()
             if run is not None and link.is_welcome and (self._open is not run or link.is_paused):
-                self._open_pass(link, run)
+                self._ask_for(link, run)
             is_between_steps = True
             is_readable = link.wire.wait(_TURN_SECONDS)
             is_between_steps = False
@@ -299,6 +303,14 @@ class Feed:
             self._link.wire.close()
         self._link = self._open = self._arrived = None
 
+    def _ask_for(self, link: Link, run: Run) -> None:
+        if self._open is run and self._is_shared:
+            # A sign that reaches a job that waits.
+            link.is_paused = False
+            link.send(release=feeds_pb2.FeedRelease())
+        else:
+            self._open_pass(link, run)
+
     def _open_pass(self, link: Link, run: Run) -> None:
         self._last_pass += 1
         link.has_yielded = link.is_paused = link.has_begun = False
@@ -322,7 +334,7 @@ class Feed:
             self._welcome = message.welcome
             link.is_welcome = True
             self._job.is_well()
-            if link.has_begun:
+            if link.has_begun and not self._is_shared:
                 # The job has waited amid the pass.
                 self._open = None
         elif kind == "error":
