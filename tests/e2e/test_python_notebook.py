@@ -21,6 +21,7 @@ pytest.importorskip("pandas", reason="pandas is not installed")
 pytest.importorskip("grpc", reason="grpcio is not installed")
 
 import hearth  # noqa: E402
+from hearth.jobs import JobState  # noqa: E402
 
 
 def texts_of(cell):
@@ -113,7 +114,7 @@ def test_the_notebook_with_a_model_of_ones_own(cells_of, graph_folder, tmp_path,
     # Of four classes; neighbors tell them.
     assert float(accuracy) > 0.6
     with hearth.PrivateDaemon() as daemon, daemon.client() as client:
-        assert {job.state for job in client.jobs()} == {hearth.JobState.SUCCEEDED}
+        assert {job.state for job in client.jobs()} == {JobState.SUCCEEDED}
 
 
 @pytest.mark.parametrize("name", [path.name for path in sorted(NOTEBOOKS.glob("*.ipynb"))])

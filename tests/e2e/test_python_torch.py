@@ -18,6 +18,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
 
 import hearth  # noqa: E402
+from hearth.jobs import JobState  # noqa: E402
 from hearth.torch import NeighborLoader  # noqa: E402
 
 _PYTHON = Path(__file__).parents[2] / "client/python"
@@ -49,7 +50,7 @@ def test_from_files_to_batches_without_a_daemon(graph, tmp_path, private):
     # Tensors outlive all.
     assert (batch.x.numpy() == graph.node_feat[batch.n_id]).all()
     with hearth.PrivateDaemon() as daemon, daemon.client() as client:
-        assert client.job(job).state is hearth.JobState.SUCCEEDED
+        assert client.job(job).state is JobState.SUCCEEDED
         assert len(client.datasets()) == 1
 
 
@@ -104,5 +105,5 @@ def test_the_example_of_several_processes(run_example, tmp_path, private):
     assert out.count("epoch 2: loss") == 1, out + err
     with hearth.PrivateDaemon() as daemon, daemon.client() as client:
         (job,) = client.jobs(kind="feed")
-    assert job.state is hearth.JobState.SUCCEEDED
+    assert job.state is JobState.SUCCEEDED
     assert [epoch.epoch for epoch in job.feed_report().epochs] == [1, 2]
