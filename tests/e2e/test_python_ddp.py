@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,12 +16,7 @@ pytest.importorskip("grpc", reason="grpcio is not installed")
 pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
 
-_HERE = Path(__file__).resolve().parent
-_PYTHON = _HERE.parents[1] / "client/python"
-# Puts the package of the tree on the path of a program.
-_START = ("import runpy, sys; sys.path.insert(0, {package!r}); import make_protos; "
-          "make_protos.use_tree(); sys.argv[:] = sys.argv[1:]; "
-          "runpy.run_path(sys.argv[0], run_name='__main__')").format(package=str(_PYTHON))
+_TRAINER = Path(__file__).with_name("ddp_trainer.py")
 # Of 1800 training seeds: the last batch has 1800 - 17 * 105 = 15.
 LOADER = {"dataset": "planted", "num_neighbors": [4, 4], "batch_size": 105}
 BATCHES = 18
@@ -35,8 +29,7 @@ class Trainer:
         self.log = log
         with open(log, "w", encoding="utf-8") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", _START, str(_HERE / "ddp_trainer.py"),
-                 json.dumps(options)], stdout=subprocess.PIPE, stderr=errors, text=True)
+                [sys.executable, str(_TRAINER), json.dumps(options)], stdout=subprocess.PIPE, stderr=errors, text=True)
 
     def line(self):
         return json.loads(self.process.stdout.readline())

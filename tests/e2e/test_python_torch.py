@@ -22,8 +22,6 @@ from hearth.jobs import JobState  # noqa: E402
 from hearth.torch import NeighborLoader  # noqa: E402
 
 _PYTHON = Path(__file__).parents[2] / "client/python"
-# Puts the package of the tree on the path of every program in the environment.
-_SITE = f"import sys; sys.path.insert(0, {str(_PYTHON)!r}); import make_protos; make_protos.use_tree()\n"
 
 
 @pytest.fixture(autouse=True)
@@ -70,9 +68,6 @@ def test_a_path_without_a_graph_leaves_no_daemon(tmp_path, private):
 
 @pytest.fixture
 def run_example(tmp_path, monkeypatch):
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site/sitecustomize.py").write_text(_SITE)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
 
     def run(*command):
