@@ -38,13 +38,13 @@ def texts_of(cell):
 @pytest.fixture
 def cells_of(tmp_path, monkeypatch):
     """Runs a notebook; returns what its cells show, and all their text."""
-    def run(name):
+    def run(file):
         folders = {"HOME": "home", "JUPYTER_DATA_DIR": "data", "JUPYTER_CONFIG_DIR": "config",
                    "JUPYTER_RUNTIME_DIR": "runtime", "IPYTHONDIR": "ipython"}
         for name, folder in folders.items():
             monkeypatch.setenv(name, str(tmp_path / folder))
             (tmp_path / folder).mkdir()
-        notebook = nbformat.read(NOTEBOOKS / name, as_version=4)
+        notebook = nbformat.read(NOTEBOOKS / file, as_version=4)
         nbclient.NotebookClient(notebook, timeout=CELL_SECONDS, kernel_name="python3",
                                 resources={"metadata": {"path": str(tmp_path)}}).execute()
         cells = [texts_of(cell) for cell in notebook.cells if cell.cell_type == "code"]
