@@ -74,11 +74,13 @@ class JobCalls(Generic[AnyJob]):
         job = await self._done("evaluate", {"job": id}, priority)
         return evaluation_from(job.message.report.evaluate)
 
-    async def attach_feed(self, id: str) -> FeedAddress:
+    async def attach_feed(self, id: str, rank: int = 0) -> FeedAddress:
         """Lets this process take the batches of a feed job, as hearth.torch does: only one that
-        speaks to the daemon over its Unix socket."""
+        speaks to the daemon over its Unix socket. `rank` is that of the process among the job's
+        trainers."""
         answer = await self._connection.call(
-            "Feeds/AttachFeed", feeds_pb2.AttachFeedRequest(id=id), feeds_pb2.AttachFeedResponse)
+            "Feeds/AttachFeed", feeds_pb2.AttachFeedRequest(id=id, rank=rank),
+            feeds_pb2.AttachFeedResponse)
         return FeedAddress(answer.path, answer.ticket)
 
     async def export(self, id: str, destination: Union[str, os.PathLike[str]], *,

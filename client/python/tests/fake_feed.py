@@ -203,6 +203,11 @@ class _Session(threading.Thread):
                 self.feed.errors.clear()
                 return False
         self.feed.errors.clear()
+        if self.open is not None and self.feed.ends:
+            code, words = self.feed.ends.pop()
+            self.send(end={"pass": getattr(self.open, "pass"), "batches": self.number,
+                           "error": {"code": code, "message": words}})
+            self.open = None
         if self.open is not None and not self.is_waiting and not self.feed.is_slow:
             self._go_on()
         return True
@@ -237,7 +242,7 @@ class _Session(threading.Thread):
         self.out.update({id: tuple(own.values()) for id in slots})
         self.feed.sent.append((_SPLITS[self.open.split], self.open.epoch, self.number))
         self.send(batch={**own, "slots": slots, "arrays": arrays, "num_seeds": batch.seeds,
-                         **batch.fields})
+                         "loss_scale": self.feed.loss_scale, **batch.fields})
 
     def _slot(self, size):
         """The smallest free slot of that size; one that is too small is replaced."""
@@ -295,10 +300,12 @@ class FakeFeed:
         self.daemon = FakeDaemon()
         self.job = jobs_pb2.Job()
         self.specs, self.ups, self.sent, self.errors, self.violations = [], [], [], [], []
+        self.ends = []  # Errors of passes that are to end early.
         self.tickets, self.sessions = [], []
         self.last_slot = self.last_pass = 0
         self.closes_on_error = False
         self.is_slow = False
+        self.loss_scale = 1.0
         self.holds_welcome = threading.Event()
         self.holds_welcome.set()
         self.daemon.answers.update(SubmitJob=self._submit, GetJob=lambda _: self.job,

@@ -23,6 +23,7 @@ from test_torch_loader import (TRAIN, VALID, Graph, hearth, loader_of, same,  # 
 import grpc  # noqa: E402
 
 from hearth.torch import session  # noqa: E402
+from hearth.torch.trainers import Trainers  # noqa: E402
 
 
 def x_of(feed, number, epoch=0, split=TRAIN):
@@ -127,6 +128,22 @@ def test_the_error_of_a_job_is_raised(start, closes):  # noqa: F811
     assert len(list(loader_of(client))) == 7 and len(feed.specs) == 2
 
 
+def test_a_pass_that_ends_early_raises_why_and_the_next_one_works(start):  # noqa: F811
+    feed, client = start()
+    loader = loader_of(client)
+    iterator = iter(loader)
+    next(iterator)
+    feed.ends.append((10, "another trainer has left the pass"))
+    with pytest.raises(hearth.HearthError, match="feed-1: another trainer has left") as ended:
+        list(iterator)
+    assert ended.value.code is grpc.StatusCode.ABORTED
+    # After what had come before.
+    place = loader.state_dict()
+    assert place["epoch"] == 0 and feed.sent[-1] == ("train", 0, place["next_batch"] - 1)
+    assert list(iterator) == []
+    assert len(list(loader)) == 7 and feed.sent[-1] == ("train", 1, 6) and len(feed.specs) == 1
+
+
 def test_an_error_precedes_the_end_of_the_connection(start):  # noqa: F811
     """A daemon that closes with packets unread resets the connection; its last words come."""
     feed, client = start()
@@ -200,7 +217,7 @@ def test_a_feed_gives_its_place_up_while_another_waits(start, monkeypatch):  # n
     train = loader_of(client)
     iterator = iter(train)
     batch = next(iterator)
-    other, wait = session.Feed(client, {}), session._Wait()
+    other, wait = session.Feed(client, {}, Trainers(1, 0)), session._Wait()
     time.sleep(0.06)
     other._waited(None, wait)
     wait_until(lambda: feed.sessions[0].is_waiting)
@@ -260,7 +277,7 @@ PROGRAM = """
     import atexit, signal, sys, threading, time
     # Runs after what is registered later, such as the end of loaders.
     def tell():
-        until = time.monotonic() + 5
+        until = time.monotonic() + 60
         while not feed.messages("bye") and time.monotonic() < until:
             time.sleep(0.01)
         print(len(feed.messages("bye")), feed.violations, flush=True)

@@ -61,7 +61,7 @@ def same(tensor, values):
     return True
 
 
-def wait_until(condition, seconds=5):
+def wait_until(condition, seconds=60):
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until
@@ -79,7 +79,7 @@ def test_batches_are_data_of_pyg(start):
                     same(batch[name], wanted.arrays[name, None, None])
                 assert batch.batch_size == wanted.seeds == len(batch.y)
                 assert sum(batch.num_sampled_nodes) == batch.num_nodes == len(batch.n_id)
-                assert batch.num_sampled_edges == [7, 7]
+                assert batch.num_sampled_edges == [7, 7] and batch.loss_scale == 1
                 assert (batch.x.dtype, batch.edge_index.dtype) == (torch.float32, torch.int64)
             assert number == 6
     spec, = feed.specs
@@ -177,6 +177,16 @@ def test_layers(start):
             assert batch.layers[-1].size[1] == batch.batch_size
             assert batch.to("cpu").layers[0].size == batch.layers[0].size
     assert feed.specs[0].data.HasField("neighbor")
+
+
+@pytest.mark.parametrize("is_typed, layout", [(False, "pyg"), (True, "pyg"), (False, "layers"),
+                                              (True, "tensors")])
+def test_the_loss_has_a_factor(start, is_typed, layout):
+    feed, client = start(Graph(is_typed=is_typed))
+    feed.loss_scale = 0.75
+    batch = next(iter(loader_of(client, layout=layout)))
+    assert (batch["loss_scale"] if layout == "tensors" else batch.loss_scale) == 0.75
+    assert layout == "tensors" or batch.to("cpu").loss_scale == 0.75
 
 
 @pytest.mark.parametrize("is_typed, sampler", [(False, "subgraph"), (True, "subgraph"),
@@ -296,7 +306,9 @@ def test_pickles_hold_options(start):
     ({"shuffle": False}, "shuffle", "shuffled anew"),
     ({"shuffle": True, "split": "test"}, "shuffle", "in order"),
     ({"input_nodes": torch.arange(3)}, "input_nodes", "split names the seeds"),
-    ({"device": "cuda"}, "device", "batch.to"), ({"trainers": 2}, "trainers", "yet"),
+    ({"device": "cuda"}, "device", "batch.to"), ({"trainers": 2}, "trainers", "world_size"),
+    ({"world_size": 2}, "world_size", "init_process_group comes first"),
+    ({"daemon_options": {}}, "daemon_options", "for a path"), ({"dataset": None}, "dataset", "needed"),
     ({"disjoint": True}, "disjoint", "share"), ({"replace": True}, "replace", "without"),
     ({"weight_attr": "w"}, "weight_attr", "uniformly"), ({"time_attr": "t"}, "time_attr", "times"),
     ({"subgraph_type": "induced"}, "subgraph_type", "directional"),
@@ -330,7 +342,7 @@ def test_an_iterator_that_nobody_asks_is_no_epoch(start):
 
 
 def test_a_client_for_asyncio_is_refused():
-    with pytest.raises(TypeError, match="AsyncClient is not a hearth.Client"):
+    with pytest.raises(TypeError, match="AsyncClient is not a hearth.Client, nor a path"):
         loader_of(hearth.AsyncClient("127.0.0.1:1"))
 
 

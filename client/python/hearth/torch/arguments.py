@@ -38,7 +38,7 @@ _REFUSED: dict[str, tuple[tuple[Any, ...], str]] = {
     "collate_fn": ((None,), "the daemon makes whole batches; transform gets them"),
     "batch_sampler": ((None,), "the daemon orders the seeds"),
     "device": ((None, "cpu"), "cannot be chosen yet: move the batch, by batch.to(device)"),
-    "trainers": ((1,), "cannot be more than 1 yet"),
+    "trainers": ((), "is world_size here, by default that of torch.distributed"),
 }
 
 

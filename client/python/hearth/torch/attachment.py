@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 _WORTH_ANOTHER_TRY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED,
                       grpc.StatusCode.ALREADY_EXISTS)
 _Message = Union[feeds_pb2.FeedOpen, feeds_pb2.FeedClose, feeds_pb2.FeedYield,
-                 feeds_pb2.FeedSeconds, feeds_pb2.FeedBye, feeds_pb2.FeedEpoch]
+                 feeds_pb2.FeedSeconds, feeds_pb2.FeedBye, feeds_pb2.FeedEpoch,
+                 feeds_pb2.FeedRelease]
+_POLL_SECONDS = 0.01
 _log = logging.getLogger("hearth")
 
 
@@ -47,10 +49,12 @@ class Link:
 
 
 class FeedJob:
-    """A job that is submitted when it is attached to for the first time."""
+    """A job that is submitted when it is attached to for the first time, unless it has been
+    before, maybe by another of its trainers."""
 
-    def __init__(self, client: Client, options: Mapping[str, Value]) -> None:
+    def __init__(self, client: Client, options: Mapping[str, Value], rank: int) -> None:
         self.id = ""
+        self._rank = rank
         self._client = client
         self._options = dict(options)
         self._pauses = Pauses(client.watch_patience)
@@ -66,7 +70,7 @@ class FeedJob:
             return self._submit_and_connect()
         while True:
             try:
-                return self._connect()
+                return self.connect()
             except OSError as error:
                 self.pause(Unavailable(grpc.StatusCode.UNAVAILABLE, f"{self.id}: {error}"))
             except HearthError as error:
@@ -74,6 +78,21 @@ class FeedJob:
                     self._raise_end()
                     raise
                 self.pause(error)
+
+    def submit(self) -> str:
+        """Submits the job unless there is one; returns its id."""
+        if not self.id:
+            if not is_local(self._client.server):
+                raise HearthError(grpc.StatusCode.FAILED_PRECONDITION,
+                                  f"a loader needs a daemon on this machine, not at "
+                                  f"{self._client.server}")
+            self.id = self._client.submit("feed", self._options).id
+        return self.id
+
+    def connect(self) -> Link:
+        """One attempt to attach. Raises OSError, and HearthError."""
+        address = self._client.attach_feed(self.id, self._rank)
+        return Link(Wire(address.path, address.ticket))
 
     def pause(self, problem: HearthError) -> None:
         """Waits before the next attempt to attach; raises `problem` when there were enough."""
@@ -87,6 +106,13 @@ class FeedJob:
         """Patience begins anew at the next break."""
         self._pauses.reset()
 
+    def await_end(self, seconds: float) -> None:
+        """Waits until the job has ended, for some seconds at most."""
+        until = time.monotonic() + seconds
+        with contextlib.suppress(HearthError):
+            while not self.record().state.has_ended and time.monotonic() < until:
+                time.sleep(_POLL_SECONDS)
+
     def explain_wait(self, link: Link, seconds: float) -> None:
         """Tells people that no batch has come for some seconds, and why. A job that waits, as it
         may after a pause of the script, is to hear again that a pass is wanted."""
@@ -98,13 +124,9 @@ class FeedJob:
             link.is_paused = link.has_begun and job.state is JobState.WAITING
 
     def _submit_and_connect(self) -> Link:
-        if not is_local(self._client.server):
-            raise HearthError(grpc.StatusCode.FAILED_PRECONDITION,
-                              f"a loader needs a daemon on this machine, not at "
-                              f"{self._client.server}")
-        self.id = self._client.submit("feed", self._options).id
+        self.submit()
         try:
-            return self._connect()
+            return self.connect()
         except BaseException as error:
             job, self.id = self.id, ""
             with contextlib.suppress(HearthError):
@@ -113,10 +135,6 @@ class FeedJob:
                 raise Unavailable(grpc.StatusCode.UNAVAILABLE,
                                   f"the socket of feeds cannot be reached: {error}") from None
             raise
-
-    def _connect(self) -> Link:
-        address = self._client.attach_feed(self.id)
-        return Link(Wire(address.path, address.ticket))
 
     def _raise_end(self) -> None:
         """Raises the error of the job if it has ended by one."""

@@ -42,6 +42,8 @@ class LayerBatch:
     """Types of the nodes, in graphs of several; else None."""
     layers: list[Layer]
     batch_size: int
+    loss_scale: float
+    """Factor of the mean loss, where trainers share each batch; else 1."""
 
     def to(self, device: Any, non_blocking: bool = False) -> LayerBatch:
         """The batch on a device."""
@@ -128,6 +130,7 @@ def _graph(arrays: Arrays) -> dict[str, Any]:
     message = arrays.message
     return {**{name: arrays.tensor(name) for name in ("x", "edge_index", "n_id", "in_degrees")},
             "y": arrays.labels(), "batch_size": message.num_seeds,
+            "loss_scale": message.loss_scale,
             "num_sampled_nodes": _counts(message.num_sampled_nodes, 1)[0],
             "num_sampled_edges": _counts(message.num_sampled_edges, 1)[0]}
 
@@ -151,12 +154,13 @@ def _typed_graph(arrays: Arrays, welcome: feeds_pb2.FeedWelcome) -> dict[str, An
                            for i, kind in enumerate(edge_types)},
             "y": arrays.labels(), "n_id": of_nodes("n_id"),
             "in_degrees": of_nodes("in_degrees"), "batch_size": message.num_seeds,
+            "loss_scale": message.loss_scale,
             "num_sampled_nodes": by_type([kind for kind, _ in types], message.num_sampled_nodes),
             "num_sampled_edges": by_type(edge_types, message.num_sampled_edges)}
 
 
 def _hetero_data(tensors: dict[str, Any], target: str) -> Any:
-    data = geometric().data.HeteroData()
+    data = geometric().data.HeteroData(loss_scale=tensors.pop("loss_scale"))
     for name, value in tensors.items():
         # Labels and the number of seeds are the target's.
         for kind, one in (value if isinstance(value, dict) else {target: value}).items():
@@ -172,7 +176,8 @@ def _layers(arrays: Arrays) -> dict[str, Any]:
                "edge_type": arrays.tensor("edge_type", layer=i)}
               for i, layer in enumerate(arrays.message.layers)]
     return {**{name: arrays.tensor(name) for name in ("x", "n_id", "in_degrees", "node_type")},
-            "y": arrays.labels(), "layers": layers, "batch_size": arrays.message.num_seeds}
+            "y": arrays.labels(), "layers": layers, "batch_size": arrays.message.num_seeds,
+            "loss_scale": arrays.message.loss_scale}
 
 
 def _counts(counts: Sequence[feeds_pb2.FeedCounts], types: int) -> list[list[int]]:

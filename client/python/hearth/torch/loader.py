@@ -6,15 +6,20 @@ import hashlib
 import logging
 import weakref
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional, Union
 
 from hearth.client import Client
+from hearth.dataset_calls import AnyPath
 from hearth.errors import invalid
 from hearth.options.specs import FEED, deciding_options, feed_spec
+from hearth.options.values import Value
 from hearth.packages import geometric, torch
+from hearth.private import PrivateDaemon
 from hearth.torch.arguments import SPLITS, NumNeighbors, check_choices, options_of
 from hearth.torch.batches import Arrays, made
+from hearth.torch.origin import Origin, origin_of
 from hearth.torch.session import Arrived, Feed, Run, feed_of
+from hearth.torch.trainers import Trainers, trainers_of
 from hearth.v1 import feeds_pb2, spec_pb2
 
 if TYPE_CHECKING:
@@ -33,6 +38,10 @@ class NeighborLoader:
     options share a job, which ends when the last of them is closed or the program ends; only one
     of their passes is open at a time: another one stops it, and it goes on at its next batch.
 
+    `source` is a client of the daemon that has `dataset`, or the path of a folder or file on this
+    machine: a private daemon (PrivateDaemon, with `daemon_options`) then imports the graph once,
+    in place, as dataset_of does. It goes with the last loader that needs it.
+
     - `num_neighbors` has a number for each layer, or is a mapping of edge types, ("a", "r", "b")
       or "a:r:b", to such lists.
     - `layout`: "pyg" gives Data, or HeteroData for graphs of several types; "layers" a
@@ -41,22 +50,34 @@ class NeighborLoader:
     - `options` are those of `hearth train` that decide about batches (client/guide/options.md):
       `fanouts` is `num_neighbors` here, `credits` is `prefetch_factor`.
 
+    The processes of torch.distributed, all on this machine, share each batch, unless `world_size`
+    is 1: `batch_size` is that of all together, and each gets its shard. All make their loaders,
+    and iterate, alike. Where a trainer has left a pass, the others' raises HearthError (ABORTED).
+    With DistributedDataParallel, (loss * batch.loss_scale).backward() gives the gradient of the
+    mean over the seeds of all, for a `loss` that is the mean over those of the shard.
+
     Arguments of PyG's loader about workers are taken and do nothing; those that cannot work here
     raise InvalidRequest. Tensors are memory that the daemon shares: the script may write to
     them, and keep them, at the price of copies.
     """
 
-    def __init__(self, client: Client, *, dataset: str, num_neighbors: NumNeighbors,
-                 batch_size: Optional[int] = None, split: str = "train", layout: str = "pyg",
+    def __init__(self, source: Union[Client, AnyPath], *, num_neighbors: NumNeighbors,
+                 dataset: Optional[str] = None, batch_size: Optional[int] = None, split: str = "train", layout: str = "pyg",
                  transform: Optional[Callable[[Any], Any]] = None, drop_last: bool = False,
                  prefetch_factor: Optional[int] = None, pin_memory: bool = False,
-                 shuffle: Optional[bool] = None, labels: str = "seeds", **options: Any) -> None:
+                 shuffle: Optional[bool] = None, labels: str = "seeds",
+                 world_size: Optional[int] = None,
+                 daemon_options: Optional[Mapping[str, Any]] = None, **options: Any) -> None:
         torch() if layout != "pyg" else geometric()
         check_choices(split, shuffle, labels)
-        if not isinstance(client, Client):
-            raise TypeError(f"{type(client).__name__} is not a hearth.Client")
-        self._options = options_of(num_neighbors, layout, batch_size, prefetch_factor,
-                                   {**options, "dataset": dataset})
+        self._trainers = trainers_of(world_size)
+        self._options = options_of(num_neighbors, layout, batch_size, prefetch_factor, options)
+        if self._trainers.size > 1:
+            self._options["trainers"] = self._trainers.size
+        # Wrong options are found before a daemon is started.
+        feed_spec({**self._options, "dataset": "any"})
+        origin = origin_of(source, dataset, daemon_options)
+        self._options["dataset"] = origin.dataset
         self._spec = feed_spec(self._options)
         self.split = split
         self.layout = layout
@@ -67,8 +88,8 @@ class NeighborLoader:
         self._next_epoch = 0
         self._first_batch = 0
         self._wanted_fingerprint = ""
-        self._feed: Optional[Feed] = feed_of(client, self._options, self._spec)
-        self._end = weakref.finalize(self, self._feed.leave)
+        self._feed: Optional[Feed] = _feed_of(origin, self._options, self._spec, self._trainers)
+        self._end = weakref.finalize(self, _end, self._feed, origin.daemon)
 
     def __repr__(self) -> str:
         return (f"NeighborLoader(dataset={self._spec.data.dataset!r}, split={self.split!r}, "
@@ -92,7 +113,7 @@ class NeighborLoader:
 
     @property
     def batch_size(self) -> int:
-        """Seeds of a batch; the last one may have fewer."""
+        """Seeds of a batch, of all trainers together; the last one may have fewer."""
         named = FEED.at_path("data.batch_size")
         assert named is not None
         return self._spec.data.batch_size or int(named[0].options[0].description.default_value)
@@ -110,8 +131,10 @@ class NeighborLoader:
     def __len__(self) -> int:
         """Batches of a pass."""
         batches: int = getattr(self._used().welcome(), f"{self.split}_batches")
-        is_short = self.drop_last and self._seeds() % self.batch_size != 0
-        return batches - 1 if is_short else batches
+        last = self._seeds() % self.batch_size
+        # The daemon leaves out a batch that has not a seed for each trainer.
+        is_left_out = last and (self.drop_last or last < self._trainers.size)
+        return batches - 1 if is_left_out else batches
 
     def __iter__(self) -> Iterator[Any]:
         """The batches of the next epoch. Ends the iteration before."""
@@ -147,7 +170,8 @@ class NeighborLoader:
                metric_name: Optional[str] = None) -> None:
         """Tells the daemon of an epoch of the training, from 1, for its page, `hearth top` and
         trackers: the mean loss, and the metric on the validation nodes, by default the accuracy
-        of classes, micro_f1 of several labels, mse of targets."""
+        of classes, micro_f1 of several labels, mse of targets. Of several trainers, the first
+        is listened to."""
         if epoch < 1:
             raise invalid("epoch", f"{epoch} is not a whole number from 1 on")
         self._used().report(epoch, float(loss), None if metric is None else float(metric),
@@ -186,7 +210,7 @@ class NeighborLoader:
     def _used(self) -> Feed:
         if self._feed is None:
             raise RuntimeError("the loader is a copy without a client: make one with "
-                               "NeighborLoader(client, ...)" if self._end is None else
+                               "NeighborLoader(...)" if self._end is None else
                                "the loader is closed")
         return self._feed
 
@@ -237,6 +261,24 @@ class NeighborLoader:
         if wanted and wanted != welcome.fingerprint:
             raise ValueError(f"the state is of other contents of {self._spec.data.dataset}: their "
                              f"fingerprint was {wanted}, and is {welcome.fingerprint}")
+
+
+def _feed_of(origin: Origin, options: Mapping[str, Value], spec: spec_pb2.FeedSpec,
+             trainers: Trainers) -> Feed:
+    try:
+        return feed_of(origin.client, options, spec, trainers)
+    except BaseException:
+        if origin.daemon is not None:
+            origin.daemon.close()
+        raise
+
+
+def _end(feed: Feed, daemon: Optional[PrivateDaemon]) -> None:
+    """Ends a loader's use of a feed and of a private daemon."""
+    feed.leave()
+    if daemon is not None:
+        feed.await_end()
+        daemon.close()
 
 
 def _digest(options: Mapping[str, str]) -> str:

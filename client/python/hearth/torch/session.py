@@ -11,11 +11,15 @@
   4. When the last loader leaves, the feed says bye. The connection then stays for the slots that
      tensors are left over.
 
+Trainers that share batches have a feed of the same job each. The first of them submits the job
+when the loader is made, since all make it alike; the daemon begins a pass when all have opened it.
+
 A feed belongs to the process that made it. Its lock is held while a batch is awaited.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
@@ -31,6 +35,7 @@ from hearth.options.specs import METRICS
 from hearth.options.values import Value
 from hearth.torch.attachment import FeedJob, Link
 from hearth.torch.batches import Lent
+from hearth.torch.trainers import Trainers
 from hearth.torch.wire import ConnectionLost
 from hearth.v1 import feeds_pb2, spec_pb2
 
@@ -61,6 +66,8 @@ class Run:
     """Whether the script has had all batches."""
     is_begun: bool = False
     """Whether the script has asked for a batch."""
+    error: Optional[HearthError] = None
+    """Why the daemon has ended the pass before its last batch."""
 
 
 @dataclass
@@ -76,8 +83,12 @@ class Arrived:
 class Feed:
     """One feed job. Thread-safe."""
 
-    def __init__(self, client: Client, options: Mapping[str, Value]) -> None:
-        self._job = FeedJob(client, options)
+    def __init__(self, client: Client, options: Mapping[str, Value], trainers: Trainers) -> None:
+        self._job = FeedJob(client, options, trainers.rank)
+        self._trainers = trainers
+        # A pass of several trainers is not opened anew, since that would end the others': the
+        # daemon goes on with it where it was.
+        self._is_shared = trainers.size > 1
         self._process = os.getpid()
         self._lock = threading.RLock()
         self._loaders = 0
@@ -93,6 +104,19 @@ class Feed:
     def __repr__(self) -> str:
         return f"Feed({self._job.id or 'no job yet'})"
 
+    @property
+    def id(self) -> str:
+        """Id of the job; empty: there is none yet."""
+        return self._job.id
+
+    def submit(self) -> str:
+        """Submits the job unless there is one; returns its id."""
+        return self._job.submit()
+
+    def join(self, id: str) -> None:
+        """The job is one that the first of the trainers has submitted."""
+        self._job.id = id
+
     def enter(self) -> None:
         """Counts a loader."""
         with self._lock:
@@ -104,7 +128,13 @@ class Feed:
             return
         with self._lock:
             self._loaders -= 1
-            if self._loaders or self._link is None:
+            if self._loaders or self._error is not None:
+                return
+            if self._welcome is None and self._is_shared:
+                # The others wait for a bye even of one that has asked for nothing.
+                with contextlib.suppress(HearthError, OSError):
+                    self._link = self._job.connect()
+            if self._link is None:
                 return
             self._link.send(seconds=self._times.taken())
             self._link.send(bye=feeds_pb2.FeedBye())
@@ -116,6 +146,11 @@ class Feed:
         if not self._job.id:
             self.welcome()
         return self._job.record()
+
+    def await_end(self) -> None:
+        """After the last `leave`: waits a little until the job has ended."""
+        if self._error is not None:
+            self._job.await_end(_BYE_SECONDS)
 
     @property
     def is_usable(self) -> bool:
@@ -138,7 +173,8 @@ class Feed:
         return self._welcome
 
     def next(self, run: Run) -> Optional[Arrived]:
-        """The next batch of a pass, which is opened if it is not; None at its end."""
+        """The next batch of a pass, which is opened if it is not; None at its end. Raises
+        HearthError for a pass that ends early."""
         self._check_process()
         with self._lock:
             wait = _Wait()
@@ -148,6 +184,8 @@ class Feed:
             try:
                 while not run.is_over and self._arrived is None:
                     self._turn(wait, run)
+                if run.error is not None:
+                    raise run.error
                 arrived, self._arrived = self._arrived, None
                 return arrived
             finally:
@@ -169,11 +207,14 @@ class Feed:
 
     def report(self, epoch: int, loss: float, metric: Optional[float],
                metric_name: Optional[str]) -> None:
-        """Tells the daemon of an epoch of the script's training."""
+        """Tells the daemon of an epoch of the script's training, as the first of its
+        trainers."""
         welcome = self.welcome()
         name = metric_name or _METRICS.get(welcome.labels, "")
         if metric is not None and name not in METRICS:
             raise invalid("metric_name", f"{name!r} is not one of {', '.join(METRICS)}")
+        if self._trainers.rank > 0:
+            return
         with self._lock:
             wait = _Wait()
             while self._link is None or not self._link.is_welcome:
@@ -190,7 +231,8 @@ class Feed:
         try:
             link = self._link
             if link is not None and link.is_welcome and not link.has_yielded:
-                self._open = None
+                if not self._is_shared:
+                    self._open = None
                 link.has_yielded = True
                 link.send(**{"yield": feeds_pb2.FeedYield()})
                 link.slots.flush()
@@ -212,7 +254,7 @@ class Feed:
             link = self._link = self._link or self._attached()
             link.slots.flush()
             if run is not None and link.is_welcome and (self._open is not run or link.is_paused):
-                self._open_pass(link, run)
+                self._ask_for(link, run)
             is_between_steps = True
             is_readable = link.wire.wait(_TURN_SECONDS)
             is_between_steps = False
@@ -261,6 +303,14 @@ class Feed:
             self._link.wire.close()
         self._link = self._open = self._arrived = None
 
+    def _ask_for(self, link: Link, run: Run) -> None:
+        if self._open is run and self._is_shared:
+            # A sign that reaches a job that waits.
+            link.is_paused = False
+            link.send(release=feeds_pb2.FeedRelease())
+        else:
+            self._open_pass(link, run)
+
     def _open_pass(self, link: Link, run: Run) -> None:
         self._last_pass += 1
         link.has_yielded = link.is_paused = link.has_begun = False
@@ -279,18 +329,27 @@ class Feed:
         elif kind == "batch":
             self._take_batch(link, message.batch)
         elif kind == "end":
-            if self._open is not None and getattr(message.end, "pass") == self._last_pass:
-                self._open.is_over = self._open.is_finished = True
-                self._open = None
+            self._end_pass(message.end)
         elif kind == "welcome":
             self._welcome = message.welcome
             link.is_welcome = True
             self._job.is_well()
-            if link.has_begun:
+            if link.has_begun and not self._is_shared:
                 # The job has waited amid the pass.
                 self._open = None
         elif kind == "error":
             self._fail(code_of(message.error.code), message.error.message)
+
+    def _end_pass(self, end: feeds_pb2.FeedEnd) -> None:
+        if self._open is None or getattr(end, "pass") != self._last_pass:
+            return
+        run, self._open = self._open, None
+        run.is_over = True
+        if end.HasField("error"):
+            run.error = HearthError(code_of(end.error.code),
+                                    f"{self._job.id}: {end.error.message}")
+        else:
+            run.is_finished = True
 
     def _take_batch(self, link: Link, message: feeds_pb2.FeedBatch) -> None:
         if self._open is None or getattr(message, "pass") != self._last_pass:
@@ -386,14 +445,22 @@ _shared: WeakValueDictionary[tuple[int, int, bytes], Feed] = WeakValueDictionary
 _choosing = threading.Lock()
 
 
-def feed_of(client: Client, options: Mapping[str, Value], spec: spec_pb2.FeedSpec) -> Feed:
+def feed_of(client: Client, options: Mapping[str, Value], spec: spec_pb2.FeedSpec,
+            trainers: Trainers) -> Feed:
     """The feed that a loader with these options uses, entered: that of other loaders of the
     client with an equal spec, if there are any."""
     key = os.getpid(), id(client), spec.SerializeToString(deterministic=True)
     with _choosing:
         feed = _shared.get(key)
         if feed is None or not feed.is_usable:
-            feed = _shared[key] = Feed(client, options)
-            _feeds.add(feed)
+            feed = Feed(client, options, trainers)
+        if trainers.size > 1:
+            job = trainers.agree(feed.submit)
+            if feed.id not in ("", job):
+                # The first trainer has closed its loaders of that job, and this one has not yet.
+                feed = Feed(client, options, trainers)
+            feed.join(job)
+        _shared[key] = feed
+        _feeds.add(feed)
         feed.enter()
         return feed
