@@ -254,9 +254,9 @@ void Channel::Deliver(const OutgoingBatch& batch) {
   if (!client_->Send(batch).ok()) LoseClient();
 }
 
-bool Channel::HasOpen(uint64_t pass) const {
+std::optional<OpenPass> Channel::open_pass() const {
   absl::MutexLock lock(&mutex_);
-  return open_.has_value() && open_->number == pass;
+  return open_;
 }
 
 void Channel::Skip(uint64_t pass) {

@@ -197,8 +197,8 @@ class Channel {
   /// another pass open, or none.
   void Deliver(const OutgoingBatch& batch) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Whether the client has this pass open.
-  bool HasOpen(uint64_t pass) const ABSL_LOCKS_EXCLUDED(mutex_);
+  /// The pass that the client has open, whether or not it has credit.
+  std::optional<OpenPass> open_pass() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Leaves out the next batch of the pass.
   void Skip(uint64_t pass) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -368,6 +368,7 @@ TEST_F(FeedSocketTest, SlotsComeOnceAndNoClientCanWriteThere) {
 TEST_F(FeedSocketTest, TheEndOfAJobIsTold) {
   const auto client = NewClient();
   ChangeState(id_, v1::CANCELLED);
+  feeds_.Sweep();
   // Once a while has passed.
   clock_.Advance(1);
   const std::optional<Received> received = client->Receive();

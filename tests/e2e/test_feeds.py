@@ -168,7 +168,7 @@ def test_a_script_that_is_stopped_gives_way_and_goes_on(fresh, expected):
     other = daemon.json(*NATIVE, "--detach")["id"]
     daemon.wait_for_state(other, "SUCCEEDED")
     shown = daemon.json("job", "show", job)
-    assert shown["state"] == "WAITING" and "client" in shown["waitingReason"]
+    assert shown["state"] == "WAITING" and "client" in shown["waiting_reason"]
     script.send_signal(signal.SIGCONT)
     assert [epoch[-20:] for epoch in end(script)] == [epoch[-20:] for epoch in expected[:2]]
     daemon.wait_for_state(job, "SUCCEEDED")
@@ -257,7 +257,7 @@ def test_what_the_script_reports_is_shown(daemon, client):
     assert [epoch["valid_metric"] for epoch in shown["epochs"]] == [0.6, 0.7]
     assert shown["train"]["passes"] == 2 and shown["train"]["sum"]["batches"] == 2 * BATCHES
     text = daemon.hearth("job", "show", job).out
-    assert "the client waited for batches" in text and "0.6000" in text
+    assert "the client waited for batches" in text and "0.600" in text
 
 
 def test_a_cancelled_feed_tells_its_script(daemon, client):

@@ -146,6 +146,7 @@ absl::StatusOr<feed::Channel::Demand> FeedMember::Demand() {
   using Wanted = feed::Channel::Demand;
   std::vector<feed::OpenPass> passes;
   bool is_away = false;
+  bool has_left = false;
   size_t done = 0;
   for (const auto& channel : channels_) {
     std::optional<feed::OpenPass> pass;
@@ -153,11 +154,15 @@ absl::StatusOr<feed::Channel::Demand> FeedMember::Demand() {
     if (wanted == Wanted::kDone) ++done;
     if (wanted == Wanted::kAway) is_away = true;
     if (pass.has_value()) passes.push_back(*pass);
+    has_left = has_left || wanted == Wanted::kDone ||
+               (!channel->has_client() && channel->num_delivered() > 0);
   }
   if (done == channels_.size()) return Wanted::kDone;
-  // The others wait for one that is away, or done before them.
+  // It does not come to the passes that the others open.
+  if (has_left) EndAll(absl::AbortedError("another trainer has left"));
+  // The others wait for one that is away.
   if (is_away) return Wanted::kAway;
-  if (passes.size() < channels_.size()) return Wanted::kNothing;
+  if (has_left || passes.size() < channels_.size()) return Wanted::kNothing;
   for (const feed::OpenPass& pass : passes) {
     const feed::OpenPass& first = passes.front();
     if (pass.split != first.split || pass.epoch != first.epoch ||
@@ -289,13 +294,19 @@ void FeedMember::LeavePass(const strategy::PassReport& so_far) {
   if (!has_left || channels_.size() == 1) return;
   bool all_want = true;
   for (size_t rank = 0; rank < channels_.size(); ++rank) {
-    all_want = all_want && channels_[rank]->HasOpen(passes_[rank].number);
+    const std::optional<feed::OpenPass> pass = channels_[rank]->open_pass();
+    all_want =
+        all_want && pass.has_value() && pass->number == passes_[rank].number;
   }
   if (all_want) return;
-  for (size_t rank = 0; rank < channels_.size(); ++rank) {
-    channels_[rank]->EndPass(
-        passes_[rank].number,
-        absl::AbortedError("another trainer has left the pass"));
+  EndAll(absl::AbortedError("another trainer has left the pass"));
+}
+
+// Ends the passes that clients have open.
+void FeedMember::EndAll(const absl::Status& status) {
+  for (const auto& channel : channels_) {
+    std::optional<feed::OpenPass> pass = channel->open_pass();
+    if (pass.has_value()) channel->EndPass(pass->number, status);
   }
 }
 

@@ -75,6 +75,7 @@ class FeedMember final : public Member {
       const train::BatchView& shard, size_t rank);
   absl::Status Deliver(const train::BatchView& shard, size_t rank,
                        double loss_scale);
+  void EndAll(const absl::Status& status);
   void ReportProgress();
 
   const Job job_;
