@@ -299,7 +299,12 @@ void FeedMember::LeavePass(const strategy::PassReport& so_far) {
         all_want && pass.has_value() && pass->number == passes_[rank].number;
   }
   if (all_want) return;
-  EndAll(absl::AbortedError("another trainer has left the pass"));
+  // One that has left may have opened another: that goes on.
+  for (size_t rank = 0; rank < channels_.size(); ++rank) {
+    channels_[rank]->EndPass(
+        passes_[rank].number,
+        absl::AbortedError("another trainer has left the pass"));
+  }
 }
 
 // Ends the passes that clients have open.
