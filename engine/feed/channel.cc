@@ -35,12 +35,13 @@ absl::Status Channel::Connect(std::shared_ptr<Client> client) {
 }
 
 void Channel::Disconnect(const Client& client) {
+  // Given back without the lock.
   std::shared_ptr<void> memory;
   {
     absl::MutexLock lock(&mutex_);
-    if (client_.get() != &client) return;
-    LoseClient();
-    memory = std::move(held_memory_);
+    // It may have been lost before.
+    if (client_.get() == &client) LoseClient();
+    if (held_.empty()) memory = std::move(held_memory_);
   }
   NoteSign();
 }
@@ -192,8 +193,8 @@ double Channel::Patience() const {
 }
 
 int64_t Channel::HeldBatches() const {
-  std::set<const void*> batches;
-  for (const auto& [id, held] : held_) batches.insert(held.batch.get());
+  std::set<int64_t> batches;
+  for (const auto& [id, held] : held_) batches.insert(held.batch);
   return static_cast<int64_t>(batches.size());
 }
 
@@ -242,9 +243,8 @@ void Channel::Deliver(const OutgoingBatch& batch) {
   if (client_ == nullptr || !open_.has_value() || open_->number != batch.pass) {
     return;
   }
-  const auto counts = std::make_shared<const int64_t>(batch.number);
   for (const std::shared_ptr<Slot>& slot : {batch.rows, batch.rest}) {
-    held_[slot->id()] = {slot, counts};
+    held_[slot->id()] = {slot, num_delivered_};
   }
   open_->next_batch = batch.number + 1;
   ++open_->num_batches;
@@ -290,8 +290,7 @@ void Channel::AddPass(Split split, const strategy::PassReport& report) {
   absl::MutexLock lock(&mutex_);
   PassSum& sum = passes_[split];
   ++sum.passes;
-  // A pass without batches knows nothing, and would make all else unknown.
-  if (report.batches > 0) strategy::Accumulate(report, sum.sum);
+  strategy::Accumulate(report, sum.sum);
 }
 
 PassSum Channel::passes(Split split) const {

@@ -236,8 +236,8 @@ class Channel {
  private:
   struct Held {
     std::shared_ptr<Slot> slot;
-    // Counts the batch for as long as a slot of it is held.
-    std::shared_ptr<const int64_t> batch;
+    // The batch that it is of: num_delivered_ when it was delivered.
+    int64_t batch = 0;
   };
 
   double Patience() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -110,6 +110,8 @@ void AddIfKnown(const std::optional<T>& part, std::optional<T>& whole) {
 }  // namespace
 
 void Accumulate(const PassReport& part, PassReport& whole) {
+  // It knows nothing, and would make unknown what is known.
+  if (part.batches == 0) return;
   if (whole.stages.empty()) {
     whole = part;
     return;

@@ -210,7 +210,8 @@ struct PassReport {
   std::vector<pipeline::StageStats> stages;
 };
 
-/// Adds the figures of `part`, a later part of the same pass, to `whole`.
+/// Adds the figures of `part`, a later part of the same pass, to `whole`; does
+/// nothing for a part without batches.
 void Accumulate(const PassReport& part, PassReport& whole);
 
 /// One plan, found or made.

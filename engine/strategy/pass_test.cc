@@ -123,6 +123,13 @@ TEST(AccumulateTest, AddsUpFigures) {
   EXPECT_EQ(whole.phases[0].seconds, 1);
 }
 
+TEST(AccumulateTest, APartWithoutBatchesChangesNothing) {
+  PassReport whole = Part(5);
+  Accumulate({}, whole);
+  EXPECT_EQ(whole.batches, 2);
+  EXPECT_EQ(whole.rows_read, 5);
+}
+
 TEST(AccumulateTest, WhatOnePartDoesNotKnowIsUnknown) {
   PassReport whole = Part(5);
   PassReport part = Part(7);

@@ -46,7 +46,7 @@ feed::Welcome WelcomeTo(const Member::Job& job, const store::Dataset& dataset,
   }
   for (const store::NodeTypeEntry& type : manifest.node_types) {
     welcome.node_types.push_back({.name = type.name,
-                                  .feature_dim = type.features.shape[1],
+                                  .feature_dim = store::StoredFormat(type).dim,
                                   .num_nodes = type.num_nodes});
   }
   welcome.feature_dim = store::CommonFormat(manifest).dim;

@@ -29,7 +29,8 @@ namespace hearth::job {
 /// Gives the batches of a TrainRun to a client that trains a model of its own:
 /// its wishes are the passes that the client opens on the job's channel. It
 /// keeps nothing that must survive: what the client holds, and how far it is,
-/// is in the channel.
+/// is in the channel. With several trainers, each is a client with a channel of
+/// its own, which gets its shard of each batch; all must open equal passes.
 ///
 /// A client that asks for nothing for a while, or holds all the batches that it
 /// may, is waited for (feed::Channel::kPatienceSeconds); then Next() fails with
@@ -66,8 +67,9 @@ class FeedMember final : public Member {
   absl::StatusOr<TrainReport> Finish() override;
 
  private:
-  // What the clients want together; `passes_` is set with kPass. An error ends
-  // their passes.
+  // What the clients want together; `passes_` is set with kPass. Ends what the
+  // others have open when one has left. INVALID_ARGUMENT if they have opened
+  // passes that differ.
   absl::StatusOr<feed::Channel::Demand> Demand();
   feed::Split split() const { return passes_.front().split; }
   uint64_t RowBytes(const sample::BatchShape& shape) const;

@@ -190,6 +190,33 @@ TEST_F(ConvoyTest, EightJobsReadTheDataOnceAndLearnAsEachAlone) {
   EXPECT_EQ(memory_->reserved_bytes(), 0u);
 }
 
+// A job that was stopped behind its epoch's last training batch needs nothing
+// of the pass that another goes on with.
+TEST_F(ConvoyTest, AJobThatHasTrainedItsEpochHasNoPartInTheRestOfAnother) {
+  const auto done = NewJob("done", 0);
+  const auto behind = NewJob("behind", 1);
+  const auto stop_after = [this](Job& job, int batches) {
+    job.observer.act_at = batches;
+    job.observer.act = [&job] { job.stop.request_stop(); };
+    RunTogether({&job});
+    EXPECT_TRUE(absl::IsCancelled(job.report.status())) << job.report.status();
+    job.observer = {};
+    job.stop = std::stop_source();
+  };
+  stop_after(*done, 6);
+  stop_after(*behind, 3);
+  RunTogether({done.get(), behind.get()});
+  for (const Job* job : {done.get(), behind.get()}) {
+    SCOPED_TRACE(job->options.name);
+    ASSERT_TRUE(job->report.ok()) << job->report.status();
+    EXPECT_EQ(job->report->loss_digest, DigestAlone(*job));
+    ASSERT_THAT(job->observer.epochs, SizeIs(4));
+    for (const EpochReport& epoch : job->observer.epochs) {
+      EXPECT_EQ(epoch.training.batches, 6);
+    }
+  }
+}
+
 TEST_F(ConvoyTest, EveryExactStrategyCarriesSeveralJobs) {
   const std::vector<strategy::StrategyOptions> strategies = {
       strategy::MemoryOptions{},

@@ -115,7 +115,7 @@ absl::Status TrainRun::RunAll() {
       continue;
     }
     if (!JobsWith(Wish::Kind::kNothing).empty()) {
-      AwaitChange();
+      change_->Await(kPoll);
     } else if (const std::optional<int64_t> epoch = NextEpoch();
                epoch.has_value()) {
       HEARTH_RETURN_IF_ERROR(Train(*epoch));
@@ -246,8 +246,6 @@ std::optional<int64_t> TrainRun::NextEpoch() const {
                               jobs.front()->options.data.NumEpochKeys());
 }
 
-void TrainRun::AwaitChange() { change_->Await(kPoll); }
-
 // Runs the evaluations that are due, reports the epochs that jobs have ended,
 // and detaches jobs that are done.
 absl::Status TrainRun::EndEpochs() {
@@ -360,25 +358,32 @@ absl::Status TrainRun::Train(int64_t epoch) {
   return absl::OkStatus();
 }
 
-// Runs what `jobs` need of a pass, which may be nothing: all of its batches
-// were trained before. OK, too, if the pass ended early because no job was
-// left.
+// Runs what `jobs` need of a pass. OK, too, if the pass ended early because no
+// job was left.
 absl::Status TrainRun::RunPass(strategy::Pass pass, const AttachedJobs& jobs,
                                strategy::PassReport& report) {
   HEARTH_RETURN_IF_ERROR(source_.dataset().CheckUnchanged());
   in_pass_ = jobs;
   ForAll(jobs, [](AttachedJob& job) { return job.member.BeginPass(job.wish); });
-  pass.first_batch = strategy::NumBatches(pass.order->size(), pass.batch_size);
-  const int64_t num_batches = pass.first_batch;
+  // Jobs that have had all of its batches have no part in it.
+  const int64_t num_batches =
+      strategy::NumBatches(pass.order->size(), pass.batch_size);
+  const auto has_batches = [num_batches](const AttachedJob* job) {
+    return job->wish.first_batch < num_batches;
+  };
+  const auto ended =
+      std::stable_partition(in_pass_.begin(), in_pass_.end(), has_batches);
+  const AttachedJobs without(ended, in_pass_.end());
+  in_pass_.erase(ended, in_pass_.end());
+  ForAll(without, [](AttachedJob& job) { return job.member.EndPass({}); });
+  if (in_pass_.empty()) return absl::OkStatus();
+  pass.first_batch = num_batches;
   for (const AttachedJob* job : in_pass_) {
     pass.first_batch = std::min(pass.first_batch, job->wish.first_batch);
   }
-  absl::Status status;
-  if (pass.first_batch < num_batches) {
-    status = Deliver(pass, report);
-    // The pass may have read what changed after the first check.
-    if (status.ok()) status = source_.dataset().CheckUnchanged();
-  }
+  absl::Status status = Deliver(pass, report);
+  // The pass may have read what changed after the first check.
+  if (status.ok()) status = source_.dataset().CheckUnchanged();
   ForAll(in_pass_, [&](AttachedJob& job) -> absl::Status {
     if (status.ok()) return job.member.EndPass(report);
     job.member.LeavePass(report);
@@ -388,17 +393,17 @@ absl::Status TrainRun::RunPass(strategy::Pass pass, const AttachedJobs& jobs,
   return status;
 }
 
-absl::Status TrainRun::Deliver(const strategy::Pass& pass,
+// Delivers the batches of `pass` to the jobs of `in_pass_`, less those that
+// leave it.
+absl::Status TrainRun::Deliver(strategy::Pass pass,
                                strategy::PassReport& report) {
-  strategy::Pass shared = pass;
-  shared.rows_on_gpu = TrainWhereRowsAre(in_pass_);
+  pass.rows_on_gpu = TrainWhereRowsAre(in_pass_);
   // The memory of one member serves all; it stays until the pass has ended.
   std::vector<std::shared_ptr<train::InputPool>> pools;
   for (const AttachedJob* job : in_pass_) {
     if (pools.empty()) pools = job->member.input_pools();
   }
-  if (!pools.empty()) shared.rows_on_gpu = false;
-  for (const auto& pool : pools) shared.input_pools.push_back(pool.get());
+  for (const auto& pool : pools) pass.input_pools.push_back(pool.get());
   int64_t batch = pass.first_batch;
   bool is_first = true;
   const auto count = [&] {
@@ -409,7 +414,7 @@ absl::Status TrainRun::Deliver(const strategy::Pass& pass,
   };
   is_running_ = true;
   absl::Status status = source_.RunPass(
-      shared,
+      pass,
       [&](Member::Shards shards) -> absl::Status {
         const double now = clock_.SteadySeconds();
         AttachedJobs takers;

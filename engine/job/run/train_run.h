@@ -178,12 +178,10 @@ class TrainRun {
   void FinishDone();
   void DetachSlowest();
   TrainReport Complete(const AttachedJob& job, TrainReport report) const;
-  void AwaitChange();
   absl::Status Train(int64_t epoch);
   absl::Status RunPass(strategy::Pass pass, const AttachedJobs& jobs,
                        strategy::PassReport& report);
-  absl::Status Deliver(const strategy::Pass& pass,
-                       strategy::PassReport& report);
+  absl::Status Deliver(strategy::Pass pass, strategy::PassReport& report);
   absl::Status DetachStopped();
   void LetLeave();
   void ForAll(const AttachedJobs& jobs,
