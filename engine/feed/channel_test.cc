@@ -16,6 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "engine/base/clock.h"
+#include "engine/base/manual_clock.h"
 #include "engine/feed/batch_layout.h"
 #include "engine/feed/slot_pool.h"
 #include "engine/strategy/pass.h"
@@ -28,23 +29,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-class ManualClock final : public Clock {
- public:
-  absl::Time Now() const override { return absl::UnixEpoch(); }
-  double SteadySeconds() const override {
-    absl::MutexLock lock(&mutex_);
-    return seconds_;
-  }
-  void Advance(double seconds) {
-    absl::MutexLock lock(&mutex_);
-    seconds_ += seconds;
-  }
-
- private:
-  mutable absl::Mutex mutex_;
-  double seconds_ ABSL_GUARDED_BY(mutex_) = 1000;
-};
 
 // Writes down what it is told: "welcome 2", "batch 1/0", "end 1 after 3",
 // "error: ...". Is lost with the first message once `is_lost`.

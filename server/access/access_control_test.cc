@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "engine/base/clock.h"
+#include "engine/base/manual_clock.h"
 #include "hearth/v1/access.pb.h"
 #include "hearth/v1/admin.pb.h"
 #include "hearth/v1/datasets.pb.h"
@@ -127,13 +128,6 @@ TEST(MethodAccessTest, NamesAreShort) {
 }
 
 namespace fs = std::filesystem;
-
-class ManualClock final : public Clock {
- public:
-  absl::Time Now() const override { return absl::UnixEpoch(); }
-  double SteadySeconds() const override { return seconds; }
-  double seconds = 1000;
-};
 
 class AuditLogTest : public ::testing::Test {
  protected:

@@ -21,6 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "engine/base/clock.h"
+#include "engine/base/manual_clock.h"
 #include "engine/io/descriptor.h"
 #include "engine/io/file_system.h"
 #include "hearth/v1/feeds.pb.h"
@@ -33,17 +34,6 @@
 /// Feeds with a store of jobs, and a client's end of the socket; for tests.
 
 namespace hearth::server {
-
-/// Stands still unless it is advanced. Thread-safe.
-class ManualClock final : public Clock {
- public:
-  absl::Time Now() const override { return absl::UnixEpoch(); }
-  double SteadySeconds() const override { return seconds_; }
-  void Advance(double seconds) { seconds_ = seconds_ + seconds; }
-
- private:
-  std::atomic<double> seconds_ = 1000;
-};
 
 /// A folder for sockets, whose paths have 107 bytes at most.
 inline std::string ShortFolder() {

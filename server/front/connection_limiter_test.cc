@@ -25,6 +25,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "engine/base/clock.h"
+#include "engine/base/manual_clock.h"
 #include "engine/io/descriptor.h"
 #include "server/front/guard.h"
 #include "server/front/sockets.h"
@@ -118,14 +119,6 @@ class Client {
   const int socket_;
 };
 
-// Clock that stands still until the test moves it.
-class HandClock final : public Clock {
- public:
-  absl::Time Now() const override { return absl::UnixEpoch(); }
-  double SteadySeconds() const override { return seconds; }
-  std::atomic<double> seconds = 1;
-};
-
 // Limiter before a server whose ends of connections the test holds.
 class ConnectionLimiterTest : public ::testing::Test {
  protected:
@@ -207,7 +200,7 @@ class ConnectionLimiterTest : public ::testing::Test {
                   }};
   }
 
-  HandClock clock_;
+  ManualClock clock_;
   absl::Mutex mutex_;
   absl::CondVar changed_;
   std::vector<int> entered_;

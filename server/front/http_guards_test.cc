@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "engine/base/clock.h"
+#include "engine/base/manual_clock.h"
 #include "server/front/guard.h"
 
 namespace hearth::server {
@@ -41,13 +42,6 @@ std::string Reset(uint32_t stream, char code) {
   return Frame(kReset, stream, std::string("\0\0\0", 3) + code);
 }
 
-class SetClock final : public Clock {
- public:
-  absl::Time Now() const override { return absl::UnixEpoch(); }
-  double SteadySeconds() const override { return seconds; }
-  double seconds = 1;
-};
-
 class Http2GuardTest : public ::testing::Test {
  protected:
   absl::Status FromClient(const std::string& bytes) {
@@ -66,7 +60,7 @@ class Http2GuardTest : public ::testing::Test {
     return FromClient(Frame(kHeaders, stream_, "h") + Reset(stream_, 8));
   }
 
-  SetClock clock_;
+  ManualClock clock_;
   Http2Guards guards_{clock_,
                       {.streams = 4,
                        .streams_per_address = 6,

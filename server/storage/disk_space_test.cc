@@ -9,19 +9,13 @@
 
 #include "absl/status/status.h"
 #include "absl/synchronization/notification.h"
+#include "engine/base/manual_clock.h"
 #include "engine/io/testing/faults.h"
 #include "engine/io/testing/scratch_directory.h"
 
 namespace hearth::server {
 
 namespace {
-
-class ManualClock final : public Clock {
- public:
-  absl::Time Now() const override { return absl::UnixEpoch(); }
-  double SteadySeconds() const override { return seconds; }
-  double seconds = 100;
-};
 
 class DiskReserveTest : public ::testing::Test {
  protected:

@@ -19,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "engine/base/clock.h"
+#include "engine/base/manual_clock.h"
 #include "engine/feed/batch_layout.h"
 #include "engine/feed/channel.h"
 #include "engine/feed/slot_pool.h"
@@ -36,15 +37,6 @@ constexpr size_t kMostPacket = 64 << 10;
 void Check(bool holds) {
   if (!holds) std::abort();
 }
-
-// Advances with each step.
-class StepClock final : public hearth::Clock {
- public:
-  absl::Time Now() const override { return absl::UnixEpoch(); }
-  double SteadySeconds() const override { return seconds; }
-
-  double seconds = 1;
-};
 
 // A job, its client's session, and the client's end of the socket.
 class Feed {
@@ -66,7 +58,7 @@ class Feed {
   }
 
   void Do(uint8_t step) {
-    clock_.seconds += 1;
+    clock_.Advance(1);
     std::optional<hearth::feed::OpenPass> pass;
     switch (step % 7) {
       case 1:
@@ -136,7 +128,7 @@ class Feed {
     Receive(message.SerializeAsString());
   }
 
-  StepClock clock_;
+  hearth::ManualClock clock_;
   const std::shared_ptr<Channel> channel_ = std::make_shared<Channel>(clock_);
   const std::shared_ptr<hearth::feed::SlotPool> pool_ =
       hearth::feed::SlotPool::Make(0);

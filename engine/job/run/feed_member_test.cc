@@ -30,6 +30,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
+#include "engine/base/manual_clock.h"
 #include "engine/base/status.h"
 #include "engine/feed/batch_layout.h"
 #include "engine/feed/channel.h"
@@ -60,24 +61,6 @@ using ::testing::SizeIs;
 constexpr int kCredits = 3;
 constexpr int64_t kTrainBatches = 6;
 constexpr int64_t kEpochs = 3;
-
-// Stands still unless it is advanced: nobody is away by chance.
-class ManualClock final : public Clock {
- public:
-  absl::Time Now() const override { return absl::UnixEpoch(); }
-  double SteadySeconds() const override {
-    absl::MutexLock lock(&mutex_);
-    return seconds_;
-  }
-  void Advance(double seconds) {
-    absl::MutexLock lock(&mutex_);
-    seconds_ += seconds;
-  }
-
- private:
-  mutable absl::Mutex mutex_;
-  double seconds_ ABSL_GUARDED_BY(mutex_) = 0;
-};
 
 // All arrays of a batch: a line each, with name, shape and bytes.
 std::vector<std::string> ContentOf(const feed::BatchArrays& arrays,
