@@ -360,7 +360,7 @@ json Describe(JobStore& store, const v1::Job& listed) {
   const auto whole = store.Get(listed.id());
   if (!whole.ok()) return job;
   if (listed.spec().has_train()) AddReport(whole->report().train(), job);
-  if (whole->report().has_feed()) {
+  if (listed.spec().has_feed()) {
     AddEpochs(whole->report().feed().epochs(), /*kept=*/0, job);
   }
   if (whole->report().has_evaluate()) {

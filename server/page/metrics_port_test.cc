@@ -143,6 +143,13 @@ class DaemonStateTest : public testing::Test {
     return store_->Submit("", spec)->id();
   }
 
+  std::string Feed() {
+    v1::JobSpec spec;
+    spec.mutable_feed()->mutable_data()->set_dataset("papers");
+    spec.mutable_feed()->mutable_data()->mutable_gnndrive();
+    return store_->Submit("", spec)->id();
+  }
+
   void Move(const std::string& id, v1::JobState state) {
     StateUpdate update;
     update.state = state;
@@ -275,6 +282,21 @@ TEST_F(DaemonStateTest, TheBestEpochIsTheKeptOneOnceThatIsKnown) {
   EXPECT_EQ(job["best_valid_metric"], 0.25);
   EXPECT_EQ(job["test_metric"], 0.125);
   EXPECT_EQ(job["metric"], "accuracy");
+}
+
+TEST_F(DaemonStateTest, AFeedHasTheEpochsThatItsClientReports) {
+  const std::string id = Feed();
+  json job = State()["jobs"][0];
+  EXPECT_EQ(job["kind"], "feed");
+  EXPECT_EQ(job["strategy"], "gnndrive");
+  EXPECT_EQ(job["epochs"], json::array());
+  Move(id, v1::PREPARING);
+  Move(id, v1::RUNNING);
+  Epoch(id, 1, 0.5);
+  Epoch(id, 2, 0.75);
+  job = State()["jobs"][0];
+  EXPECT_EQ(job["epochs"].size(), 2u);
+  EXPECT_EQ(job["best_epoch"], 2);
 }
 
 TEST_F(DaemonStateTest, AnEvaluateJobHasItsDataModelAndTestMetric) {

@@ -10,6 +10,8 @@ const MOST_TRIALS = 10; // Rows of an open sweep; the same.
 const ENDED = new Set(["SUCCEEDED", "FAILED", "CANCELLED", "DONE", "STOPPED"]);
 const LESS_IS_BETTER = new Set(["mse", "loss"]);
 // Stages in the order in which batches pass them; others come before.
+// Kinds of jobs with curves: a feed has those that its script reports.
+const TRAINING = new Set(["train", "feed"]);
 const STAGES = ["sample", "sample_top", "sample_rest", "extract", "assemble", "train"];
 const $ = (id) => document.getElementById(id);
 
@@ -239,7 +241,7 @@ function announce(entries) {
 }
 
 function shownOf(state) {
-  const all = [...state.jobs.filter((job) => job.kind === "train"), ...state.sweeps];
+  const all = [...state.jobs.filter((job) => TRAINING.has(job.kind)), ...state.sweeps];
   const working = all.filter((one) => one.state === "RUNNING" || one.state === "PREPARING");
   const begun = all.filter((one) => !one.sweep && (one.algorithm || one.start_time));
   return [...state.jobs, ...state.sweeps].find((one) => one.id === chosen) ||
@@ -348,7 +350,7 @@ function showChosen(state, shown) {
   $("loss-figure").hidden = is_sweep;
   $("metric-key").hidden = !is_sweep;
   const has_curves = is_sweep ? shown.trials?.some((trial) => trial.curve)
-    : shown.kind === "train" && (shown.epochs.length > 0 || !ENDED.has(shown.state));
+    : TRAINING.has(shown.kind) && (shown.epochs.length > 0 || !ENDED.has(shown.state));
   $("epochs-details").hidden = is_sweep || !shown.epochs?.length;
   $("charts").hidden = !has_curves;
   $("job-why").hidden = !(shown.error || shown.waiting_reason || shown.test_fault);

@@ -216,6 +216,26 @@ def test_it_shows_a_running_job_live(page):
 
 
 @in_browser
+def test_the_curves_that_a_script_reports_are_shown(browser, daemon):
+    pytest.importorskip("torch", reason="torch is not installed")
+    import hearth
+    import hearth.torch
+    with (hearth.Client(f"unix:{daemon.data_dir}/hearth.sock") as client,
+          hearth.torch.NeighborLoader(client, dataset="planted", num_neighbors=[5, 5],
+                                      layout="tensors") as loader):
+        for epoch in (1, 2):
+            for batch in loader:
+                del batch
+            loader.report(epoch, loss=1 / epoch, metric=0.5)
+        browser.get(f"http://{daemon.metrics_address}/")
+        wait_for(lambda: text(browser, "job-title") == loader.job.id, "the feed to be shown")
+        assert text(browser, "job-about").startswith("feed on planted")
+        wait_for(lambda: len(rows(browser, "epochs")) == 2, "both epochs")
+        for curve in ("#loss polyline", "#metric polyline"):
+            assert browser.find_elements("css selector", curve)
+
+
+@in_browser
 def test_what_runs_comes_first_with_its_curves(full_page):
     browser, job = full_page
     browser.set_window_size(1100, 900)

@@ -62,7 +62,8 @@ class NeighborLoader:
     """
 
     def __init__(self, source: Union[Client, AnyPath], *, num_neighbors: NumNeighbors,
-                 dataset: Optional[str] = None, batch_size: Optional[int] = None, split: str = "train", layout: str = "pyg",
+                 dataset: Optional[str] = None, batch_size: Optional[int] = None,
+                 split: str = "train", layout: str = "pyg",
                  transform: Optional[Callable[[Any], Any]] = None, drop_last: bool = False,
                  prefetch_factor: Optional[int] = None, pin_memory: bool = False,
                  shuffle: Optional[bool] = None, labels: str = "seeds",

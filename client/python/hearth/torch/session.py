@@ -271,7 +271,6 @@ class Feed:
             self._drop_link()
             self._job.pause(Unavailable(grpc.StatusCode.UNAVAILABLE,
                                         f"{self._job.id}: the daemon closes the connection"))
-
         except BaseException:
             # An interrupt amid a step may have lost what was read: the daemon is to begin anew.
             if not is_between_steps:
