@@ -56,6 +56,33 @@ def train(daemon, options, model, seed) -> float:
     return json.loads(done.stdout)["report"]["test_metric"]
 
 
+def train_in_pyg(daemon, kind, seed) -> float:
+    """The test accuracy of a model of PyG, trained as `train` does on hearth.torch's batches."""
+    torch = pytest.importorskip("torch")
+    sys.path.append(str(_ROOT / "tests/accuracy"))
+    import hearth
+    import hearth.torch
+    from pyg_models import Model, ModelConfig
+    from pyg_reference import Batch, accuracy, scores_of_trimmed, train_epoch
+
+    def batches(loader):
+        for batch in loader:
+            yield Batch(batch.x, batch.edge_index, batch.num_sampled_nodes, batch.y)
+
+    torch.manual_seed(seed)
+    options = {"dataset": "wordnet", "num_neighbors": [10, 10, 10], "batch_size": 1024,
+               "seed": seed}
+    with hearth.Client(f"unix:{daemon.data_dir}/hearth.sock") as client, \
+            hearth.torch.NeighborLoader(client, split="train", **options) as training, \
+            hearth.torch.NeighborLoader(client, split="test", **options) as test:
+        (nodes,) = client.dataset("wordnet").node_types
+        model = Model(ModelConfig(kind, nodes.feature_dim, 256, nodes.label_width, 3, 4, 0.2))
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
+        for _ in range(5):
+            train_epoch(model, optimizer, batches(training), scores_of_trimmed)
+        return accuracy(model, batches(test), scores_of_trimmed)
+
+
 @pytest.mark.full("accuracy")
 @pytest.mark.parametrize("model", ["sage", "gcn", "gat", "gatv2", "gin"])
 def test_accuracy_reaches_pyg(wordnet, model, capsys):
@@ -66,6 +93,15 @@ def test_accuracy_reaches_pyg(wordnet, model, capsys):
         print(f"\n{model}: {[round(a, 4) for a in accuracies]}, mean {mean:.4f}; "
               f"PyG: mean {sum(reference) / len(reference):.4f}")
     assert mean > sum(reference) / len(reference) - 0.01
+
+
+@pytest.mark.full("accuracy")
+@pytest.mark.parametrize("model", ["sage", "gat"])
+def test_models_of_pyg_over_the_daemons_batches_reach_its_own(wordnet, model, tell):
+    own = [train_in_pyg(wordnet, model, int(seed)) for seed in _SEEDS]
+    native = [train(wordnet, _FANOUTS, model, seed) for seed in _SEEDS]
+    tell(f"{[round(a, 4) for a in own]}; jobs {[round(a, 4) for a in native]}")
+    assert abs(sum(own) - sum(native)) / len(_SEEDS) < 0.005
 
 
 @pytest.mark.full("accuracy")
