@@ -52,6 +52,7 @@ absl::StatusOr<feed::OpenPass> ToOpenPass(const v1::FeedOpen& open) {
   }
   pass.epoch = static_cast<int64_t>(open.epoch());
   pass.next_batch = static_cast<int64_t>(open.first_batch());
+  pass.all_labels = open.all_labels();
   return pass;
 }
 
@@ -177,6 +178,7 @@ absl::Status FeedSession::Handle(const v1::FeedUp& message) {
     }
     case v1::FeedUp::kHello:
       return absl::InvalidArgumentError("hello was said before");
+    case v1::FeedUp::kRequest:
     case v1::FeedUp::MESSAGE_NOT_SET:
       break;
   }
