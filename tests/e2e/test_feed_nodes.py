@@ -21,7 +21,8 @@ LOADER = {"dataset": "planted", "num_neighbors": [5, 4], "batch_size": 64, "dist
 STRATEGIES = [{"strategy": "gnndrive", "cpu_cache": "16KiB"},
               {"strategy": "ginex", "cpu_cache": "16KiB"},
               {"strategy": "diskgnn", "cpu_cache": "16KiB"},
-              {"strategy": "memory", "order": "partition", "parts": 24, "macro_batch_parts": 5}]
+              {"strategy": "gids", "cpu_cache": "16KiB", "window_cache": "16KiB"}]
+PARTITION = {"order": "partition", "parts": 24, "macro_batch_parts": 5}
 
 
 @pytest.fixture
@@ -62,20 +63,23 @@ def test_every_strategy_has_the_seeds_of_memory(client, mine):
         for seeds, places, _ in epoch:
             assert mine[places].tolist() == seeds
     assert expected[0] != expected[1]
-    for options in STRATEGIES[:3]:
+    for options in STRATEGIES:
         assert taken(client, input_nodes=mine, **options) == expected
     # What is planned and measured for some nodes is not used for others.
     others = mine[::-1].copy()
     expected = taken(client, input_nodes=others, strategy="memory")
-    for options in STRATEGIES[:3]:
+    for options in STRATEGIES:
         assert taken(client, input_nodes=others, **options) == expected
 
 
 def test_a_partition_orders_nodes_of_ones_own(client, mine):
     for nodes in (mine, mine[:300]):
-        for epoch in taken(client, input_nodes=nodes, **STRATEGIES[3]):
+        ordered = taken(client, input_nodes=nodes, strategy="memory", **PARTITION)
+        for epoch in ordered:
             assert sorted(seeds_of(epoch)) == sorted(nodes)
             assert all(nodes[places].tolist() == seeds for seeds, places, _ in epoch)
+        assert taken(client, input_nodes=nodes, strategy="outre", cpu_cache="64KiB",
+                     **PARTITION) == ordered
 
 
 def test_loaders_with_own_nodes_are_one_job(client, mine, graph):
