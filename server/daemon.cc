@@ -54,6 +54,7 @@
 #include "server/jobs/admission.h"
 #include "server/jobs/event_hub.h"
 #include "server/jobs/job_runner.h"
+#include "server/jobs/node_files.h"
 #include "server/jobs/scheduler.h"
 #include "server/log.h"
 #include "server/mapping/report_mapping.h"
@@ -204,6 +205,12 @@ class DaemonImpl final : public Daemon {
                              admission_->Cancel(id).IgnoreError();
                            },
                        .wake = [this] { scheduler_->Wake(); }});
+    node_files_ = std::make_unique<NodeFiles>(
+        NodeFiles::Dependencies{.files = files_,
+                                .data_dir = *data_dir_,
+                                .store = *store_,
+                                .memory = memory_,
+                                .have_come = [this] { scheduler_->Wake(); }});
     runner_ = NewJobRunner(
         {.environment = {.files = files_,
                          .read_queues = *read_queues_,
@@ -235,24 +242,26 @@ class DaemonImpl final : public Daemon {
              [this](const std::string& id, uint32_t trainers) {
                return feeds_->ChannelsOf(id, trainers);
              },
+         .node_files = node_files_.get(),
          .throw_away =
              [this](const std::string& path) { return trash_->Throw(path); }},
         config_.import_roots);
     scheduler_ = std::make_unique<Scheduler>(
         *store_, *runner_, memory_, *plans_, clock_,
-        SchedulerOptions{.max_running_jobs = config_.max_running_jobs,
-                         .max_short_jobs = config_.max_short_jobs,
-                         .shared_passes = shared_passes_.get(),
-                         .client_waits =
-                             [this](const std::string& id) {
-                               return feeds_->ClientWaits(id);
-                             },
-                         .prepares_ahead = config_.prepares_ahead,
-                         .wait = {.first_pause_seconds = absl::ToDoubleSeconds(
-                                      config_.first_wait_pause),
-                                  .limit_seconds = absl::ToDoubleSeconds(
-                                      config_.wait_limit)},
-                         .retry_interval = config_.first_wait_pause});
+        SchedulerOptions{
+            .max_running_jobs = config_.max_running_jobs,
+            .max_short_jobs = config_.max_short_jobs,
+            .shared_passes = shared_passes_.get(),
+            .client_waits =
+                [this](const std::string& id) {
+                  return feeds_->ClientWaits(id) && !node_files_->Awaits(id);
+                },
+            .prepares_ahead = config_.prepares_ahead,
+            .wait = {.first_pause_seconds =
+                         absl::ToDoubleSeconds(config_.first_wait_pause),
+                     .limit_seconds =
+                         absl::ToDoubleSeconds(config_.wait_limit)},
+            .retry_interval = config_.first_wait_pause});
     sweep_store_ = std::make_unique<SweepStore>(
         *store_, clock_, [this](const std::string& id) { hub_.Notify(id); });
     trash_ = std::make_unique<Trash>(files_, data_dir_->TrashPath(), [this] {
@@ -564,9 +573,9 @@ class DaemonImpl final : public Daemon {
                          .datasets = *datasets_,
                          .data_dir = *data_dir_,
                          .store = *store_}));
-    services.push_back(
-        NewFeedsService(*access_, *feeds_,
-                        feed_socket_ == nullptr ? "" : feed_socket_->path()));
+    services.push_back(NewFeedsService(
+        *access_, *feeds_, feed_socket_ == nullptr ? "" : feed_socket_->path(),
+        *node_files_, transfers_));
     HEARTH_ASSIGN_OR_RETURN(Acceptor::Options addresses, Addresses());
     absl::StatusOr<std::unique_ptr<GrpcServer>> server = GrpcServer::Start(
         std::move(addresses), std::move(services), *access_, clock_);
@@ -642,6 +651,7 @@ class DaemonImpl final : public Daemon {
   std::unique_ptr<job::BatchMeasurement> batch_measurement_;
   std::unique_ptr<job::SharedPassGroups> shared_passes_;
   std::unique_ptr<Feeds> feeds_;
+  std::unique_ptr<NodeFiles> node_files_;
   std::unique_ptr<JobRunner> runner_;
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<DaemonMetrics> daemon_metrics_;

@@ -20,6 +20,7 @@ namespace {
 
 using sample::Block;
 using sample::MiniBatch;
+using store::NodeId;
 using store::TypeId;
 
 constexpr uint64_t kAlignment = 64;
@@ -96,17 +97,27 @@ void AppendNodes(int64_t num_nodes, std::optional<uint32_t> type,
   Append({.name = "in_degrees", .shape = {num_nodes}, .of_type = type}, to);
 }
 
-void AppendLabels(int64_t num_seeds, const FeedGraph& graph, BatchArrays& to) {
-  if (graph.label_width == 0) return;
-  Array y = {.name = "y", .shape = {num_seeds}};
-  if (graph.label_kind != store::LabelKind::kClasses) {
-    y.type = Array::Type::kFloat32;
-    y.shape.push_back(graph.label_width);
-  }
+// Arrays of the seeds; `num_labels` rows of labels.
+void AppendSeeds(int64_t num_labels, const FeedGraph& graph,
+                 const BatchExtras& extras, BatchArrays& to) {
+  std::optional<uint32_t> of_type;
   if (to.layout == BatchLayout::kGraph && graph.is_typed()) {
-    y.of_type = graph.target;
+    of_type = graph.target;
   }
-  Append(std::move(y), to);
+  if (graph.label_width > 0) {
+    Array y = {.name = "y", .shape = {num_labels}, .of_type = of_type};
+    if (graph.label_kind != store::LabelKind::kClasses) {
+      y.type = Array::Type::kFloat32;
+      y.shape.push_back(graph.label_width);
+    }
+    Append(std::move(y), to);
+  }
+  if (!extras.input_id.empty()) {
+    Append({.name = "input_id",
+            .shape = {std::ssize(extras.input_id)},
+            .of_type = of_type},
+           to);
+  }
 }
 
 // Counts by type of the nodes or edges between one end and the next.
@@ -159,13 +170,16 @@ void CountHops(const MiniBatch& sample, const FeedGraph& graph,
                  typed ? graph.num_edge_types : 1);
 }
 
-void DescribeGraph(const train::BatchView& batch, const FeedGraph& graph,
-                   BatchArrays& to) {
-  const MiniBatch& sample = batch.sample;
+void DescribeGraph(const MiniBatch& sample, const FeedGraph& graph,
+                   const BatchExtras& extras, BatchArrays& to) {
   CountHops(sample, graph, to);
+  const int64_t num_labels =
+      extras.all_labels
+          ? Sum(to.num_sampled_nodes[graph.is_typed() ? graph.target : 0])
+          : sample.num_seeds;
   if (!graph.is_typed()) {
     AppendNodes(std::ssize(sample.input_nodes), std::nullopt, to);
-    AppendLabels(sample.num_seeds, graph, to);
+    AppendSeeds(num_labels, graph, extras, to);
     Append({.name = "edge_index",
             .shape = {2, std::ssize(sample.blocks.front().indices)}},
            to);
@@ -175,7 +189,7 @@ void DescribeGraph(const train::BatchView& batch, const FeedGraph& graph,
     AppendNodes(Sum(nodes), nodes.type, to);
     Append({.name = "rows", .shape = {Sum(nodes)}, .of_type = nodes.type}, to);
   }
-  AppendLabels(sample.num_seeds, graph, to);
+  AppendSeeds(num_labels, graph, extras, to);
   for (const Counts& edges : to.num_sampled_edges) {
     Append(
         {.name = "edge_index", .shape = {2, Sum(edges)}, .of_type = edges.type},
@@ -183,15 +197,16 @@ void DescribeGraph(const train::BatchView& batch, const FeedGraph& graph,
   }
 }
 
-void DescribeLayers(const train::BatchView& batch, const FeedGraph& graph,
-                    BatchArrays& to) {
-  const MiniBatch& sample = batch.sample;
+void DescribeLayers(const MiniBatch& sample, const FeedGraph& graph,
+                    const BatchExtras& extras, BatchArrays& to) {
   AppendNodes(std::ssize(sample.input_nodes), std::nullopt, to);
   if (graph.is_typed()) {
     Append({.name = "node_type", .shape = {std::ssize(sample.input_nodes)}},
            to);
   }
-  AppendLabels(sample.num_seeds, graph, to);
+  AppendSeeds(
+      extras.all_labels ? std::ssize(sample.input_nodes) : sample.num_seeds,
+      graph, extras, to);
   for (uint32_t layer = 0; layer < sample.blocks.size(); ++layer) {
     const Block& block = sample.blocks[layer];
     const int64_t num_edges = std::ssize(block.indices);
@@ -227,34 +242,73 @@ std::vector<T*> Find(absl::string_view name, const BatchArrays& arrays,
   return found;
 }
 
-void FillMultiLabel(const store::LabelsView& labels, float* to) {
-  for (int64_t row = 0; row < labels.num_rows; ++row) {
-    const uint8_t* const bits = labels.BitRow(row);
-    const bool labeled = labels.IsLabeled(row);
-    for (int64_t column = 0; column < labels.width; ++column) {
-      const float label = store::HasBit(bits, column) ? 1 : 0;
-      *to++ = labeled && labels.IsKnown(row, column)
-                  ? label
-                  : std::numeric_limits<float>::quiet_NaN();
+float* FillMultiLabel(const store::LabelsView& labels, int64_t row, float* to) {
+  const uint8_t* const bits = labels.BitRow(row);
+  for (int64_t column = 0; column < labels.width; ++column) {
+    const float label = store::HasBit(bits, column) ? 1 : 0;
+    *to++ = labels.IsKnown(row, column)
+                ? label
+                : std::numeric_limits<float>::quiet_NaN();
+  }
+  return to;
+}
+
+// Writes labels one after the other, each of a row of `labels`.
+class LabelWriter {
+ public:
+  LabelWriter(const store::LabelsView& labels, std::byte* to)
+      : labels_(labels),
+        classes_(reinterpret_cast<int64_t*>(to)),
+        values_(reinterpret_cast<float*>(to)) {}
+
+  // Absent: the node has no label.
+  void Write(std::optional<int64_t> row) {
+    const bool labeled = row.has_value() && labels_.IsLabeled(*row);
+    if (labels_.kind == store::LabelKind::kClasses) {
+      *classes_++ = labeled ? labels_.classes[static_cast<size_t>(*row)] : -1;
+    } else if (!labeled) {
+      values_ = std::fill_n(values_, labels_.width,
+                            std::numeric_limits<float>::quiet_NaN());
+    } else if (labels_.kind == store::LabelKind::kMultiLabel) {
+      values_ = FillMultiLabel(labels_, *row, values_);
+    } else {
+      values_ = std::copy_n(labels_.TargetRow(*row), labels_.width, values_);
+    }
+  }
+
+ private:
+  const store::LabelsView labels_;
+  int64_t* classes_;
+  float* values_;
+};
+
+void FillLabels(const BatchArrays& arrays, const train::BatchView& batch,
+                const FeedGraph& graph, bool all, std::byte* memory) {
+  for (std::byte* const y : Find<std::byte>("y", arrays, memory)) {
+    if (!all) {
+      LabelWriter writer(batch.labels, y);
+      for (int64_t row = 0; row < batch.labels.num_rows; ++row) {
+        writer.Write(row);
+      }
+      continue;
+    }
+    const MiniBatch& sample = batch.sample;
+    const NodeId first = graph.nodes.First(graph.target);
+    LabelWriter writer(batch.all_labels->view(), y);
+    for (size_t i = 0; i < sample.input_nodes.size(); ++i) {
+      if (TypeAt(sample.node_types, i) == graph.target) {
+        writer.Write(sample.input_nodes[i] - first);
+      } else if (arrays.layout == BatchLayout::kLayers) {
+        writer.Write(std::nullopt);
+      }
     }
   }
 }
 
-void FillLabels(const store::LabelsView& labels, const BatchArrays& arrays,
-                std::byte* memory) {
-  for (float* const y : Find<float>("y", arrays, memory)) {
-    switch (labels.kind) {
-      case store::LabelKind::kClasses:
-        std::copy(labels.classes.begin(), labels.classes.end(),
-                  reinterpret_cast<int64_t*>(y));
-        break;
-      case store::LabelKind::kMultiLabel:
-        FillMultiLabel(labels, y);
-        break;
-      case store::LabelKind::kTargets:
-        std::copy(labels.targets.begin(), labels.targets.end(), y);
-        break;
-    }
+void FillInputId(const BatchArrays& arrays, const BatchExtras& extras,
+                 std::byte* memory) {
+  for (int64_t* const to : Find<int64_t>("input_id", arrays, memory)) {
+    std::copy(extras.input_id.begin(), extras.input_id.end(), to);
   }
 }
 
@@ -372,7 +426,8 @@ uint64_t Array::bytes() const {
 
 absl::StatusOr<BatchArrays> DescribeArrays(BatchLayout layout,
                                            const train::BatchView& batch,
-                                           const FeedGraph& graph) {
+                                           const FeedGraph& graph,
+                                           const BatchExtras& extras) {
   const MiniBatch& sample = batch.sample;
   if (sample.blocks.empty()) {
     return absl::InvalidArgumentError("the batch has no layers");
@@ -391,19 +446,21 @@ absl::StatusOr<BatchArrays> DescribeArrays(BatchLayout layout,
   switch (layout) {
     case BatchLayout::kGraph:
       HEARTH_RETURN_IF_ERROR(CheckIsGraph(sample));
-      DescribeGraph(batch, graph, arrays);
+      DescribeGraph(sample, graph, extras, arrays);
       break;
     case BatchLayout::kLayers:
-      DescribeLayers(batch, graph, arrays);
+      DescribeLayers(sample, graph, extras, arrays);
       break;
   }
   return arrays;
 }
 
 void FillArrays(const BatchArrays& arrays, const train::BatchView& batch,
-                const FeedGraph& graph, std::byte* memory) {
+                const FeedGraph& graph, std::byte* memory,
+                const BatchExtras& extras) {
   const MiniBatch& sample = batch.sample;
-  FillLabels(batch.labels, arrays, memory);
+  FillLabels(arrays, batch, graph, extras.all_labels, memory);
+  FillInputId(arrays, extras, memory);
   if (arrays.layout == BatchLayout::kLayers) {
     FillLayers(arrays, sample, graph, memory);
   } else if (graph.is_typed()) {
@@ -433,12 +490,14 @@ uint64_t MostArrayBytes(BatchLayout layout, const sample::BatchShape& shape,
                                                      : shape.num_edges());
   uint64_t bytes =
       sizeof(int64_t) * of_nodes * shape.num_inputs() + of_edge * edges;
-  if (graph.label_width > 0) bytes += of_label * shape.nodes.back();
+  // Labels may be of all nodes.
+  if (graph.label_width > 0) bytes += of_label * shape.num_inputs();
+  bytes += sizeof(int64_t) * shape.nodes.back();
   // Each array may begin up to `kAlignment` bytes behind the one before.
   const uint64_t num_arrays =
       one_graph && typed
-          ? of_nodes * graph.nodes.num_types() + 1 + graph.num_edge_types
-          : of_nodes + 1 + 3 * shape.edges.size();
+          ? of_nodes * graph.nodes.num_types() + 2 + graph.num_edge_types
+          : of_nodes + 2 + 3 * shape.edges.size();
   return bytes + kAlignment * num_arrays;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/store/graph.h"
 #include "engine/store/labels.h"
@@ -23,14 +24,17 @@
 ///     x           float32 [N, feature_dim], the input rows
 ///     n_id        int64 [N], ids of the input nodes, over all types
 ///     in_degrees  int64 [N], their in-degrees in the whole graph
-///     y           of the seeds: int64 [B] classes; float32 [B, W] labels, 0 or
-///                 1, or targets; NaN where not known. None without labels.
+///     y           of the seeds: int64 [B] classes, -1 where not known; float32
+///                 [B, W] labels, 0 or 1, or targets; NaN where not known. None
+///                 without labels. Or of all nodes (BatchExtras::all_labels).
+///     input_id    int64 [B], BatchExtras::input_id
 ///     edge_index  int64 [2, edges], positions of sources, then of destinations
 ///
 /// With BatchLayout::kGraph, edge_index has all edges of the batch, hop by hop.
-/// In graphs with types (FeedGraph::is_typed) there are n_id, numbered within
-/// the type, and in_degrees for each node type, and edge_index for each edge
-/// type, with positions among the batch's nodes of one type; and
+/// In graphs with types (FeedGraph::is_typed) y and input_id are of the seeds'
+/// type; there are n_id, numbered within the type, and in_degrees for each node
+/// type, and edge_index for each edge type, with positions among the batch's
+/// nodes of one type; and
 ///
 ///     rows        int64 [N of the type], positions of its nodes in x
 ///
@@ -65,6 +69,15 @@ struct FeedGraph {
   /// Labels of the seeds; a width of 0: there are none.
   store::LabelKind label_kind = store::LabelKind::kClasses;
   int64_t label_width = 0;
+};
+
+/// What a client gets of a batch that is not in the batch itself.
+struct BatchExtras {
+  /// Whether y has the labels of all input nodes; with kGraph, of those of the
+  /// seeds' type. Nodes of other types have none.
+  bool all_labels = false;
+  /// [B] Places of the seeds in the nodes of the pass; empty: no array.
+  absl::Span<const int64_t> input_id = {};
 };
 
 /// An array of a batch.
@@ -118,18 +131,21 @@ struct BatchArrays {
 /// Places the arrays of `batch` one after the other. INVALID_ARGUMENT if labels
 /// are not as `graph` has them, if embeddings come from earlier batches
 /// (sample::TopLayer), or for kGraph if edges have weights or the blocks are
-/// not parts of one graph (sample::NeighborSamplerOptions::once).
+/// not parts of one graph (sample::NeighborSamplerOptions::once). REQUIRES: the
+/// batch has labels of all nodes, if they are wanted.
 absl::StatusOr<BatchArrays> DescribeArrays(BatchLayout layout,
                                            const train::BatchView& batch,
-                                           const FeedGraph& graph);
+                                           const FeedGraph& graph,
+                                           const BatchExtras& extras = {});
 
 /// Writes the arrays, "x" apart, to `memory`, of arrays.bytes bytes, 64-byte
-/// aligned. REQUIRES: `arrays` describes `batch`.
+/// aligned. REQUIRES: `arrays` describes `batch`, with equal `extras`.
 void FillArrays(const BatchArrays& arrays, const train::BatchView& batch,
-                const FeedGraph& graph, std::byte* memory);
+                const FeedGraph& graph, std::byte* memory,
+                const BatchExtras& extras = {});
 
 /// Upper bound of BatchArrays::bytes for batches with as many layers as
-/// `shape`, and none larger.
+/// `shape`, and none larger, whatever the extras.
 uint64_t MostArrayBytes(BatchLayout layout, const sample::BatchShape& shape,
                         const FeedGraph& graph);
 

@@ -52,16 +52,21 @@ constexpr int64_t kFeatureDim = 8;
 class Filled {
  public:
   Filled(BatchLayout layout, const MiniBatch& sample,
-         const store::LabelsView& labels, const FeedGraph& graph) {
-    const train::BatchView view = {
-        .sample = sample, .feature_dim = kFeatureDim, .labels = labels};
-    absl::StatusOr<BatchArrays> described = DescribeArrays(layout, view, graph);
+         const store::LabelsView& labels, const FeedGraph& graph,
+         const BatchExtras& extras = {},
+         const store::Labels* all_labels = nullptr) {
+    const train::BatchView view = {.sample = sample,
+                                   .feature_dim = kFeatureDim,
+                                   .labels = labels,
+                                   .all_labels = all_labels};
+    absl::StatusOr<BatchArrays> described =
+        DescribeArrays(layout, view, graph, extras);
     EXPECT_TRUE(described.ok()) << described.status();
     if (!described.ok()) return;
     arrays = *std::move(described);
     memory_ = *io::AlignedMemory::Allocate(arrays.bytes + kGuardBytes);
     std::fill(memory_.bytes().begin(), memory_.bytes().end(), kGuard);
-    FillArrays(arrays, view, graph, memory_.bytes().data());
+    FillArrays(arrays, view, graph, memory_.bytes().data(), extras);
     CheckPlaces();
   }
   Filled(BatchLayout layout, const MiniBatch& sample, const FeedGraph& graph)
@@ -612,6 +617,68 @@ TEST(LabelsTest, AreOfTheTargetType) {
   EXPECT_THAT(layers.Int64("y"), ElementsAre(2, 3));
 }
 
+// Those of all nodes are asked for; the graph's nodes 10 to 19 have labels.
+TEST(LabelsTest, OfAllNodes) {
+  const FeedGraph graph = {.nodes = store::NodeSpace(Numbers{10, 10}),
+                           .target = 1,
+                           .label_width = 4};
+  auto all = store::Labels::Classes({0, 1, 2, 3, -1, 1, 2, 3, 0, 1}, 4);
+  all.set_first_node(10);
+  MiniBatch sample = SmallBatch();
+  sample.input_nodes = {15, 8, 14};
+  sample.node_types = {1, 0, 1};
+  sample.num_seeds = 1;
+  const store::Labels seeds = all.Gather({15});
+  const BatchExtras extras = {.all_labels = true};
+  const Filled filled(BatchLayout::kGraph, sample, seeds.view(), graph, extras,
+                      &all);
+  EXPECT_THAT(filled.Int64("n_id", 1), ElementsAre(5, 4));
+  EXPECT_THAT(filled.Int64("y", 1), ElementsAre(1, -1));
+  const Filled layers(BatchLayout::kLayers, sample, seeds.view(), graph, extras,
+                      &all);
+  EXPECT_THAT(layers.Int64("y"), ElementsAre(1, -1, -1));
+}
+
+TEST(LabelsTest, OfAllNodesOfOneType) {
+  const MiniBatch sample = SmallBatch();
+  const int64_t num_nodes = std::ssize(sample.input_nodes);
+  const NodeId most =
+      *std::max_element(sample.input_nodes.begin(), sample.input_nodes.end());
+  std::vector<float> targets(static_cast<size_t>(2 * (most + 1)));
+  std::iota(targets.begin(), targets.end(), 0.5f);
+  const auto all = store::Labels::Targets(targets, most + 1, 2);
+  const std::vector<NodeId> seeds(
+      sample.input_nodes.begin(),
+      sample.input_nodes.begin() + sample.num_seeds);
+  const store::Labels of_seeds = all.Gather(seeds);
+  for (const BatchLayout layout : {BatchLayout::kGraph, BatchLayout::kLayers}) {
+    const Filled filled(layout, sample, of_seeds.view(),
+                        Labeled(LabelKind::kTargets, 2), {.all_labels = true},
+                        &all);
+    EXPECT_EQ(filled.Find("y")->shape, (Numbers{num_nodes, 2}));
+    std::vector<float> expected;
+    for (const NodeId node : sample.input_nodes) {
+      expected.push_back(static_cast<float>(2 * node) + 0.5f);
+      expected.push_back(static_cast<float>(2 * node) + 1.5f);
+    }
+    EXPECT_EQ(filled.Float("y"), expected);
+  }
+}
+
+TEST(InputIdTest, IsOfTheSeedsType) {
+  const FeedGraph graph = {.nodes = store::NodeSpace(Numbers{10, 10}),
+                           .target = 1};
+  MiniBatch sample = SmallBatch();
+  sample.input_nodes = {15, 13, 8};
+  sample.node_types = {1, 1, 0};
+  const Numbers places = {40, 7};
+  const BatchExtras extras = {.input_id = places};
+  const Filled filled(BatchLayout::kGraph, sample, {}, graph, extras);
+  EXPECT_EQ(filled.Int64("input_id", 1), places);
+  const Filled layers(BatchLayout::kLayers, sample, {}, graph, extras);
+  EXPECT_EQ(layers.Int64("input_id"), places);
+}
+
 TEST(LabelsTest, OfAnEmptyShard) {
   MiniBatch sample = {.key = {}, .blocks = {{.indptr = {0}}}};
   const store::Labels labels = store::Labels::MultiLabel({}, 0, 5);
@@ -646,18 +713,25 @@ void ExpectBounded(BatchLayout layout, const MiniBatch& sample,
   const auto labels =
       store::Labels::Targets(std::vector<float>(sample.num_seeds * 3),
                              sample.num_seeds, graph.label_width);
+  const Numbers places(static_cast<size_t>(sample.num_seeds));
   const absl::StatusOr<BatchArrays> arrays = DescribeArrays(
       layout,
       {.sample = sample, .feature_dim = kFeatureDim, .labels = labels.view()},
-      graph);
+      graph, {.all_labels = true, .input_id = places});
   ASSERT_TRUE(arrays.ok()) << arrays.status();
   const sample::BatchShape shape = sample::ShapeOf(sample);
   const uint64_t most = MostArrayBytes(layout, shape, graph);
   EXPECT_LE(arrays->bytes, most);
   // Padding, and weights that not every layer has.
   const auto num_edges = static_cast<uint64_t>(shape.num_edges());
+  // Nodes of other types have no labels.
+  const uint64_t without_labels =
+      layout == BatchLayout::kGraph && graph.is_typed()
+          ? 12 * static_cast<uint64_t>(shape.num_inputs())
+          : 0;
   EXPECT_LE(most, arrays->bytes + 128 * (arrays->arrays.size() + 2) +
-                      (shape.listed_edges > 0 ? 4 * num_edges : 0));
+                      (shape.listed_edges > 0 ? 4 * num_edges : 0) +
+                      without_labels);
   sample::Enlarge(shape, largest);
   EXPECT_LE(arrays->bytes, MostArrayBytes(layout, largest, graph));
 }

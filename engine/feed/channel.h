@@ -39,6 +39,8 @@ struct OpenPass {
   /// Number of the batch that the client gets next.
   int64_t next_batch = 0;
   BatchLayout layout = BatchLayout::kGraph;
+  /// See BatchExtras.
+  bool all_labels = false;
   /// Batches that it has had.
   int64_t num_batches = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,13 @@ void Shuffle(absl::Span<Element> elements, RandomStream random) {
   }
 }
 
+// 0, 1, ... count - 1.
+std::vector<int64_t> InOrder(int64_t count) {
+  std::vector<int64_t> places(static_cast<size_t>(count));
+  std::iota(places.begin(), places.end(), int64_t{0});
+  return places;
+}
+
 class ShuffledOrder final : public SeedOrder {
  public:
   ShuffledOrder(std::vector<store::NodeId> nodes, uint64_t data_seed)
@@ -26,13 +34,22 @@ class ShuffledOrder final : public SeedOrder {
   int64_t size() const override { return std::ssize(nodes_); }
 
   std::vector<store::NodeId> Epoch(uint64_t epoch_key) const override {
-    std::vector<store::NodeId> order = nodes_;
-    Shuffle(absl::MakeSpan(order),
-            RandomStream(data_seed_, RandomPurpose::kSeedOrder, epoch_key));
-    return order;
+    return Shuffled(nodes_, epoch_key);
+  }
+
+  std::vector<int64_t> Places(uint64_t epoch_key) const override {
+    return Shuffled(InOrder(size()), epoch_key);
   }
 
  private:
+  template <typename Element>
+  std::vector<Element> Shuffled(std::vector<Element> elements,
+                                uint64_t epoch_key) const {
+    Shuffle(absl::MakeSpan(elements),
+            RandomStream(data_seed_, RandomPurpose::kSeedOrder, epoch_key));
+    return elements;
+  }
+
   const std::vector<store::NodeId> nodes_;
   const uint64_t data_seed_;
 };
@@ -57,29 +74,23 @@ class PartitionOrder final : public SeedOrder {
       begins_[part + 1] += begins_[part];
     }
     nodes_.resize(nodes.size());
+    places_.resize(nodes.size());
     std::vector<int64_t> ends = begins_;
     for (size_t seed = 0; seed < nodes.size(); ++seed) {
-      nodes_[ends[options.parts[seed]]++] = nodes[seed];
+      const int64_t at = ends[options.parts[seed]]++;
+      nodes_[at] = nodes[seed];
+      places_[at] = static_cast<int64_t>(seed);
     }
   }
 
   int64_t size() const override { return std::ssize(nodes_); }
 
   std::vector<store::NodeId> Epoch(uint64_t epoch_key) const override {
-    std::vector<store::NodeId> order;
-    order.reserve(nodes_.size());
-    uint64_t number = 0;
-    for (const MacroBatch& macro_batch : MacroBatches(epoch_key)) {
-      const size_t begin = order.size();
-      for (const uint16_t part : macro_batch.parts) {
-        order.insert(order.end(), nodes_.begin() + begins_[part],
-                     nodes_.begin() + begins_[part + 1]);
-      }
-      Shuffle(absl::MakeSpan(order).subspan(begin),
-              RandomStream(data_seed_, RandomPurpose::kSeedOrder, epoch_key,
-                           number++));
-    }
-    return order;
+    return Ordered(nodes_, epoch_key);
+  }
+
+  std::vector<int64_t> Places(uint64_t epoch_key) const override {
+    return Ordered(places_, epoch_key);
   }
 
   std::vector<MacroBatch> MacroBatches(uint64_t epoch_key) const override {
@@ -103,11 +114,33 @@ class PartitionOrder final : public SeedOrder {
   }
 
  private:
+  // Elements that are grouped by part, in the order of the epoch.
+  template <typename Element>
+  std::vector<Element> Ordered(const std::vector<Element>& grouped,
+                               uint64_t epoch_key) const {
+    std::vector<Element> order;
+    order.reserve(grouped.size());
+    uint64_t number = 0;
+    for (const MacroBatch& macro_batch : MacroBatches(epoch_key)) {
+      const size_t begin = order.size();
+      for (const uint16_t part : macro_batch.parts) {
+        order.insert(order.end(), grouped.begin() + begins_[part],
+                     grouped.begin() + begins_[part + 1]);
+      }
+      Shuffle(absl::MakeSpan(order).subspan(begin),
+              RandomStream(data_seed_, RandomPurpose::kSeedOrder, epoch_key,
+                           number++));
+    }
+    return order;
+  }
+
   const size_t parts_per_macro_batch_;
   const std::string partition_;
   const uint64_t data_seed_;
   // Seeds grouped by part, in the order given within each part.
   std::vector<store::NodeId> nodes_;
+  // Where each of them was given.
+  std::vector<int64_t> places_;
   // [parts + 1] index of each part's first seed in nodes_.
   std::vector<int64_t> begins_;
   // Parts that have seeds, ascending.
@@ -125,8 +158,40 @@ class SequentialOrder final : public SeedOrder {
     return nodes_;
   }
 
+  std::vector<int64_t> Places(uint64_t /*epoch_key*/) const override {
+    return InOrder(size());
+  }
+
  private:
   const std::vector<store::NodeId> nodes_;
+};
+
+class NamedOrder final : public SeedOrder {
+ public:
+  NamedOrder(std::unique_ptr<SeedOrder> order, std::string name)
+      : order_(std::move(order)), name_(std::move(name)) {}
+
+  int64_t size() const override { return order_->size(); }
+
+  std::vector<store::NodeId> Epoch(uint64_t epoch_key) const override {
+    return order_->Epoch(epoch_key);
+  }
+
+  std::vector<int64_t> Places(uint64_t epoch_key) const override {
+    return order_->Places(epoch_key);
+  }
+
+  std::vector<MacroBatch> MacroBatches(uint64_t epoch_key) const override {
+    return order_->MacroBatches(epoch_key);
+  }
+
+  std::string identity() const override {
+    return absl::StrCat(order_->identity(), ";", name_);
+  }
+
+ private:
+  const std::unique_ptr<SeedOrder> order_;
+  const std::string name_;
 };
 
 }  // namespace
@@ -145,6 +210,11 @@ std::unique_ptr<SeedOrder> NewPartitionOrder(
 std::unique_ptr<SeedOrder> NewSequentialOrder(
     std::vector<store::NodeId> nodes) {
   return std::make_unique<SequentialOrder>(std::move(nodes));
+}
+
+std::unique_ptr<SeedOrder> NewNamedOrder(std::unique_ptr<SeedOrder> order,
+                                         std::string name) {
+  return std::make_unique<NamedOrder>(std::move(order), std::move(name));
 }
 
 }  // namespace hearth::sample

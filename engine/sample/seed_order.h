@@ -35,6 +35,10 @@ class SeedOrder {
   /// Seeds of the epoch, in order.
   virtual std::vector<store::NodeId> Epoch(uint64_t epoch_key) const = 0;
 
+  /// Place of each seed of the epoch among the nodes that the order was made
+  /// of, in order.
+  virtual std::vector<int64_t> Places(uint64_t epoch_key) const = 0;
+
   /// Macro batches of the epoch, in order; none if seeds are not ordered by
   /// parts.
   virtual std::vector<MacroBatch> MacroBatches(uint64_t /*epoch_key*/) const {
@@ -71,6 +75,11 @@ std::unique_ptr<SeedOrder> NewPartitionOrder(
 
 /// Order of `nodes` as given, in every epoch: for validation and test.
 std::unique_ptr<SeedOrder> NewSequentialOrder(std::vector<store::NodeId> nodes);
+
+/// `order`, with `name` as a part of its identity: for seeds that do not follow
+/// from the dataset.
+std::unique_ptr<SeedOrder> NewNamedOrder(std::unique_ptr<SeedOrder> order,
+                                         std::string name);
 
 }  // namespace hearth::sample
 

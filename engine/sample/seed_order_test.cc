@@ -164,5 +164,33 @@ TEST(SequentialOrderTest, KeepsTheOrderInEveryEpoch) {
   EXPECT_EQ(order->Epoch(7), nodes);
 }
 
+TEST(SeedOrderTest, PlacesAreThoseOfTheSeeds) {
+  const PartedNodes parted;
+  const Nodes& nodes = parted.nodes;
+  std::vector<std::unique_ptr<SeedOrder>> orders;
+  orders.push_back(NewShuffledOrder(nodes, 5));
+  orders.push_back(parted.Order(2));
+  orders.push_back(NewSequentialOrder(nodes));
+  orders.push_back(NewNamedOrder(parted.Order(3), "mine"));
+  for (const auto& order : orders) {
+    for (const uint64_t epoch_key : {0, 4}) {
+      const std::vector<int64_t> places = order->Places(epoch_key);
+      Nodes found;
+      for (const int64_t place : places) found.push_back(nodes.at(place));
+      EXPECT_EQ(found, order->Epoch(epoch_key));
+    }
+  }
+}
+
+TEST(SeedOrderTest, ANameIsAPartOfTheIdentityAlone) {
+  const PartedNodes parted;
+  const auto named = NewNamedOrder(parted.Order(2), "mine");
+  EXPECT_EQ(named->identity(), "halves 2;mine");
+  EXPECT_EQ(named->size(), parted.Order(2)->size());
+  EXPECT_EQ(named->MacroBatches(3), parted.Order(2)->MacroBatches(3));
+  EXPECT_NE(NewNamedOrder(NewShuffledOrder({1}, 1), "a")->identity(),
+            NewNamedOrder(NewShuffledOrder({1}, 1), "b")->identity());
+}
+
 }  // namespace
 }  // namespace hearth::sample

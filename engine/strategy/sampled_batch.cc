@@ -36,6 +36,7 @@ train::BatchView SampledBatch::view() const {
           .feature_dim = feature_dim_,
           .input_memory = input_memory_,
           .labels = labels_.view(),
+          .all_labels = all_labels_,
           .top_rows = {},
           .device_rows = device_rows_};
 }

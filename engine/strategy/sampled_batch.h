@@ -99,8 +99,14 @@ class SampledBatch : public pipeline::Item {
   sample::MiniBatch& sample() { return sample_; }
   const sample::MiniBatch& sample() const { return sample_; }
   /// Labels of the seeds. The sampling stage sets them.
-  store::Labels& labels() { return labels_; }
   const store::Labels& labels() const { return labels_; }
+  /// Takes the labels of `seeds` from those of all nodes, which outlive the
+  /// batch.
+  void TakeLabels(const store::Labels& all,
+                  absl::Span<const store::NodeId> seeds) {
+    labels_ = all.Gather(seeds);
+    all_labels_ = &all;
+  }
 
   int64_t num_rows() const {
     return static_cast<int64_t>(sample_.input_nodes.size());
@@ -132,6 +138,7 @@ class SampledBatch : public pipeline::Item {
   const int64_t number_;
   sample::MiniBatch sample_;
   store::Labels labels_;
+  const store::Labels* all_labels_ = nullptr;
   int64_t feature_dim_ = 0;
   BufferPool::Lease inputs_;
   // Set in place of `inputs_` with a pool of the pass.

@@ -84,14 +84,16 @@ TEST(SampledBatchTest, ShowsTheTrainerWhatWasFilledIn) {
   SampledBatch batch(5);
   batch.sample().input_nodes = {3, 4, 7};
   batch.sample().num_seeds = 2;
-  batch.labels() = store::Labels::Classes({1, 0}, 2);
+  const auto labels = store::Labels::Classes({0, 0, 0, 1, 0}, 2);
+  batch.TakeLabels(labels, {3, 4});
   float* const inputs = *batch.TakeInputs(2, pool);
   inputs[5] = 6;
   const train::BatchView view = batch.view();
   EXPECT_EQ(&view.sample, &batch.sample());
   EXPECT_EQ(view.inputs, inputs);
   EXPECT_EQ(view.feature_dim, 2);
-  EXPECT_EQ(view.labels.num_rows, 2);
+  EXPECT_THAT(view.labels.classes, ::testing::ElementsAre(1, 0));
+  EXPECT_EQ(view.all_labels, &labels);
   EXPECT_EQ(batch.num_rows(), 3);
 }
 

@@ -111,7 +111,7 @@ pipeline::Stage StageOf(const char* name, const Pass& pass,
             HEARTH_RETURN_IF_ERROR(topology.status());
             HEARTH_RETURN_IF_ERROR(sample.status());
             batch.sample() = *std::move(sample);
-            batch.labels() = labels.Gather(shard);
+            batch.TakeLabels(labels, shard);
             return absl::OkStatus();
           }};
 }

@@ -96,8 +96,11 @@ struct BatchView {
   /// Memory of `inputs`, which may be kept beyond the call; null if it is the
   /// strategy's own (strategy::Pass::input_pools).
   std::shared_ptr<InputMemory> input_memory = nullptr;
-  /// One row for each of sample.num_seeds seeds, all labeled.
+  /// One row for each of sample.num_seeds seeds, all labeled; in feeds, seeds
+  /// of clients may be unlabeled.
   store::LabelsView labels;
+  /// Labels of all nodes of the seeds' type; null: not known.
+  const store::Labels* all_labels = nullptr;
   /// Arrays are null where sample.top has no such nodes.
   LayerRows top_rows = {};
   /// Input rows of a batch that only models on one GPU take

@@ -13,7 +13,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "engine/base/sha256.h"
 #include "hearth/v1/feeds.grpc.pb.h"
 #include "hearth/v1/feeds.pb.h"
 #include "hearth/v1/jobs.pb.h"
@@ -76,6 +80,50 @@ class FeedDaemonTest : public DaemonTest {
     auto client = std::make_unique<FeedConnection>(response.path());
     EXPECT_TRUE(client->SayHello(response.ticket()));
     return client;
+  }
+
+  // A feed whose validation nodes are `nodes`.
+  v1::JobSpec SpecOf(const std::vector<int64_t>& nodes) const {
+    v1::JobSpec spec = FeedSpec();
+    v1::FeedNodes& own = *spec.mutable_feed()->add_nodes();
+    own.set_split("valid");
+    own.set_count(nodes.size());
+    own.set_sha256(DigestOf(nodes));
+    return spec;
+  }
+
+  static std::string BytesOf(const std::vector<int64_t>& nodes) {
+    return {reinterpret_cast<const char*>(nodes.data()),
+            nodes.size() * sizeof(int64_t)};
+  }
+
+  static std::string DigestOf(const std::vector<int64_t>& nodes) {
+    Sha256 digest;
+    digest.Update(BytesOf(nodes));
+    return digest.HexDigest();
+  }
+
+  // Sends nodes, one in each message, as those of the digest.
+  grpc::Status PutNodes(const std::string& id, const std::string& sha256,
+                        const std::vector<int64_t>& nodes) {
+    grpc::ClientContext context;
+    v1::PutNodesResponse response;
+    const auto stub = v1::Feeds::NewStub(channel_);
+    const auto writer = stub->PutNodes(&context, &response);
+    v1::PutNodesRequest request;
+    request.set_id(id);
+    request.set_sha256(sha256);
+    for (const int64_t node : nodes) {
+      request.set_ids(BytesOf({node}));
+      if (!writer->Write(request)) break;
+      request.Clear();
+    }
+    writer->WritesDone();
+    return writer->Finish();
+  }
+  grpc::Status PutNodes(const std::string& id,
+                        const std::vector<int64_t>& nodes) {
+    return PutNodes(id, DigestOf(nodes), nodes);
   }
 
   // The next message that is no slot.
@@ -141,6 +189,63 @@ TEST_F(FeedDaemonTest, OnlyAFeedThatGoesOnIsAttached) {
   const grpc::Status ended = Attach(socket, id);
   EXPECT_EQ(ended.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_THAT(ended.error_message(), HasSubstr("cancelled"));
+}
+
+TEST_F(FeedDaemonTest, AJobWaitsForTheNodesOfItsClient) {
+  Import("graph");
+  const std::vector<int64_t> nodes = {500, 3, 77, 12};
+  const std::string id = Submit(SpecOf(nodes));
+  auto client = NewClient(id);
+  // Before its client had come, it waited for that.
+  while (
+      !absl::StrContains(Get(id).waiting_reason(), "has not sent its nodes")) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  const grpc::Status put = PutNodes(id, nodes);
+  ASSERT_TRUE(put.ok()) << put.error_message();
+  EXPECT_EQ(Next(*client).welcome().valid_seeds(), 4u);
+  // They are there after a restart, and once.
+  EXPECT_EQ(daemon_->Stop(absl::Minutes(1)), absl::OkStatus());
+  Restart();
+  EXPECT_TRUE(PutNodes(id, nodes).ok());
+  client = NewClient(id);
+  EXPECT_EQ(Next(*client).welcome().valid_seeds(), 4u);
+  ASSERT_TRUE(client->Open(1, v1::FEED_VALID));
+  EXPECT_EQ(Next(*client).batch().num_seeds(), 4u);
+  const std::string folder = config_.data_dir + "/jobs/" + id;
+  EXPECT_TRUE(std::filesystem::exists(
+      absl::StrCat(folder, "/nodes-", DigestOf(nodes), ".npy")));
+  ASSERT_TRUE(Cancel(id).ok());
+  AwaitEnd(id);
+  ASSERT_TRUE(DeleteJob(id).ok());
+  EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
+TEST_F(FeedDaemonTest, WrongNodesAreRefused) {
+  Import("graph");
+  const std::vector<int64_t> nodes = {5, 3, 77};
+  const std::string id = Submit(SpecOf(nodes));
+  const std::string sha256 = DigestOf(nodes);
+  const auto refusal = [&](const std::vector<int64_t>& sent) {
+    const grpc::Status status = PutNodes(id, sha256, sent);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    return status.error_message();
+  };
+  EXPECT_THAT(refusal({5, -3, 77}), HasSubstr("ids[1]: must be from 0 to 599"));
+  EXPECT_THAT(refusal({5, 3, 600}), HasSubstr("ids[2]: must be"));
+  EXPECT_THAT(refusal({5, 3, 5}), HasSubstr("ids[2]: 5 is there twice"));
+  EXPECT_THAT(refusal({5, 3}), HasSubstr("must be 3, as the job says, not 2"));
+  EXPECT_THAT(refusal({}), HasSubstr("without any message"));
+  EXPECT_EQ(PutNodes(id, DigestOf({1}), {1}).error_code(),
+            grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(PutNodes("feed-99", nodes).error_code(),
+            grpc::StatusCode::NOT_FOUND);
+  // Nothing is left of them.
+  EXPECT_TRUE(PutNodes(id, nodes).ok());
+  ASSERT_TRUE(Cancel(id).ok());
+  AwaitEnd(id);
+  EXPECT_EQ(PutNodes(id, nodes).error_code(),
+            grpc::StatusCode::FAILED_PRECONDITION);
 }
 
 TEST_F(FeedDaemonTest, ACancelledJobTellsItsClient) {

@@ -52,6 +52,7 @@ absl::StatusOr<feed::OpenPass> ToOpenPass(const v1::FeedOpen& open) {
   }
   pass.epoch = static_cast<int64_t>(open.epoch());
   pass.next_batch = static_cast<int64_t>(open.first_batch());
+  pass.all_labels = open.all_labels();
   return pass;
 }
 

@@ -27,6 +27,7 @@
 #include "server/jobs/dataset_jobs.h"
 #include "server/jobs/job_queue.h"
 #include "server/jobs/model_files.h"
+#include "server/jobs/node_files.h"
 #include "server/log.h"
 #include "server/mapping/report_mapping.h"
 #include "server/mapping/spec_mapping.h"
@@ -351,6 +352,13 @@ class EngineJobRunner final : public JobRunner {
       // Before any memory is taken.
       if (!channel->ClientWaits()) {
         return WaitForClientError("no client has come yet");
+      }
+    }
+    if (spec.nodes_size() > 0) {
+      HEARTH_ASSIGN_OR_RETURN(const bool has_nodes,
+                              dependencies_.node_files->HasAll(job));
+      if (!has_nodes) {
+        return WaitForClientError("the client has not sent its nodes yet");
       }
     }
     HEARTH_ASSIGN_OR_RETURN(

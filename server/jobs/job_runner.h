@@ -93,6 +93,8 @@ class JobObserver final : public job::Observer {
   std::optional<double> last_progress_;
 };
 
+class NodeFiles;
+
 /// Parts of the daemon that jobs use; all outlive the runner.
 struct JobRunnerDependencies {
   const job::JobEnvironment environment;
@@ -111,6 +113,8 @@ struct JobRunnerDependencies {
   std::function<std::vector<std::shared_ptr<feed::Channel>>(
       const std::string& id, uint32_t trainers)>
       feed_channels = nullptr;
+  /// The nodes that clients of feed jobs send.
+  NodeFiles* node_files = nullptr;
   /// Removes a folder without waiting until all of it is removed; null = the
   /// environment's files remove it.
   std::function<absl::Status(const std::string& path)> throw_away = nullptr;

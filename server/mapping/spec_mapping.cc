@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -81,6 +82,15 @@ constexpr uint32_t kMostThreads = 16;
 
 // Distinct epochs of a feed that does not say how many it has.
 constexpr uint32_t kEpochsOfFeed = 100'000;
+
+// Nodes of a feed's own; no graph has more.
+constexpr uint64_t kMostNodes = uint64_t{1} << 40;
+
+bool IsSha256(absl::string_view text) {
+  constexpr size_t kDigits = 64;
+  return text.size() == kDigits &&
+         text.find_first_not_of("0123456789abcdef") == absl::string_view::npos;
+}
 
 train::OptimizerOptions ToOptimizerOptions(const v1::TrainSpec& train) {
   switch (train.optimizer_case()) {
@@ -256,6 +266,34 @@ class SpecChecker {
     if (!spec.pipeline().sample_on().empty()) {
       violations_.Add("feed.pipeline.sample_on",
                       "must be host for a feed, which trains on no GPU");
+    }
+    CheckNodes(spec);
+  }
+
+  void CheckNodes(const v1::FeedSpec& spec) {
+    std::set<std::string> splits;
+    for (int i = 0; i < spec.nodes_size(); ++i) {
+      const v1::FeedNodes& nodes = spec.nodes(i);
+      const std::string path = absl::StrCat("feed.nodes[", i, "]");
+      if (nodes.split() != "train" && nodes.split() != "valid" &&
+          nodes.split() != "test") {
+        violations_.Add(path + ".split",
+                        absl::StrCat("must be train, valid or test, not \"",
+                                     nodes.split(), "\""));
+      } else if (!splits.insert(nodes.split()).second) {
+        violations_.Add(path + ".split",
+                        absl::StrCat("must be another than ", nodes.split(),
+                                     ", which has nodes already"));
+      }
+      if (nodes.count() == 0 || nodes.count() > kMostNodes) {
+        violations_.Add(path + ".count",
+                        absl::StrCat("must be from 1 to ", kMostNodes, ", not ",
+                                     nodes.count()));
+      }
+      if (!IsSha256(nodes.sha256())) {
+        violations_.Add(path + ".sha256",
+                        "must be 64 hexadecimal digits, in small letters");
+      }
     }
   }
 
@@ -650,12 +688,28 @@ job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
   return options;
 }
 
+job::OwnNodes ToOwnNodes(const v1::FeedSpec& spec,
+                         const std::string& directory) {
+  job::OwnNodes own;
+  for (const v1::FeedNodes& nodes : spec.nodes()) {
+    const job::NodesFile file = {
+        .path = absl::StrCat(directory, "/nodes-", nodes.sha256(), ".npy"),
+        .count = static_cast<int64_t>(nodes.count()),
+        .sha256 = nodes.sha256()};
+    if (nodes.split() == "train") own.train = file;
+    if (nodes.split() == "valid") own.valid = file;
+    if (nodes.split() == "test") own.test = file;
+  }
+  return own;
+}
+
 job::TrainJobOptions ToFeedJobOptions(const v1::FeedSpec& spec,
                                       const std::string& dataset_path,
                                       const std::string& directory,
                                       Channels channels) {
   job::TrainJobOptions options;
   options.data = ToBatchOptions(spec.data(), spec.pipeline(), dataset_path);
+  options.data.own_nodes = ToOwnNodes(spec, directory);
   options.train.model = train::NoModelOptions();
   options.pipeline = ToPipelineOptions(spec.pipeline());
   options.sharing_key = SharingKeyOf(spec);
@@ -672,7 +726,12 @@ std::string SharingKeyOf(const v1::FeedSpec& spec) {
   *train.mutable_data() = spec.data();
   *train.mutable_pipeline() = spec.pipeline();
   train.add_trains();
-  return SharingKeyOf(train);
+  std::string key = SharingKeyOf(train);
+  const std::string own = ToOwnNodes(spec, "").Name();
+  if (key.empty() || own.empty()) return key;
+  Sha256 hash;
+  hash.Update(absl::StrCat(key, ";", own));
+  return hash.HexDigest();
 }
 
 std::string SharingKeyOf(const v1::TrainJobSpec& spec) {

@@ -66,6 +66,11 @@ job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
                                        const std::string& dataset_path,
                                        const std::string& directory);
 
+/// The files that have the nodes of a feed's own, in the job's folder
+/// `directory`, once its client has sent them.
+job::OwnNodes ToOwnNodes(const v1::FeedSpec& spec,
+                         const std::string& directory);
+
 /// Engine's options for a feed, whose clients are at `channels`, one for each
 /// of its trainers. `directory` is the job's own folder.
 using Channels = std::vector<std::shared_ptr<feed::Channel>>;

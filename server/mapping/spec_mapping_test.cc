@@ -534,6 +534,19 @@ TEST(SpecMappingTest, FeedsReachTheEngine) {
   EXPECT_EQ(options.Validate(), absl::OkStatus());
 }
 
+TEST(SpecMappingTest, NodesOfFeedsAreInTheJobsFolder) {
+  const v1::FeedSpec spec =
+      Fill(Feed("", Nodes("valid", 7, 'a') + Nodes("train", 8, 'b'))).feed();
+  const job::OwnNodes own =
+      ToFeedJobOptions(spec, "/dataset", "/job", {}).data.own_nodes;
+  ASSERT_TRUE(own.train.has_value() && own.valid.has_value());
+  EXPECT_FALSE(own.test.has_value());
+  EXPECT_EQ(own.train->count, 8);
+  EXPECT_EQ(own.valid->path,
+            absl::StrCat("/job/nodes-", std::string(64, 'a'), ".npy"));
+  EXPECT_EQ(own.valid->sha256, std::string(64, 'a'));
+}
+
 TEST(SpecMappingTest, FeedsShareWithTrainJobsOfTheSameBatches) {
   const auto feed = [](const std::string& data, const std::string& more = "") {
     return SharingKeyOf(Fill(Feed(data, more)).feed());
@@ -552,6 +565,14 @@ TEST(SpecMappingTest, FeedsShareWithTrainJobsOfTheSameBatches) {
   EXPECT_NE(one, feed("distinct_epochs: 2 batch_size: 5"));
   EXPECT_NE(one, feed("distinct_epochs: 2 data_seed: 5"));
   EXPECT_NE(one, feed("distinct_epochs: 2 subgraph {}"));
+  const std::string a = Nodes("train", 3, 'a');
+  const std::string own = feed("distinct_epochs: 2", a);
+  EXPECT_NE(one, own);
+  EXPECT_EQ(own, feed("distinct_epochs: 2", a + "credits: 9"));
+  EXPECT_NE(own, feed("distinct_epochs: 2", Nodes("train", 3, 'b')));
+  EXPECT_NE(own, feed("distinct_epochs: 2", Nodes("valid", 3, 'a')));
+  const std::string b = Nodes("valid", 3, 'b');
+  EXPECT_EQ(feed("", a + b), feed("", b + a));
 }
 
 TEST(SpecMappingTest, FeaturesAreStripedWhereThereAreDisks) {

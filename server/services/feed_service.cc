@@ -13,14 +13,22 @@
 #include "server/access/endpoints.h"
 #include "server/feeds/feeds.h"
 #include "server/services/call_guard.h"
+#include "server/services/nodes_stream.h"
+#include "server/services/transfers.h"
 
 namespace hearth::server {
 namespace {
 
-class FeedsService final : public v1::Feeds::Service {
+class FeedsService final
+    : public v1::Feeds::WithCallbackMethod_PutNodes<v1::Feeds::Service> {
  public:
-  FeedsService(AccessControl& access, Feeds& feeds, std::string socket_path)
-      : guard_(access), feeds_(feeds), socket_path_(std::move(socket_path)) {}
+  FeedsService(AccessControl& access, Feeds& feeds, std::string socket_path,
+               NodeFiles& node_files, Transfers& transfers)
+      : guard_(access),
+        feeds_(feeds),
+        socket_path_(std::move(socket_path)),
+        node_files_(node_files),
+        transfers_(transfers) {}
 
   grpc::Status AttachFeed(grpc::ServerContext* context,
                           const v1::AttachFeedRequest* request,
@@ -48,18 +56,31 @@ class FeedsService final : public v1::Feeds::Service {
         });
   }
 
+  grpc::ServerReadReactor<v1::PutNodesRequest>* PutNodes(
+      grpc::CallbackServerContext* context,
+      v1::PutNodesResponse* response) override {
+    context->AddInitialMetadata("hearth-watch", "open");
+    return StartNodesStream(transfers_, guard_, node_files_, *context,
+                            response);
+  }
+
  private:
   const CallGuard guard_;
   Feeds& feeds_;
   const std::string socket_path_;
+  NodeFiles& node_files_;
+  Transfers& transfers_;
 };
 
 }  // namespace
 
 std::unique_ptr<grpc::Service> NewFeedsService(AccessControl& access,
                                                Feeds& feeds,
-                                               std::string socket_path) {
-  return std::make_unique<FeedsService>(access, feeds, std::move(socket_path));
+                                               std::string socket_path,
+                                               NodeFiles& node_files,
+                                               Transfers& transfers) {
+  return std::make_unique<FeedsService>(access, feeds, std::move(socket_path),
+                                        node_files, transfers);
 }
 
 }  // namespace hearth::server

@@ -14,12 +14,16 @@ namespace hearth::server {
 
 class AccessControl;
 class Feeds;
+class NodeFiles;
+class Transfers;
 
 /// hearth.v1.Feeds. `socket_path` is the path of the FeedSocket; empty = there
-/// is none. `access` and `feeds` must outlive the gRPC server.
+/// is none. The other arguments must outlive the gRPC server.
 std::unique_ptr<grpc::Service> NewFeedsService(AccessControl& access,
                                                Feeds& feeds,
-                                               std::string socket_path);
+                                               std::string socket_path,
+                                               NodeFiles& node_files,
+                                               Transfers& transfers);
 
 }  // namespace hearth::server
 

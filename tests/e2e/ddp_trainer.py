@@ -72,7 +72,8 @@ def main() -> None:
                 optimizer.step()
                 step += 1
                 tell(loss=loss.item(), scale=batch.loss_scale, seeds=batch.batch_size,
-                     nodes=int(batch.n_id.sum()), state=loader.state_dict())
+                     nodes=int(batch.n_id.sum()), state=loader.state_dict(),
+                     places=batch.input_id.tolist(), ids=batch.n_id[:batch.batch_size].tolist())
                 if step == pause_step:
                     time.sleep(seconds)
                 if step == options.get("validates"):

@@ -93,6 +93,20 @@ def test_trainers_together_are_one(daemon, begin):
     daemon.wait_for_state(job, "SUCCEEDED")
 
 
+def test_trainers_share_nodes_of_their_own(begin):
+    nodes = [*range(400, 0, -2)]
+    loader = {**LOADER, "input_nodes": nodes}
+    (alone,) = results_of(begin(1, loader=loader))
+    together = results_of(begin(2, loader=loader))
+    assert {(results[0]["batches"], results[0]["seeds"]) for results in together} == {(2, 200)}
+    assert losses_of(together) == pytest.approx(losses_of([alone]), abs=1e-5)
+    places = []
+    for one in (one for results in together for one in results if "places" in one):
+        assert [nodes[place] for place in one["places"]] == one["ids"]
+        places += one["places"]
+    assert sorted(places) == [*range(200)]
+
+
 def nodes_of(results):
     return [one["nodes"] for one in results if "nodes" in one]
 

@@ -83,6 +83,8 @@ class Client:
     prepare = blocking(of_client(_Calls.prepare))
     explain = blocking(of_client(_Calls.explain))
     evaluate = blocking(of_client(_Calls.evaluate))
+    submit_feed = blocking(of_client(_Calls.submit_feed))
+    put_nodes = blocking(of_client(_Calls.put_nodes))
     attach_feed = blocking(of_client(_Calls.attach_feed))
     export = blocking(of_client(_Calls.export))
     download_model = blocking(of_client(_Calls.download_model))

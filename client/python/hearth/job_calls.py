@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, AsyncGenerator, Generic, Mapping, Optional, Union
+from typing import (TYPE_CHECKING, AsyncGenerator, Callable, Generic, Iterable, Iterator, Mapping,
+                    Optional, Union)
 
 import grpc
 from google.protobuf.empty_pb2 import Empty
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 _JOBS_PER_PAGE = 200
 _LONGEST_TAIL = 1000
+# Bytes of one message of put_nodes, a multiple of 8.
+_NODES_BYTES = 512 << 10
 Options = Mapping[str, Value]
 
 
@@ -73,6 +76,28 @@ class JobCalls(Generic[AnyJob]):
         itself does at its end; returns the result. Raises JobFailed if it fails."""
         job = await self._done("evaluate", {"job": id}, priority)
         return evaluation_from(job.message.report.evaluate)
+
+    async def submit_feed(self, options: Options, nodes: Iterable[spec_pb2.FeedNodes] = (), *,
+                          priority: int = 0) -> AnyJob:
+        """Puts a feed job into the queue, as hearth.torch does. It waits for the `nodes` that
+        take the place of splits: put_nodes sends them."""
+        spec = job_spec("feed", options)
+        spec.feed.nodes.extend(nodes)
+        return self._job(await self._submit("feed", spec, priority))
+
+    async def put_nodes(self, id: str, sha256: str, ids: bytes) -> None:
+        """Sends the nodes of a feed job that have this digest: ids among the nodes of the target
+        type, 8 bytes each, little-endian. Does nothing if the job has them."""
+        def messages() -> Iterator[feeds_pb2.PutNodesRequest]:
+            yield feeds_pb2.PutNodesRequest(id=id, sha256=sha256)
+            for begin in range(0, len(ids), _NODES_BYTES):
+                yield feeds_pb2.PutNodesRequest(ids=ids[begin:begin + _NODES_BYTES])
+
+        async def attempt(_: Callable[[], None]) -> feeds_pb2.PutNodesResponse:
+            return await self._connection.send("Feeds/PutNodes", messages(),
+                                               feeds_pb2.PutNodesResponse)
+
+        await self._connection.resume(attempt)
 
     async def attach_feed(self, id: str, rank: int = 0) -> FeedAddress:
         """Lets this process take the batches of a feed job, as hearth.torch does: only one that

@@ -43,6 +43,7 @@ class Batch:
             self._add_graph(graph)
         has_types = graph.is_typed and layout == feeds_pb2.FEED_GRAPH
         self.put("y", self.random.integers(0, 5, seeds), 0 if has_types else None)
+        self.put("input_id", self.random.permutation(1000)[:seeds], 0 if has_types else None)
 
     def put(self, name, values, of_type=None, layer=None):
         dtype = "float32" if values.dtype.kind == "f" else "int64"
@@ -302,6 +303,8 @@ class FakeFeed:
         self.specs, self.ups, self.sent, self.errors, self.violations = [], [], [], [], []
         self.ends = []  # Errors of passes that are to end early.
         self.tickets, self.sessions = [], []
+        self.nodes = []  # Job, digest and ids of nodes that were sent.
+        self.refused_nodes = ""  # Why they are refused.
         self.last_slot = self.last_pass = 0
         self.closes_on_error = False
         self.is_slow = False
@@ -310,6 +313,7 @@ class FakeFeed:
         self.holds_welcome.set()
         self.daemon.answers.update(SubmitJob=self._submit, GetJob=lambda _: self.job,
                                    AttachFeed=self._attach, CancelJob=self._cancel,
+                                   PutNodes=self._put_nodes,
                                    GetDataset=lambda request: self.graph.dataset(request.name))
         self._listen()
 
@@ -360,6 +364,13 @@ class FakeFeed:
         self.last_pass = 0
         self.job = jobs_pb2.Job(id=f"feed-{len(self.specs)}", state="RUNNING", spec=request.spec)
         return self.job
+
+    def _put_nodes(self, requests):
+        first, *rest = requests
+        self.nodes.append((first.id, first.sha256, b"".join(one.ids for one in rest)))
+        if self.refused_nodes:
+            raise Refusal(grpc.StatusCode.INVALID_ARGUMENT, self.refused_nodes)
+        return feeds_pb2.PutNodesResponse()
 
     def _attach(self, request):
         assert request.id == self.job.id

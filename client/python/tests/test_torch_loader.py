@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import importlib.util
 import os
 import pickle
@@ -26,7 +27,7 @@ from fake_feed import EDGE_TYPES, TYPES, FakeFeed, Graph  # noqa: E402
 from hearth.torch import NeighborLoader  # noqa: E402
 from hearth.torch.batches import Arrays, made  # noqa: E402
 from hearth.torch.slots import Loan  # noqa: E402
-from hearth.v1 import feeds_pb2  # noqa: E402
+from hearth.v1 import feeds_pb2, jobs_pb2  # noqa: E402
 
 TRAIN, VALID = feeds_pb2.FEED_TRAIN, feeds_pb2.FEED_VALID
 LAYERS = feeds_pb2.FEED_LAYERS
@@ -75,7 +76,7 @@ def test_batches_are_data_of_pyg(start):
         for epoch in range(2):
             for number, batch in enumerate(loader):
                 wanted = feed.graph.batch(TRAIN, epoch, number)
-                for name in ("x", "edge_index", "y", "n_id", "in_degrees"):
+                for name in ("x", "edge_index", "y", "n_id", "in_degrees", "input_id"):
                     same(batch[name], wanted.arrays[name, None, None])
                 assert batch.batch_size == wanted.seeds == len(batch.y)
                 assert sum(batch.num_sampled_nodes) == batch.num_nodes == len(batch.n_id)
@@ -298,14 +299,112 @@ def test_pickles_hold_options(start):
         len(loader)
 
 
+def nodes_in(spec):
+    return {one.split: (one.count, one.sha256) for one in spec.nodes}
+
+
+def test_nodes_take_the_place_of_a_split(start):
+    feed, client = start(Graph(is_typed=True))
+    mask = torch.zeros(1000, dtype=torch.bool)
+    mask[[3, 5, 900]] = True
+    for split, shuffle, given, ids in [
+            ("train", None, torch.tensor([7, 2, 900]), [7, 2, 900]),
+            ("train", True, numpy.array([4, 1], dtype=numpy.int32), [4, 1]),
+            ("valid", False, [9], [9]), ("valid", False, mask, [3, 5, 900]),
+            ("valid", False, ("paper", mask.numpy()), [3, 5, 900]),
+            ("train", None, ("paper", torch.tensor([1, 0])), [1, 0])]:
+        with loader_of(client, input_nodes=given, shuffle=shuffle) as loader:
+            assert loader.split == split
+            assert loader.job.id == f"feed-{len(feed.specs)}"
+        sent = numpy.array(ids, dtype="<i8").tobytes()
+        digest = hashlib.sha256(sent).hexdigest()
+        assert nodes_in(feed.specs[-1]) == {split: (len(ids), digest)}
+        assert feed.nodes[-1] == (loader_id(feed), digest, sent)
+    with loader_of(client, input_nodes=("paper", None)) as loader:
+        assert loader.job and not feed.specs[-1].nodes
+    with loader_of(client, input_nodes=[1, 2], split="test") as loader:
+        assert loader.job and list(nodes_in(feed.specs[-1])) == ["test"]
+
+
+def loader_id(feed):
+    return f"feed-{len(feed.specs)}"
+
+
+def test_loaders_with_nodes_share_a_job_until_it_is_submitted(start):
+    feed, client = start()
+    train = loader_of(client, input_nodes=[1, 2])
+    again = loader_of(client, input_nodes=torch.tensor([1, 2]))
+    valid = loader_of(client, input_nodes=[4, 3], shuffle=False)
+    others = loader_of(client, input_nodes=[2, 1])
+    whole = loader_of(client, split="test")
+    assert train.job.id == again.job.id == valid.job.id == "feed-1"
+    assert sorted(nodes_in(feed.specs[0])) == ["train", "valid"]
+    # The newest feed that may still take it.
+    assert whole.job.id == others.job.id == "feed-2"
+    assert sorted(nodes_in(feed.specs[1])) == ["train"]
+    # Decided: the dataset's own validation nodes are those of the second job.
+    late = loader_of(client, split="valid")
+    assert late.job.id == "feed-2"
+    own = loader_of(client, split="valid", input_nodes=[8])
+    assert own.job.id == "feed-3"
+
+
+def test_nodes_are_sent_again_after_a_break(start):
+    feed, client = start()
+    loader = loader_of(client, input_nodes=[1, 2])
+    batches = iter(loader)
+    next(batches)
+    feed.kill()
+    feed.start()
+    assert len(list(batches)) == 6
+    assert len(feed.nodes) == 2 and feed.nodes[0] == feed.nodes[1]
+
+
+def test_nodes_that_are_refused_end_the_job(start):
+    feed, client = start()
+    feed.refused_nodes = "ids[1]: 5 is there twice"
+    loader = loader_of(client, input_nodes=[5, 5])
+    with pytest.raises(hearth.InvalidRequest, match=r"ids\[1\]: 5 is there twice"):
+        next(iter(loader))
+    assert feed.job.state == jobs_pb2.CANCELLED
+
+
+def test_a_state_is_of_the_nodes_of_its_loader(start):
+    _, client = start()
+    state = loader_of(client, input_nodes=[1, 2]).state_dict()
+    loader_of(client, input_nodes=[1, 2]).load_state_dict(state)
+    with pytest.raises(ValueError, match="input_nodes was 2 nodes of SHA-256 .*, and is 2 nodes"):
+        loader_of(client, input_nodes=[2, 1]).load_state_dict(state)
+    with pytest.raises(ValueError, match="input_nodes was 2 nodes .*, and is not given"):
+        loader_of(client).load_state_dict(state)
+    # Those of another loader of its job do not matter.
+    plain = loader_of(client, batch_size=5, split="valid").state_dict()
+    loader_of(client, batch_size=5, input_nodes=[1])
+    loader_of(client, batch_size=5, split="valid").load_state_dict(plain)
+
+
+def test_labels_of_all_nodes_are_asked_for(start):
+    feed, client = start()
+    for labels in ("seeds", "all"):
+        with loader_of(client, labels=labels) as loader:
+            next(iter(loader))
+    assert [one.all_labels for one in feed.messages("open")] == [False, True]
+
+
 @pytest.mark.parametrize("options, field, words", [
     ({"split": "val"}, "split", "train, valid, test"),
     ({"layout": "graphbolt"}, "layout", "pyg, layers, tensors yet"),
     ({"layout": "pyg", "sampler": "neighbor"}, "layout", "needs the sampler subgraph"),
-    ({"labels": "all"}, "labels", "do not come yet"),
+    ({"labels": "some"}, "labels", "not one of seeds, all"),
     ({"shuffle": False}, "shuffle", "shuffled anew"),
     ({"shuffle": True, "split": "test"}, "shuffle", "in order"),
-    ({"input_nodes": torch.arange(3)}, "input_nodes", "split names the seeds"),
+    ({"input_nodes": []}, "input_nodes", "no node"),
+    ({"input_nodes": [0.5]}, "input_nodes", "whole numbers"),
+    ({"input_nodes": ["a"]}, "input_nodes", "neither ids nor a mask"),
+    ({"input_nodes": torch.zeros(2, 2)}, "input_nodes", "2 dimensions"),
+    ({"input_nodes": torch.ones(3, dtype=torch.bool)}, "input_nodes", "the type has 1000"),
+    ({"input_nodes": ("author", [1])}, "input_nodes", "of type 'author'"),
+    ({"input_nodes": [1], "shuffle": False, "split": "train"}, "shuffle", "shuffled anew"),
     ({"device": "cuda"}, "device", "batch.to"), ({"trainers": 2}, "trainers", "world_size"),
     ({"world_size": 2}, "world_size", "init_process_group comes first"),
     ({"daemon_options": {}}, "daemon_options", "for a path"), ({"dataset": None}, "dataset", "needed"),

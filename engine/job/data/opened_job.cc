@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "engine/base/status.h"
 #include "engine/job/data/history.h"
+#include "engine/job/data/nodes_file.h"
 #include "engine/job/data/passes.h"
 #include "engine/sample/history.h"
 #include "engine/sample/seed_order.h"
@@ -46,29 +47,35 @@ void DescribeTypes(const store::Manifest& manifest, size_t target,
   shape.target_type = target;
 }
 
-// Number of nodes of each class among `nodes`, all of them labeled; empty
-// unless labels are classes.
+// Number of nodes of each class among `nodes`; empty unless labels are classes.
 std::vector<int64_t> CountClasses(const store::Labels& labels,
                                   const std::vector<store::NodeId>& nodes) {
   if (labels.kind() != store::LabelKind::kClasses) return {};
   std::vector<int64_t> counts(static_cast<size_t>(labels.width()));
   const store::Labels gathered = labels.Gather(nodes);
   for (const int32_t label : gathered.view().classes) {
-    ++counts[static_cast<size_t>(label)];
+    if (label >= 0) ++counts[static_cast<size_t>(label)];
   }
   return counts;
 }
 
-// Memory of the labels and of three copies of the splits: as they are read,
-// without unlabeled nodes, and in the order of an epoch.
-strategy::MemoryEstimate OpeningMemory(const store::Dataset& dataset) {
+// Memory of the labels and of three copies of the splits, or of the nodes in
+// their place: as they are read, without unlabeled nodes, and in the order of
+// an epoch.
+strategy::MemoryEstimate OpeningMemory(const store::Dataset& dataset,
+                                       const OwnNodes& own) {
   const store::NodeTypeEntry& nodes =
       dataset.manifest().node_types[dataset.target_type()];
   strategy::MemoryEstimate estimate;
   estimate.Add("labels", nodes.labels.file_size_bytes);
-  estimate.Add("seeds",
-               3 * (nodes.train.file_size_bytes + nodes.valid.file_size_bytes +
-                    nodes.test.file_size_bytes));
+  uint64_t seeds = nodes.train.file_size_bytes + nodes.valid.file_size_bytes +
+                   nodes.test.file_size_bytes;
+  for (const std::optional<NodesFile>* file :
+       {&own.train, &own.valid, &own.test}) {
+    if (!file->has_value()) continue;
+    seeds += static_cast<uint64_t>((*file)->count) * sizeof(store::NodeId);
+  }
+  estimate.Add("seeds", 3 * seeds);
   return estimate;
 }
 
@@ -90,18 +97,38 @@ absl::StatusOr<std::unique_ptr<store::Dataset>> OpenDataset(
   return dataset;
 }
 
-// Loads the labeled nodes of each split; with `training_only`, of the training
-// split alone.
-absl::StatusOr<store::Split> LoadNodes(const store::Dataset& dataset,
+// Puts the nodes in `file`, if there is one, in the place of `nodes`.
+absl::Status TakeOwn(io::FileSystem& files, const store::Dataset& dataset,
+                     const std::optional<NodesFile>& file,
+                     std::vector<store::NodeId>& nodes) {
+  if (!file.has_value()) return absl::OkStatus();
+  const store::Manifest& manifest = dataset.manifest();
+  const size_t target = dataset.target_type();
+  HEARTH_ASSIGN_OR_RETURN(
+      nodes,
+      LoadNodesFile(files, *file, manifest.node_types[target].num_nodes));
+  const store::NodeId first = store::NodeSpace(manifest).First(target);
+  for (store::NodeId& node : nodes) node += first;
+  return absl::OkStatus();
+}
+
+// Loads the labeled nodes of each split, or those in its place; with
+// `training_only`, of the training split alone.
+absl::StatusOr<store::Split> LoadNodes(io::FileSystem& files,
+                                       const store::Dataset& dataset,
                                        const store::Labels& labels,
-                                       bool training_only, Observer& observer) {
+                                       const OwnNodes& own, bool training_only,
+                                       Observer& observer) {
   HEARTH_ASSIGN_OR_RETURN(store::Split split, dataset.LoadSplit());
+  HEARTH_RETURN_IF_ERROR(TakeOwn(files, dataset, own.train, split.train));
+  HEARTH_RETURN_IF_ERROR(TakeOwn(files, dataset, own.valid, split.valid));
+  HEARTH_RETURN_IF_ERROR(TakeOwn(files, dataset, own.test, split.test));
   if (training_only) {
     split.valid.clear();
     split.test.clear();
   }
   HEARTH_ASSIGN_OR_RETURN(LabeledSplit labeled,
-                          WithoutUnlabeled(std::move(split), labels));
+                          WithoutUnlabeled(std::move(split), labels, own));
   for (const std::string& warning : labeled.warnings) {
     observer.OnLog(Severity::kWarning, warning);
   }
@@ -159,19 +186,21 @@ absl::StatusOr<OpenedJob> OpenJob(const JobEnvironment& environment,
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<store::Dataset> dataset,
                           OpenDataset(environment, data));
   MemoryLedger::Reservation memory;
-  HEARTH_RETURN_IF_ERROR(
-      environment.memory.Reserve(OpeningMemory(*dataset), memory));
+  HEARTH_RETURN_IF_ERROR(environment.memory.Reserve(
+      OpeningMemory(*dataset, data.own_nodes), memory));
   HEARTH_ASSIGN_OR_RETURN(store::Labels labels, dataset->LoadLabels());
   HEARTH_ASSIGN_OR_RETURN(
       store::Split nodes,
-      LoadNodes(*dataset, labels, options.training_only, observer));
+      LoadNodes(environment.files, *dataset, labels, data.own_nodes,
+                options.training_only, observer));
   std::vector<int64_t> class_counts = CountClasses(labels, nodes.train);
   std::optional<SeedPartition> partition;
   if (data.partition_order.has_value()) {
     HEARTH_ASSIGN_OR_RETURN(
         partition,
-        OpenPartition(environment, *dataset, nodes.train, *data.partition_order,
-                      data.batch_size, observer, stop));
+        OpenPartition(environment, *dataset, nodes.train,
+                      data.own_nodes.train.value_or(NodesFile()).sha256,
+                      *data.partition_order, data.batch_size, observer, stop));
   }
   HEARTH_ASSIGN_OR_RETURN(std::vector<std::vector<int32_t>> fanouts_of,
                           FanoutsByType(dataset->manifest(), data));

@@ -84,7 +84,9 @@ absl::Status CheckTrainable(const store::Dataset& dataset,
       manifest.node_types.size() == 1
           ? ""
           : absl::StrCat(" of nodes of type \"", target.name, "\"");
-  if (target.train.path.empty()) lacking = "training nodes" + of_target;
+  if (target.train.path.empty() && !data.own_nodes.train.has_value()) {
+    lacking = "training nodes" + of_target;
+  }
   if (target.labels.path.empty()) lacking = "labels" + of_target;
   for (const store::NodeTypeEntry& type : manifest.node_types) {
     if (!type.features.path.empty()) continue;
@@ -121,12 +123,18 @@ absl::StatusOr<std::vector<std::vector<int32_t>>> FanoutsByType(
 }
 
 absl::StatusOr<LabeledSplit> WithoutUnlabeled(store::Split split,
-                                              const store::Labels& labels) {
+                                              const store::Labels& labels,
+                                              const OwnNodes& own) {
   LabeledSplit labeled;
   labeled.nodes = std::move(split);
-  Prune("training", labels, labeled.nodes.train, labeled.warnings);
-  Prune("validation", labels, labeled.nodes.valid, labeled.warnings);
-  Prune("test", labels, labeled.nodes.test, labeled.warnings);
+  const auto prune = [&](absl::string_view part,
+                         const std::optional<NodesFile>& chosen,
+                         std::vector<store::NodeId>& nodes) {
+    if (!chosen.has_value()) Prune(part, labels, nodes, labeled.warnings);
+  };
+  prune("training", own.train, labeled.nodes.train);
+  prune("validation", own.valid, labeled.nodes.valid);
+  prune("test", own.test, labeled.nodes.test);
   if (labeled.nodes.train.empty()) {
     return absl::FailedPreconditionError("no training node has a label");
   }
@@ -140,6 +148,15 @@ namespace {
 constexpr uint64_t kValidationKey = UINT64_MAX;
 constexpr uint64_t kTestKey = UINT64_MAX - 1;
 
+// Nodes of clients do not follow from the dataset.
+std::unique_ptr<sample::SeedOrder> Named(
+    std::unique_ptr<sample::SeedOrder> order,
+    const std::optional<NodesFile>& own) {
+  if (!own.has_value()) return order;
+  return sample::NewNamedOrder(std::move(order),
+                               absl::StrCat("nodes ", own->sha256));
+}
+
 }  // namespace
 
 PassSchedule::PassSchedule(const BatchOptions& data,
@@ -149,9 +166,11 @@ PassSchedule::PassSchedule(const BatchOptions& data,
                            std::vector<std::vector<int32_t>> fanouts_of)
     : data_(data),
       fanouts_of_(std::move(fanouts_of)),
-      train_order_(std::move(training)),
-      valid_order_(sample::NewSequentialOrder(std::move(valid))),
-      test_order_(sample::NewSequentialOrder(std::move(test))) {}
+      train_order_(Named(std::move(training), data.own_nodes.train)),
+      valid_order_(Named(sample::NewSequentialOrder(std::move(valid)),
+                         data.own_nodes.valid)),
+      test_order_(Named(sample::NewSequentialOrder(std::move(test)),
+                        data.own_nodes.test)) {}
 
 strategy::Pass PassSchedule::Of(const sample::SeedOrder& order,
                                 uint64_t epoch_key) const {

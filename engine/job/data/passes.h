@@ -25,9 +25,9 @@ namespace hearth::job {
 
 /// Checks that a model can be trained on a dataset. FAILED_PRECONDITION if it
 /// lacks edges, features of any node type, or labels or training nodes of the
-/// target type. INVALID_ARGUMENT, naming the types, if it has several and
-/// `data` asks for layer-wise sampling, or if `data` has fan-outs of unknown
-/// edge types.
+/// target type, where `data` has none of its own. INVALID_ARGUMENT, naming the
+/// types, if it has several and `data` asks for layer-wise sampling, or if
+/// `data` has fan-outs of unknown edge types.
 absl::Status CheckTrainable(const store::Dataset& dataset,
                             const BatchOptions& data);
 
@@ -44,10 +44,12 @@ struct LabeledSplit {
 };
 
 /// Removes the nodes without a label from a split (a test set's labels may be
-/// kept secret). FAILED_PRECONDITION if no training node is left. REQUIRES: the
-/// split and `labels` are of the same nodes.
+/// kept secret), but for parts that are `own`, which clients have chosen.
+/// FAILED_PRECONDITION if no training node is left. REQUIRES: the split and
+/// `labels` are of the same nodes.
 absl::StatusOr<LabeledSplit> WithoutUnlabeled(store::Split split,
-                                              const store::Labels& labels);
+                                              const store::Labels& labels,
+                                              const OwnNodes& own = {});
 
 /// The passes of a job over the labeled nodes of each split: the order of their
 /// seeds and the keys of their samples. Passes refer to this object and live as

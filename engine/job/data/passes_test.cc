@@ -2,10 +2,16 @@
 
 #include <limits>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "engine/job/interface/train_job_options.h"
+#include "engine/sample/seed_order.h"
 #include "engine/store/manifest.h"
+#include "engine/strategy/pass.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -220,6 +226,72 @@ TEST(WithoutUnlabeledTest, SomeTrainingNodeMustRemain) {
   EXPECT_TRUE(absl::IsFailedPrecondition(
       WithoutUnlabeled({.train = {0}, .valid = {1}, .test = {}}, labels)
           .status()));
+}
+
+// A file of nodes with this digest.
+NodesFile FileOf(const std::string& sha256) {
+  NodesFile file;
+  file.sha256 = sha256;
+  return file;
+}
+
+TEST(WithoutUnlabeledTest, NodesThatClientsChooseStay) {
+  const auto labels = store::Labels::Classes({-1, 1, -1}, 2);
+  OwnNodes own;
+  own.train = own.test = FileOf("a");
+  const auto split = WithoutUnlabeled(
+      {.train = {0, 1}, .valid = {2}, .test = {2}}, labels, own);
+  ASSERT_TRUE(split.ok()) << split.status();
+  EXPECT_THAT(split->nodes.train, ElementsAre(0, 1));
+  EXPECT_THAT(split->nodes.valid, IsEmpty());
+  EXPECT_THAT(split->nodes.test, ElementsAre(2));
+  EXPECT_THAT(split->warnings,
+              ElementsAre("1 of 1 validation nodes have no label: left out"));
+}
+
+TEST(CheckTrainableTest, TrainingNodesMayBeTheClients) {
+  store::Manifest manifest = Whole();
+  manifest.node_types[0].train.path.clear();
+  BatchOptions data;
+  data.own_nodes.train = NodesFile();
+  EXPECT_EQ(CheckTrainable(ManifestOnly(manifest), data), absl::OkStatus());
+}
+
+// What is measured and planned for nodes must be found by them alone.
+TEST(PassScheduleTest, PassesOverOwnNodesHaveTheirIdentity) {
+  const auto identities = [](const OwnNodes& own) {
+    BatchOptions data;
+    data.own_nodes = own;
+    const PassSchedule schedule(data, sample::NewShuffledOrder({1, 2}, 0), {3},
+                                {4});
+    std::vector<std::string> found;
+    for (const strategy::Pass& pass : schedule.Kinds()) {
+      found.push_back(pass.order->identity());
+    }
+    return found;
+  };
+  EXPECT_THAT(identities({}), ElementsAre("", "", ""));
+  OwnNodes own;
+  own.train = FileOf("a");
+  EXPECT_THAT(identities(own), ElementsAre(";nodes a", "", ""));
+  own = {};
+  own.valid = FileOf("b");
+  own.test = FileOf("c");
+  EXPECT_THAT(identities(own), ElementsAre("", ";nodes b", ";nodes c"));
+}
+
+TEST(OwnNodesTest, HaveNamesOfTheirOwn) {
+  EXPECT_EQ(OwnNodes().Name(), "");
+  std::set<std::string> names;
+  for (std::optional<NodesFile> OwnNodes::*part :
+       {&OwnNodes::train, &OwnNodes::valid, &OwnNodes::test}) {
+    for (const char* sha256 : {"a", "b"}) {
+      OwnNodes own;
+      own.*part = FileOf(sha256);
+      names.insert(own.Name());
+    }
+  }
+  EXPECT_EQ(names.size(), 6u);
 }
 
 }  // namespace

@@ -42,8 +42,8 @@ PartitionOptions OptionsFor(const PartitionOrder& order, int64_t batch_size,
 }
 
 // Name of the partition. The labeled training nodes follow from the fingerprint
-// and the target type.
-std::string NameOf(const store::Dataset& dataset,
+// and the target type, unless they have a name.
+std::string NameOf(const store::Dataset& dataset, const std::string& nodes_name,
                    const PartitionOptions& options) {
   const std::string& fingerprint = dataset.manifest().fingerprint;
   Sha256 hash;
@@ -54,6 +54,7 @@ std::string NameOf(const store::Dataset& dataset,
   if (dataset.manifest().is_typed()) {
     hash.Update(absl::StrCat(";target ", dataset.target_type()));
   }
+  if (!nodes_name.empty()) hash.Update(absl::StrCat(";nodes ", nodes_name));
   return plan::PlanName(plan::kPartitionPlans, fingerprint,
                         hash.HexDigest().substr(0, 32));
 }
@@ -100,11 +101,12 @@ class PartitionPreparation {
   PartitionPreparation(const JobEnvironment& environment,
                        const store::Dataset& dataset,
                        absl::Span<const NodeId> training_nodes,
-                       const PartitionOptions& options, Observer& observer,
-                       std::stop_token stop)
+                       std::string nodes_name, const PartitionOptions& options,
+                       Observer& observer, std::stop_token stop)
       : environment_(environment),
         dataset_(dataset),
         training_nodes_(training_nodes.begin(), training_nodes.end()),
+        nodes_name_(std::move(nodes_name)),
         options_(options),
         observer_(observer),
         stop_(std::move(stop)) {
@@ -116,7 +118,7 @@ class PartitionPreparation {
     strategy::PreparationReport report;
     strategy::MemoryEstimate making_memory;
     const double start_seconds = environment_.clock.SteadySeconds();
-    report.plan = NameOf(dataset_, options_);
+    report.plan = NameOf(dataset_, nodes_name_, options_);
     HEARTH_ASSIGN_OR_RETURN(
         LeasedPlan<Partition> kept,
         FindOrMakePlan<Partition>(
@@ -165,6 +167,9 @@ class PartitionPreparation {
     memory.Add("seeds",
                3 * (nodes.train.file_size_bytes + nodes.valid.file_size_bytes +
                     nodes.test.file_size_bytes));
+    if (!nodes_name_.empty()) {
+      memory.Add("seeds", 3 * sizeof(NodeId) * training_nodes_.size());
+    }
     MemoryLedger::Reservation reservation;
     HEARTH_RETURN_IF_ERROR(environment_.memory.Reserve(memory, reservation));
     HEARTH_RETURN_IF_ERROR(
@@ -197,6 +202,7 @@ class PartitionPreparation {
   const JobEnvironment& environment_;
   const store::Dataset& dataset_;
   std::vector<NodeId> training_nodes_;
+  const std::string nodes_name_;
   const PartitionOptions options_;
   Observer& observer_;
   const std::stop_token stop_;
@@ -206,14 +212,15 @@ class PartitionPreparation {
 
 absl::StatusOr<SeedPartition> OpenPartition(
     const JobEnvironment& environment, const store::Dataset& dataset,
-    absl::Span<const NodeId> training_nodes, const PartitionOrder& order,
-    int64_t batch_size, Observer& observer, std::stop_token stop) {
+    absl::Span<const NodeId> training_nodes, const std::string& nodes_name,
+    const PartitionOrder& order, int64_t batch_size, Observer& observer,
+    std::stop_token stop) {
   const auto shape =
       PartitionShape::Of(dataset.manifest(), std::ssize(training_nodes));
   const PartitionOptions options = OptionsFor(order, batch_size, shape);
   HEARTH_RETURN_IF_ERROR(plan::CheckPartitionOptions(options, shape.nodes));
-  return PartitionPreparation(environment, dataset, training_nodes, options,
-                              observer, std::move(stop))
+  return PartitionPreparation(environment, dataset, training_nodes, nodes_name,
+                              options, observer, std::move(stop))
       .Open();
 }
 

@@ -101,11 +101,13 @@ struct SeedPartition {
 
 /// Finds the partition of `dataset` that `order` asks for in the plan store, or
 /// makes it there, with a memory reservation for that time. A damaged partition
-/// is made again. `training_nodes` are the labeled ones, in any order. Errors
-/// as plan::WritePartition, plan::PlanStore::Take and MemoryLedger::Reserve.
+/// is made again. `training_nodes` are the labeled ones, in any order, or with
+/// `nodes_name`, which tells them apart, others. Errors as
+/// plan::WritePartition, plan::PlanStore::Take and MemoryLedger::Reserve.
 absl::StatusOr<SeedPartition> OpenPartition(
     const JobEnvironment& environment, const store::Dataset& dataset,
-    absl::Span<const store::NodeId> training_nodes, const PartitionOrder& order,
+    absl::Span<const store::NodeId> training_nodes,
+    const std::string& nodes_name, const PartitionOrder& order,
     int64_t batch_size, Observer& observer, std::stop_token stop);
 
 /// Part of each of `training_nodes`, in their order. REQUIRES: the partition

@@ -184,8 +184,10 @@ void AddJobShares(const StrategyUse& use, const BatchBound& batches,
   for (const strategy::Pass& pass : use.passes) {
     seeds += static_cast<uint64_t>(pass.order->size());
   }
-  // Three copies: in the split, in the order, and in the pass.
-  estimate.Add("seeds", 3 * sizeof(store::NodeId) * seeds);
+  // Three copies: in the split, in the order, and in the pass. With a
+  // partition, their places, too.
+  const uint64_t copies = use.partition != nullptr ? 4 : 3;
+  estimate.Add("seeds", copies * sizeof(store::NodeId) * seeds);
   for (const strategy::Pass& pass : use.passes) {
     if (pass.history == nullptr) continue;
     estimate.Add("histories", HistoryBytes(use, *pass.history->candidates,
@@ -270,6 +272,7 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
                      .batches = std::move(fit.batches),
                      .target_type = dataset->target_type()};
   if (use.partition != nullptr) key.partition = use.partition->lease.name();
+  key.own_nodes = use.data.own_nodes.Name();
   std::optional<WarmStrategy> kept = environment.warm_strategies.Take(key);
   const bool warm = kept.has_value();
   if (!warm) {

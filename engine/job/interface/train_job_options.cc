@@ -124,6 +124,18 @@ absl::Status CheckSampledOn(const TrainJobOptions& options) {
 
 }  // namespace
 
+std::string OwnNodes::Name() const {
+  std::string name;
+  const auto add = [&name](const char* split,
+                           const std::optional<NodesFile>& file) {
+    if (file.has_value()) absl::StrAppend(&name, split, " ", file->sha256, ";");
+  };
+  add("train", train);
+  add("valid", valid);
+  add("test", test);
+  return name;
+}
+
 int64_t BatchOptions::NumEpochKeys() const {
   if (distinct_epochs > 0) return distinct_epochs;
   return refresh_epochs > 0 ? refresh_epochs : epochs;

@@ -61,6 +61,24 @@ struct EdgeTypeFanouts {
   bool operator==(const EdgeTypeFanouts&) const = default;
 };
 
+/// Nodes of the target type in a file (nodes_file.h).
+struct NodesFile {
+  std::string path;
+  int64_t count = 0;
+  /// SHA-256 of the ids, as in the file.
+  std::string sha256;
+};
+
+/// Nodes in place of those of the dataset's split; absent: the dataset's.
+struct OwnNodes {
+  std::optional<NodesFile> train;
+  std::optional<NodesFile> valid;
+  std::optional<NodesFile> test;
+
+  /// Differs between different nodes; empty without any.
+  std::string Name() const;
+};
+
 /// The batches that a train job reads. See hearth.v1.DataSpec.
 struct BatchOptions {
   /// Folder of the dataset.
@@ -72,6 +90,8 @@ struct BatchOptions {
   /// Node type whose labels are predicted; empty: the first that has labels and
   /// training nodes.
   std::string target;
+  /// Seeds that need not be labeled. Only for feeds.
+  OwnNodes own_nodes;
   /// Nodes drawn for each layer as a whole; each fan-out is then -1. Empty:
   /// neighbors are drawn for each node.
   std::vector<int32_t> layer_nodes;

@@ -32,6 +32,8 @@ struct StrategyKey {
   std::string partition = {};
   /// Number of the node type whose labels are predicted.
   size_t target_type = 0;
+  /// OwnNodes::Name of the seeds.
+  std::string own_nodes = {};
 
   bool operator==(const StrategyKey&) const = default;
 };

@@ -78,6 +78,7 @@ std::string PhaseOf(feed::Split split) {
 FeedMember::FeedMember(const Job& job, const store::Dataset& dataset,
                        const PassSchedule& passes)
     : job_(job),
+      schedule_(passes),
       channels_(job.options.feed->channels),
       graph_(feed::FeedGraph::Of(dataset.manifest(), dataset.target_type())),
       welcome_(WelcomeTo(job, dataset, passes)),
@@ -106,9 +107,12 @@ uint64_t FeedMember::ModelBytes(const sample::BatchShape& shape) const {
     rest = std::max(
         rest, feed::MostArrayBytes(feed::BatchLayout::kGraph, shape, graph_));
   }
-  return channels_.size() *
-         (credits * feed::SlotPool::SlotBytes(RowBytes(shape)) +
-          (credits + 1) * feed::SlotPool::SlotBytes(rest));
+  const auto seeds = static_cast<uint64_t>(std::max(
+      {welcome_.train.seeds, welcome_.valid.seeds, welcome_.test.seeds}));
+  return seeds * sizeof(int64_t) +
+         channels_.size() *
+             (credits * feed::SlotPool::SlotBytes(RowBytes(shape)) +
+              (credits + 1) * feed::SlotPool::SlotBytes(rest));
 }
 
 absl::Status FeedMember::Reserve(const sample::BatchShape& shape) {
@@ -166,7 +170,8 @@ absl::StatusOr<feed::Channel::Demand> FeedMember::Demand() {
   for (const feed::OpenPass& pass : passes) {
     const feed::OpenPass& first = passes.front();
     if (pass.split != first.split || pass.epoch != first.epoch ||
-        pass.next_batch != first.next_batch || pass.layout != first.layout) {
+        pass.next_batch != first.next_batch || pass.layout != first.layout ||
+        pass.all_labels != first.all_labels) {
       return absl::InvalidArgumentError(
           "the trainers of a feed have opened passes that differ");
     }
@@ -213,13 +218,19 @@ absl::StatusOr<Wish> FeedMember::Next() {
   return wish;
 }
 
-absl::Status FeedMember::BeginPass(const Wish& /*wish*/) {
+absl::Status FeedMember::BeginPass(const Wish& wish) {
   wants_to_leave_ = false;
   if (passes_.front().layout == feed::BatchLayout::kGraph &&
       !job_.options.data.once) {
     return absl::InvalidArgumentError(
         "a batch as one graph needs the sampler subgraph");
   }
+  const strategy::Pass pass =
+      split() == feed::Split::kTrain
+          ? schedule_.Training(job_.options.data.EpochOfBatches(wish.epoch))
+      : split() == feed::Split::kValid ? schedule_.Validation()
+                                       : schedule_.Testing();
+  places_ = pass.order->Places(pass.epoch_key);
   return absl::OkStatus();
 }
 
@@ -235,14 +246,21 @@ absl::Status FeedMember::Take(
   const bool is_left_out = std::any_of(
       shards.begin(), shards.end(),
       [](const auto& shard) { return shard.sample.num_seeds == 0; });
+  // Shards are runs of the batch's seeds. Strategies may change the order of
+  // batches.
+  int64_t first_seed = static_cast<int64_t>(shards.front().sample.key.batch) *
+                       job_.options.data.batch_size;
   for (size_t rank = 0; rank < channels_.size(); ++rank) {
     if (is_left_out) {
       channels_[rank]->Skip(passes_[rank].number);
     } else {
-      const auto of_shard = static_cast<double>(shards[rank].sample.num_seeds);
-      HEARTH_RETURN_IF_ERROR(
-          Deliver(shards[rank], rank,
-                  of_shard * static_cast<double>(shards.size()) / seeds));
+      const int64_t of_shard = shards[rank].sample.num_seeds;
+      HEARTH_RETURN_IF_ERROR(Deliver(shards[rank], rank,
+                                     static_cast<double>(of_shard) *
+                                         static_cast<double>(shards.size()) /
+                                         seeds,
+                                     first_seed));
+      first_seed += of_shard;
     }
     ++passes_[rank].next_batch;
   }
@@ -252,15 +270,21 @@ absl::Status FeedMember::Take(
 }
 
 absl::Status FeedMember::Deliver(const train::BatchView& shard, size_t rank,
-                                 double loss_scale) {
+                                 double loss_scale, int64_t first_seed) {
   const feed::OpenPass& pass = passes_[rank];
+  const feed::BatchExtras extras = {
+      .all_labels = pass.all_labels,
+      .input_id = absl::MakeConstSpan(places_).subspan(
+          static_cast<size_t>(first_seed),
+          static_cast<size_t>(shard.sample.num_seeds))};
   HEARTH_ASSIGN_OR_RETURN(const std::shared_ptr<feed::Slot> rows,
                           RowsOf(shard, rank));
-  HEARTH_ASSIGN_OR_RETURN(const feed::BatchArrays arrays,
-                          feed::DescribeArrays(pass.layout, shard, graph_));
+  HEARTH_ASSIGN_OR_RETURN(
+      const feed::BatchArrays arrays,
+      feed::DescribeArrays(pass.layout, shard, graph_, extras));
   HEARTH_ASSIGN_OR_RETURN(const std::shared_ptr<feed::Slot> rest,
                           rest_[rank]->TakeSlot(arrays.bytes));
-  feed::FillArrays(arrays, shard, graph_, rest->data());
+  feed::FillArrays(arrays, shard, graph_, rest->data(), extras);
   channels_[rank]->Deliver({.pass = pass.number,
                             .number = pass.next_batch,
                             .num_seeds = shard.sample.num_seeds,

@@ -37,8 +37,9 @@ namespace hearth::job {
 /// the cause WaitCause::kClient. Single-owner: belongs to the job's thread.
 class FeedMember final : public Member {
  public:
-  /// `dataset` and what `job` refers to outlive the member; job.options.feed
-  /// has the channels. Tells the clients about the passes in `passes`.
+  /// All arguments, and what `job` refers to, outlive the calls of the member;
+  /// job.options.feed has the channels. Tells the clients about the passes in
+  /// `passes`.
   FeedMember(const Job& job, const store::Dataset& dataset,
              const PassSchedule& passes);
   ~FeedMember() override;
@@ -76,11 +77,12 @@ class FeedMember final : public Member {
   absl::StatusOr<std::shared_ptr<feed::Slot>> RowsOf(
       const train::BatchView& shard, size_t rank);
   absl::Status Deliver(const train::BatchView& shard, size_t rank,
-                       double loss_scale);
+                       double loss_scale, int64_t first_seed);
   void EndAll(const absl::Status& status);
   void ReportProgress();
 
   const Job job_;
+  const PassSchedule& schedule_;
   const std::vector<std::shared_ptr<feed::Channel>>& channels_;
   const feed::FeedGraph graph_;
   const feed::Welcome welcome_;
@@ -92,6 +94,9 @@ class FeedMember final : public Member {
   // Pass that the last wish was for, or that it takes part in, as each client
   // numbers it.
   std::vector<feed::OpenPass> passes_;
+  // Places of the seeds of the pass that it takes part in, in the order of the
+  // pass.
+  std::vector<int64_t> places_;
   bool wants_to_leave_ = false;
   // Epoch of the last training pass, from 0.
   int64_t epoch_ = 0;

@@ -31,11 +31,13 @@
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/base/manual_clock.h"
+#include "engine/base/sha256.h"
 #include "engine/base/status.h"
 #include "engine/feed/batch_layout.h"
 #include "engine/feed/channel.h"
 #include "engine/io/file_system.h"
 #include "engine/io/whole_file.h"
+#include "engine/job/data/nodes_file.h"
 #include "engine/job/interface/job_environment.h"
 #include "engine/job/interface/report.h"
 #include "engine/job/interface/train_job_options.h"
@@ -43,7 +45,10 @@
 #include "engine/job/run/job_fixture.h"
 #include "engine/job/run/shared_pass.h"
 #include "engine/job/run/train_job.h"
+#include "engine/store/dataset.h"
+#include "engine/store/labels.h"
 #include "engine/store/manifest.h"
+#include "engine/store/topology.h"
 #include "engine/strategy/kinds.h"
 #include "engine/train/model_options.h"
 #include "engine/train/train_step.h"
@@ -62,12 +67,14 @@ constexpr int kCredits = 3;
 constexpr int64_t kTrainBatches = 6;
 constexpr int64_t kEpochs = 3;
 
-// All arrays of a batch: a line each, with name, shape and bytes.
+// All arrays of a batch that models get, too: a line each, with name, shape and
+// bytes.
 std::vector<std::string> ContentOf(const feed::BatchArrays& arrays,
                                    const std::byte* rows,
                                    const std::byte* rest) {
   std::vector<std::string> content;
   for (const feed::Array& array : arrays.arrays) {
+    if (array.name == "input_id") continue;
     const std::byte* data = (array.in_rows ? rows : rest) + array.offset;
     content.push_back(absl::StrCat(
         array.name, " of layer ", array.layer.value_or(99), " [",
@@ -77,12 +84,27 @@ std::vector<std::string> ContentOf(const feed::BatchArrays& arrays,
   return content;
 }
 
+// The numbers of an array of a batch.
+std::vector<int64_t> NumbersOf(const feed::BatchArrays& arrays,
+                               absl::string_view name, const std::byte* rest) {
+  for (const feed::Array& array : arrays.arrays) {
+    if (array.name != name) continue;
+    const auto* first = reinterpret_cast<const int64_t*>(rest + array.offset);
+    return {first, first + array.bytes() / sizeof(int64_t)};
+  }
+  return {};
+}
+
 // A batch as its client has it.
 struct Batch {
   uint64_t pass = 0;
   int64_t number = 0;
   std::vector<uint64_t> slots;
   std::vector<std::string> content;
+  std::vector<int64_t> nodes = {};
+  std::vector<int64_t> seeds = {};
+  std::vector<int64_t> input_id = {};
+  std::vector<int64_t> y = {};
   // Reads it again, as long as it is not released.
   std::function<std::vector<std::string>()> read;
 };
@@ -105,12 +127,18 @@ class Script final : public feed::Client {
     const auto read = [arrays = batch.arrays, rows, rest] {
       return ContentOf(arrays, rows, rest);
     };
+    std::vector<int64_t> nodes = NumbersOf(batch.arrays, "n_id", rest);
     absl::MutexLock lock(&mutex_);
-    coming_.push_back(Batch{.pass = batch.pass,
-                            .number = batch.number,
-                            .slots = {batch.rows->id(), batch.rest->id()},
-                            .content = read(),
-                            .read = read});
+    coming_.push_back(
+        Batch{.pass = batch.pass,
+              .number = batch.number,
+              .slots = {batch.rows->id(), batch.rest->id()},
+              .content = read(),
+              .nodes = nodes,
+              .seeds = {nodes.begin(), nodes.begin() + batch.num_seeds},
+              .input_id = NumbersOf(batch.arrays, "input_id", rest),
+              .y = NumbersOf(batch.arrays, "y", rest),
+              .read = read});
     return absl::OkStatus();
   }
   absl::Status SendEnd(const feed::OpenPass& pass,
@@ -135,7 +163,8 @@ class Script final : public feed::Client {
                            .split = split,
                            .epoch = epoch,
                            .next_batch = first_batch,
-                           .layout = layout})
+                           .layout = layout,
+                           .all_labels = all_labels})
                     .ok());
   }
   void Close() { channel_.Close(pass_); }
@@ -172,6 +201,7 @@ class Script final : public feed::Client {
   }
 
   feed::BatchLayout layout = feed::BatchLayout::kGraph;
+  bool all_labels = false;
 
  private:
   std::variant<Batch, uint64_t> TakeNext() {
@@ -347,6 +377,40 @@ class FeedTest : public JobTest {
     return seen;
   }
 
+  store::Split Split() const {
+    const auto dataset =
+        store::Dataset::Open(io::FileSystem::Posix(), dataset_);
+    EXPECT_TRUE(dataset.ok()) << dataset.status();
+    return *(*dataset)->LoadSplit();
+  }
+
+  // A file of nodes.
+  NodesFile Own(const std::vector<store::NodeId>& nodes) const {
+    const absl::Span<const std::byte> bytes(
+        reinterpret_cast<const std::byte*>(nodes.data()),
+        nodes.size() * sizeof(store::NodeId));
+    Sha256 digest;
+    digest.Update(bytes);
+    NodesFile file = {.path = absl::StrCat(root_, "/", digest.HexDigest()),
+                      .count = std::ssize(nodes),
+                      .sha256 = digest.HexDigest()};
+    const auto writer = NodesFileWriter::Create(
+        io::FileSystem::Posix(), file, file.path + ".tmp", /*num_nodes=*/600);
+    EXPECT_TRUE(writer.ok()) << writer.status();
+    EXPECT_EQ((*writer)->Append(bytes), absl::OkStatus());
+    EXPECT_EQ((*writer)->Finish(), absl::OkStatus());
+    return file;
+  }
+
+  static std::vector<int64_t> At(const std::vector<store::NodeId>& nodes,
+                                 const std::vector<int64_t>& places) {
+    std::vector<int64_t> found;
+    for (const int64_t place : places) {
+      found.push_back(nodes.at(static_cast<size_t>(place)));
+    }
+    return found;
+  }
+
   // Digest that a job has alone.
   std::string DigestAlone(const Job& job, int64_t first_epoch_key = 0) {
     Job alone;
@@ -439,6 +503,58 @@ INSTANTIATE_TEST_SUITE_P(
                       strategy::GnndriveOptions{},
                       strategy::GinexOptions{.cpu_cache_bytes = 40000}),
     [](const auto& info) { return std::string(strategy::Name(info.param)); });
+
+// Nodes of the client's own, here those of the split, in its order.
+TEST_P(FeedStrategyTest, NodesOfItsOwnAreAsASplitOfThem) {
+  const Seen seen = SeenByAModel(feed::BatchLayout::kGraph);
+  const store::Split split = Split();
+  const std::unique_ptr<Job> feed = NewFeed();
+  feed->options.data.strategy = GetParam();
+  feed->options.data.own_nodes.train = Own(split.train);
+  std::vector<store::NodeId> reversed(split.test.rbegin(), split.test.rend());
+  feed->options.data.own_nodes.valid = Own(reversed);
+  std::jthread thread([&] { Run(*feed); });
+  script_->Open(feed::Split::kTrain, /*epoch=*/1);
+  const std::vector<Batch> train = script_->Take();
+  ExpectEpoch(train, seen, 1);
+  for (const Batch& batch : train) {
+    EXPECT_EQ(batch.seeds, At(split.train, batch.input_id));
+  }
+  script_->Open(feed::Split::kValid);
+  std::vector<store::NodeId> seeds;
+  for (const Batch& batch : script_->Take()) {
+    EXPECT_EQ(batch.input_id.front(), std::ssize(seeds));
+    EXPECT_EQ(batch.seeds, At(reversed, batch.input_id));
+    seeds.insert(seeds.end(), batch.seeds.begin(), batch.seeds.end());
+  }
+  EXPECT_EQ(seeds, reversed);
+  channel_->Bye();
+  thread.join();
+  EXPECT_TRUE(feed->report.ok()) << feed->report.status();
+}
+
+TEST_P(FeedStrategyTest, LabelsOfAllNodesComeWhereTheyAreWanted) {
+  const auto dataset = store::Dataset::Open(io::FileSystem::Posix(), dataset_);
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  const store::Labels labels = *(*dataset)->LoadLabels();
+  const store::Split split = Split();
+  const std::unique_ptr<Job> feed = NewFeed();
+  feed->options.data.strategy = GetParam();
+  script_->all_labels = true;
+  std::jthread thread([&] { Run(*feed); });
+  script_->Open(feed::Split::kTrain, /*epoch=*/2, /*first_batch=*/3);
+  for (const Batch& batch : script_->Take()) {
+    EXPECT_EQ(batch.seeds, At(split.train, batch.input_id));
+    std::vector<int64_t> expected;
+    const store::Labels found = labels.Gather(batch.nodes);
+    for (const int32_t label : found.view().classes) expected.push_back(label);
+    EXPECT_EQ(batch.y, expected);
+    EXPECT_GT(batch.y.size(), batch.seeds.size());
+  }
+  channel_->Bye();
+  thread.join();
+  EXPECT_TRUE(feed->report.ok()) << feed->report.status();
+}
 
 // A loop that is left, and one that goes on, at each batch.
 TEST_P(FeedStrategyTest, PassesBeginAndEndAnywhere) {

@@ -164,8 +164,7 @@ absl::Status DiskgnnPass::LoadGraph(int thread, PackedBatch& batch) {
   Count(PagesOf(plan.layout().SampleRange(chunk)),
         context_.clock.SteadySeconds() - start, batch.tally);
   batch.sample() = *std::move(sample);
-  batch.labels() =
-      context_.labels.Gather(ShardSeeds(pass_, seeds_, batch.number()));
+  batch.TakeLabels(context_.labels, ShardSeeds(pass_, seeds_, batch.number()));
   return absl::OkStatus();
 }
 

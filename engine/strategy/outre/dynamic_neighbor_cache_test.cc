@@ -119,6 +119,9 @@ class FixedOrder final : public sample::SeedOrder {
     std::iota(nodes.begin(), nodes.end(), 0);
     return nodes;
   }
+  std::vector<int64_t> Places(uint64_t epoch_key) const override {
+    return Epoch(epoch_key);
+  }
   std::vector<sample::MacroBatch> MacroBatches(
       uint64_t /*epoch_key*/) const override {
     return {{3, {5, 2}}, {1, {0}}, {4, {1}}, {2, {7}}};

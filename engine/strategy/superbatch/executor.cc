@@ -219,8 +219,8 @@ absl::Status Executor::Load(ExecutedBatch& batch) const {
                           context_.files.TakeSample(batch.number()));
   HEARTH_ASSIGN_OR_RETURN(
       batch.changeset, plan_->ReadUpdate(batch.number() - superbatch_.first));
-  batch.labels() = context_.data.labels.Gather(
-      ShardSeeds(context_.pass, context_.seeds, batch.number()));
+  batch.TakeLabels(context_.data.labels,
+                   ShardSeeds(context_.pass, context_.seeds, batch.number()));
   return absl::OkStatus();
 }
 

@@ -22,7 +22,6 @@ _OWN_SAMPLING = "a node's neighbors are drawn uniformly, without replacement, by
 # Arguments that cannot work, the values that ask for nothing, and why.
 _REFUSED: dict[str, tuple[tuple[Any, ...], str]] = {
     "data": ((), "is a dataset of the daemon: give its name as dataset"),
-    "input_nodes": ((None,), "cannot be chosen yet: split names the seeds (train, valid, test)"),
     "input_time": ((None,), "datasets have no times"),
     "time_attr": ((None,), "datasets have no times"),
     "temporal_strategy": (("uniform",), "datasets have no times"),
@@ -63,16 +62,24 @@ def options_of(num_neighbors: NumNeighbors, layout: str, batch_size: Optional[in
     return options
 
 
-def check_choices(split: str, shuffle: Optional[bool], labels: str) -> None:
-    """Raises InvalidRequest for choices that no feed has."""
+def chosen_split(split: Optional[str], shuffle: Optional[bool], has_nodes: bool) -> str:
+    """The split that a loader goes through, or whose place its nodes take. Raises InvalidRequest
+    for choices that no feed has."""
+    if split is None:
+        split = "valid" if has_nodes and shuffle is False else "train"
     if split not in SPLITS:
         raise invalid("split", f"{split!r} is not one of {', '.join(SPLITS)}")
     if shuffle is not None and shuffle != (split == "train"):
         order = "shuffled anew in each epoch" if split == "train" else "in order"
         raise invalid("shuffle", f"cannot be {shuffle}: the nodes of {split} come {order}")
-    if labels != "seeds":
-        raise invalid("labels", f"{labels!r} is not seeds: labels of other nodes do not come yet"
-                      if labels == "all" else f"{labels!r} is not seeds")
+    return split
+
+
+def wants_all_labels(labels: str) -> bool:
+    """Whether y is of all nodes. Raises InvalidRequest."""
+    if labels not in ("seeds", "all"):
+        raise invalid("labels", f"{labels!r} is not one of seeds, all")
+    return labels == "all"
 
 
 def _is_for_nothing(name: str, value: Any) -> bool:

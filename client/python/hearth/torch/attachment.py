@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 import time
-from typing import TYPE_CHECKING, Mapping, Union
+from typing import TYPE_CHECKING, Mapping, Optional, Union
 
 import grpc
 
@@ -14,9 +15,10 @@ from hearth.errors import HearthError, JobFailed, Unavailable
 from hearth.jobs import JobState
 from hearth.options.values import Value
 from hearth.servers import is_local
+from hearth.torch.nodes import Nodes
 from hearth.torch.slots import Slots
 from hearth.torch.wire import Wire
-from hearth.v1 import feeds_pb2
+from hearth.v1 import feeds_pb2, spec_pb2
 
 if TYPE_CHECKING:
     from hearth.client import Client, Job
@@ -54,6 +56,11 @@ class FeedJob:
 
     def __init__(self, client: Client, options: Mapping[str, Value], rank: int) -> None:
         self.id = ""
+        # By splits, what loaders have chosen as seeds: nodes, or the dataset's split. Splits that
+        # none has chosen are the dataset's once the job is submitted.
+        self._nodes: dict[str, Optional[Nodes]] = {}
+        self._is_decided = False
+        self._deciding = threading.Lock()
         self._rank = rank
         self._client = client
         self._options = dict(options)
@@ -79,6 +86,19 @@ class FeedJob:
                     raise
                 self.pause(error)
 
+    def takes(self, split: str, nodes: Optional[Nodes]) -> bool:
+        """Whether the seeds of `split` are these nodes, or None: the dataset's. They are from now
+        on, if that was still open."""
+        with self._deciding:
+            if not self._is_decided:
+                self._nodes.setdefault(split, nodes)
+            return self._nodes.get(split) == nodes
+
+    def join(self, id: str) -> None:
+        """The job is one that the first of the trainers has submitted."""
+        self._decide()
+        self.id = id
+
     def submit(self) -> str:
         """Submits the job unless there is one; returns its id."""
         if not self.id:
@@ -86,11 +106,17 @@ class FeedJob:
                 raise HearthError(grpc.StatusCode.FAILED_PRECONDITION,
                                   f"a loader needs a daemon on this machine, not at "
                                   f"{self._client.server}")
-            self.id = self._client.submit("feed", self._options).id
+            self.id = self._client.submit_feed(self._options, [
+                spec_pb2.FeedNodes(split=split, count=nodes.count, sha256=nodes.sha256)
+                for split, nodes in self._decide().items()]).id
         return self.id
 
     def connect(self) -> Link:
-        """One attempt to attach. Raises OSError, and HearthError."""
+        """One attempt to attach, with the nodes for the job. Raises OSError, and HearthError."""
+        if self._rank == 0:
+            # The daemon takes none that it has.
+            for nodes in self._decide().values():
+                self._client.put_nodes(self.id, nodes.sha256, nodes.ids)
         address = self._client.attach_feed(self.id, self._rank)
         return Link(Wire(address.path, address.ticket))
 
@@ -135,6 +161,13 @@ class FeedJob:
                 raise Unavailable(grpc.StatusCode.UNAVAILABLE,
                                   f"the socket of feeds cannot be reached: {error}") from None
             raise
+
+    def _decide(self) -> dict[str, Nodes]:
+        """The nodes by the splits whose place they take; loaders change them no more."""
+        with self._deciding:
+            self._is_decided = True
+            return {split: nodes for split, nodes in sorted(self._nodes.items())
+                    if nodes is not None}
 
     def _raise_end(self) -> None:
         """Raises the error of the job if it has ended by one."""

@@ -37,7 +37,9 @@ class LayerBatch:
     n_id: Any
     in_degrees: Any
     y: Any
-    """Labels of the seeds, which are the first nodes; None without labels."""
+    """Labels of the seeds, which are the first nodes, or of all nodes; None without labels."""
+    input_id: Any
+    """Places of the seeds in the split, or in the nodes in its place."""
     node_type: Any
     """Types of the nodes, in graphs of several; else None."""
     layers: list[Layer]
@@ -88,9 +90,10 @@ class Arrays:
         chosen = self.inner("x")[:, :width].index_select(0, rows)
         return chosen if self._own is None else self.owned(chosen)
 
-    def labels(self) -> Any:
-        """The labels of the seeds, which may be those of a type; None without labels."""
-        return next((self.tensor(*key) for key in self._arrays if key[0] == "y"), None)
+    def of_seeds(self) -> dict[str, Any]:
+        """What belongs to the seeds, whatever their type: labels, None without any, and places."""
+        return {name: next((self.tensor(*key) for key in self._arrays if key[0] == name), None)
+                for name in ("y", "input_id")}
 
     def owned(self, values: Any) -> Any:
         assert self._own is not None
@@ -129,7 +132,7 @@ def made(layout: str, arrays: Arrays, welcome: feeds_pb2.FeedWelcome) -> Any:
 def _graph(arrays: Arrays) -> dict[str, Any]:
     message = arrays.message
     return {**{name: arrays.tensor(name) for name in ("x", "edge_index", "n_id", "in_degrees")},
-            "y": arrays.labels(), "batch_size": message.num_seeds,
+            **arrays.of_seeds(), "batch_size": message.num_seeds,
             "loss_scale": message.loss_scale,
             "num_sampled_nodes": _counts(message.num_sampled_nodes, 1)[0],
             "num_sampled_edges": _counts(message.num_sampled_edges, 1)[0]}
@@ -152,7 +155,7 @@ def _typed_graph(arrays: Arrays, welcome: feeds_pb2.FeedWelcome) -> dict[str, An
     return {"x": {kind: arrays.rows(i, width) for i, (kind, width) in enumerate(types)},
             "edge_index": {kind: arrays.tensor("edge_index", i)
                            for i, kind in enumerate(edge_types)},
-            "y": arrays.labels(), "n_id": of_nodes("n_id"),
+            **arrays.of_seeds(), "n_id": of_nodes("n_id"),
             "in_degrees": of_nodes("in_degrees"), "batch_size": message.num_seeds,
             "loss_scale": message.loss_scale,
             "num_sampled_nodes": by_type([kind for kind, _ in types], message.num_sampled_nodes),
@@ -162,7 +165,7 @@ def _typed_graph(arrays: Arrays, welcome: feeds_pb2.FeedWelcome) -> dict[str, An
 def _hetero_data(tensors: dict[str, Any], target: str) -> Any:
     data = geometric().data.HeteroData(loss_scale=tensors.pop("loss_scale"))
     for name, value in tensors.items():
-        # Labels and the number of seeds are the target's.
+        # What belongs to seeds is the target's.
         for kind, one in (value if isinstance(value, dict) else {target: value}).items():
             if one is not None:
                 data[kind][name] = one
@@ -176,7 +179,7 @@ def _layers(arrays: Arrays) -> dict[str, Any]:
                "edge_type": arrays.tensor("edge_type", layer=i)}
               for i, layer in enumerate(arrays.message.layers)]
     return {**{name: arrays.tensor(name) for name in ("x", "n_id", "in_degrees", "node_type")},
-            "y": arrays.labels(), "layers": layers, "batch_size": arrays.message.num_seeds,
+            **arrays.of_seeds(), "layers": layers, "batch_size": arrays.message.num_seeds,
             "loss_scale": arrays.message.loss_scale}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import weakref
@@ -15,8 +16,10 @@ from hearth.options.specs import FEED, deciding_options, feed_spec
 from hearth.options.values import Value
 from hearth.packages import geometric, torch
 from hearth.private import PrivateDaemon
-from hearth.torch.arguments import SPLITS, NumNeighbors, check_choices, options_of
+from hearth.torch.arguments import (SPLITS, NumNeighbors, chosen_split, options_of,
+                                    wants_all_labels)
 from hearth.torch.batches import Arrays, made
+from hearth.torch.nodes import Nodes, nodes_of
 from hearth.torch.origin import Origin, origin_of
 from hearth.torch.session import Arrived, Feed, Run, feed_of
 from hearth.torch.trainers import Trainers, trainers_of
@@ -33,10 +36,11 @@ class NeighborLoader:
     """Mini-batches of a dataset of the daemon, sampled and assembled by it, for models of your
     own: in the place of torch_geometric.loader.NeighborLoader.
 
-    Each iteration is a pass over the seeds: the nodes of `split`. That of "train" comes in the
-    order, and with the samples, of the next epoch, from 0 on. Loaders of one client with equal
-    options share a job, which ends when the last of them is closed or the program ends; only one
-    of their passes is open at a time: another one stops it, and it goes on at its next batch.
+    Each iteration is a pass over the seeds: the nodes of `split` ("train", "valid" or "test").
+    That of "train", the default, comes in the order, and with the samples, of the next epoch,
+    from 0 on. Loaders of one client with equal options share a job, which ends when the last of
+    them is closed or the program ends; only one of their passes is open at a time: another one
+    stops it, and it goes on at its next batch.
 
     `source` is a client of the daemon that has `dataset`, or the path of a folder or file on this
     machine: a private daemon (PrivateDaemon, with `daemon_options`) then imports the graph once,
@@ -44,6 +48,10 @@ class NeighborLoader:
 
     - `num_neighbors` has a number for each layer, or is a mapping of edge types, ("a", "r", "b")
       or "a:r:b", to such lists.
+    - `input_nodes` take the place of `split`, by default of "train", with `shuffle=False` of
+      "valid", which has their order: ids among the nodes of the type with the labels, a mask
+      over these, or a pair of that type's name and those. They need not be labeled.
+    - `labels`: "seeds", or "all" for y of all nodes; -1 or NaN where there is none.
     - `layout`: "pyg" gives Data, or HeteroData for graphs of several types; "layers" a
       LayerBatch; "tensors" a dict.
     - `transform` is called with each batch, and its result is what the script gets.
@@ -63,14 +71,15 @@ class NeighborLoader:
 
     def __init__(self, source: Union[Client, AnyPath], *, num_neighbors: NumNeighbors,
                  dataset: Optional[str] = None, batch_size: Optional[int] = None,
-                 split: str = "train", layout: str = "pyg",
+                 split: Optional[str] = None, layout: str = "pyg", input_nodes: Any = None,
                  transform: Optional[Callable[[Any], Any]] = None, drop_last: bool = False,
                  prefetch_factor: Optional[int] = None, pin_memory: bool = False,
                  shuffle: Optional[bool] = None, labels: str = "seeds",
                  world_size: Optional[int] = None,
                  daemon_options: Optional[Mapping[str, Any]] = None, **options: Any) -> None:
         torch() if layout != "pyg" else geometric()
-        check_choices(split, shuffle, labels)
+        self.split = chosen_split(split, shuffle, input_nodes is not None)
+        self._all_labels = wants_all_labels(labels)
         self._trainers = trainers_of(world_size)
         self._options = options_of(num_neighbors, layout, batch_size, prefetch_factor, options)
         if self._trainers.size > 1:
@@ -80,7 +89,6 @@ class NeighborLoader:
         origin = origin_of(source, dataset, daemon_options)
         self._options["dataset"] = origin.dataset
         self._spec = feed_spec(self._options)
-        self.split = split
         self.layout = layout
         self.transform = transform
         self.drop_last = drop_last
@@ -89,7 +97,13 @@ class NeighborLoader:
         self._next_epoch = 0
         self._first_batch = 0
         self._wanted_fingerprint = ""
-        self._feed: Optional[Feed] = _feed_of(origin, self._options, self._spec, self._trainers)
+        self._feed: Optional[Feed] = None
+        self._nodes: Optional[Nodes] = None
+        with _closing_on_error(origin):
+            self._nodes = nodes_of(input_nodes, origin.client, origin.dataset,
+                                   self._spec.data.target)
+            self._feed = feed_of(origin.client, self._options, self._spec, self._trainers,
+                                 self.split, self._nodes)
         self._end = weakref.finalize(self, _end, self._feed, origin.daemon)
 
     def __repr__(self) -> str:
@@ -121,7 +135,7 @@ class NeighborLoader:
 
     @property
     def dataset(self) -> range:
-        """The seeds' places in the split: as many as there are seeds."""
+        """The seeds' places in the split, or in the nodes in its place."""
         return range(self._seeds())
 
     @property
@@ -151,7 +165,7 @@ class NeighborLoader:
             self._next_epoch, self._first_batch = epoch + 1, 0
         else:
             epoch, first_batch = self._place()
-        run = self._run = Run(SPLITS[self.split], layout, epoch, first_batch)
+        run = self._run = Run(SPLITS[self.split], layout, epoch, first_batch, self._all_labels)
         return self._batches(feed, run, len(self))
 
     def close(self) -> None:
@@ -182,7 +196,7 @@ class NeighborLoader:
         """The place of the next batch, for load_state_dict of a loader with equal options."""
         epoch, next_batch = self._place()
         welcome = self._feed.seen() if self._feed is not None else None
-        options = deciding_options(self._spec)
+        options = self._deciding()
         return {"version": _STATE_VERSION, "split": self.split, "epoch": epoch,
                 "next_batch": next_batch, "options": options, "spec": _digest(options),
                 "fingerprint": (welcome.fingerprint if welcome is not None
@@ -193,7 +207,7 @@ class NeighborLoader:
         with other options that decide about batches."""
         if state["version"] != _STATE_VERSION:
             raise ValueError(f"the state is of version {state['version']}, not {_STATE_VERSION}")
-        own = deciding_options(self._spec)
+        own = self._deciding()
         if state["split"] != self.split:
             raise ValueError(f"the state is of split {state['split']}, not {self.split}")
         if state["spec"] != _digest(own):
@@ -207,6 +221,11 @@ class NeighborLoader:
         welcome = self._feed.seen() if self._feed is not None else None
         if welcome is not None:
             self._check_fingerprint(welcome)
+
+    def _deciding(self) -> dict[str, str]:
+        """What decides the batches, in words."""
+        own = {} if self._nodes is None else {"input_nodes": str(self._nodes)}
+        return {**deciding_options(self._spec), **own}
 
     def _used(self) -> Feed:
         if self._feed is None:
@@ -264,10 +283,10 @@ class NeighborLoader:
                              f"fingerprint was {wanted}, and is {welcome.fingerprint}")
 
 
-def _feed_of(origin: Origin, options: Mapping[str, Value], spec: spec_pb2.FeedSpec,
-             trainers: Trainers) -> Feed:
+@contextlib.contextmanager
+def _closing_on_error(origin: Origin) -> Iterator[None]:
     try:
-        return feed_of(origin.client, options, spec, trainers)
+        yield
     except BaseException:
         if origin.daemon is not None:
             origin.daemon.close()

@@ -20,6 +20,7 @@ A feed belongs to the process that made it. Its lock is held while a batch is aw
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import os
 import threading
@@ -35,6 +36,7 @@ from hearth.options.specs import METRICS
 from hearth.options.values import Value
 from hearth.torch.attachment import FeedJob, Link
 from hearth.torch.batches import Lent
+from hearth.torch.nodes import Nodes
 from hearth.torch.trainers import Trainers
 from hearth.torch.wire import ConnectionLost
 from hearth.v1 import feeds_pb2, spec_pb2
@@ -60,6 +62,8 @@ class Run:
     epoch: int
     next_batch: int
     """The first batch that the script has not had."""
+    all_labels: bool = False
+    """Whether labels of all nodes are wanted."""
     is_over: bool = False
     """Whether no batch follows: the pass is finished, or no more are wanted."""
     is_finished: bool = False
@@ -113,9 +117,13 @@ class Feed:
         """Submits the job unless there is one; returns its id."""
         return self._job.submit()
 
+    def takes(self, split: str, nodes: Optional[Nodes]) -> bool:
+        """Whether a loader with these seeds for a split may use it: see FeedJob.takes."""
+        return self.is_usable and self._job.takes(split, nodes)
+
     def join(self, id: str) -> None:
         """The job is one that the first of the trainers has submitted."""
-        self._job.id = id
+        self._job.join(id)
 
     def enter(self) -> None:
         """Counts a loader."""
@@ -315,6 +323,7 @@ class Feed:
         link.has_yielded = link.is_paused = link.has_begun = False
         link.send(open=feeds_pb2.FeedOpen(split=run.split, layout=run.layout, epoch=run.epoch,
                                           first_batch=run.next_batch,
+                                          all_labels=run.all_labels,
                                           **{"pass": self._last_pass}))
         # Last: a pass that the daemon does not know cannot be closed.
         self._open = run
@@ -440,26 +449,39 @@ class _Times:
 
 
 _feeds: WeakSet[Feed] = WeakSet()
-_shared: WeakValueDictionary[tuple[int, int, bytes], Feed] = WeakValueDictionary()
+# By process, client and spec, and by number, as they were made.
+_shared: WeakValueDictionary[tuple[int, int, bytes, int], Feed] = WeakValueDictionary()
+_numbers = itertools.count()
 _choosing = threading.Lock()
 
 
 def feed_of(client: Client, options: Mapping[str, Value], spec: spec_pb2.FeedSpec,
-            trainers: Trainers) -> Feed:
-    """The feed that a loader with these options uses, entered: that of other loaders of the
-    client with an equal spec, if there are any."""
+            trainers: Trainers, split: str, nodes: Optional[Nodes]) -> Feed:
+    """The feed that a loader over `split`, or over nodes in its place, uses, entered: that of
+    other loaders of the client with an equal spec, if there are any, and their seeds allow it."""
     key = os.getpid(), id(client), spec.SerializeToString(deterministic=True)
+
+    def new() -> Feed:
+        made = Feed(client, options, trainers)
+        made.takes(split, nodes)
+        _shared[(*key, next(_numbers))] = made
+        return made
+
     with _choosing:
-        feed = _shared.get(key)
-        if feed is None or not feed.is_usable:
-            feed = Feed(client, options, trainers)
+        # The newest first.
+        others = sorted(((known[3], feed) for known, feed in list(_shared.items())
+                         if known[:3] == key), key=lambda one: -one[0])
+        feed = next((one for _, one in others if one.takes(split, nodes)), None) or new()
         if trainers.size > 1:
-            job = trainers.agree(feed.submit)
+            seeds = nodes.sha256 if nodes is not None else "the split"
+            job, agreed = trainers.agree(lambda: f"{feed.submit()} {seeds}").split(" ", 1)
+            if agreed != seeds:
+                raise invalid("input_nodes", "differ from those of the first process: all "
+                              "processes give the whole, and get their shards")
             if feed.id not in ("", job):
                 # The first trainer has closed its loaders of that job, and this one has not yet.
-                feed = Feed(client, options, trainers)
+                feed = new()
             feed.join(job)
-        _shared[key] = feed
         _feeds.add(feed)
         feed.enter()
         return feed
