@@ -13,12 +13,14 @@ class Service;
 namespace hearth::server {
 
 class AccessControl;
+class FeedStreams;
 class Feeds;
 
 /// hearth.v1.Feeds. `socket_path` is the path of the FeedSocket; empty = there
-/// is none. `access` and `feeds` must outlive the gRPC server.
+/// is none. `access`, `feeds` and `streams` must outlive the gRPC server.
 std::unique_ptr<grpc::Service> NewFeedsService(AccessControl& access,
                                                Feeds& feeds,
+                                               FeedStreams& streams,
                                                std::string socket_path);
 
 }  // namespace hearth::server

@@ -130,6 +130,13 @@ class BlockingTransport:
         answer: Response = remote(requests, metadata=self._metadata)
         return answer
 
+    def both_ways(self, method: str, requests: Iterator[Message],
+                  response: type[Response]) -> Any:
+        """A call whose sides both send messages: an iterator of the daemon's, with `cancel`."""
+        remote: Any = self._channel.stream_stream(
+            _path(method), request_serializer=_serialized, response_deserializer=response.FromString)
+        return remote(requests, metadata=self._metadata)
+
     async def pause(self, seconds: float) -> None:
         time.sleep(seconds)
 

@@ -13,8 +13,8 @@ from hearth.connection import Pauses
 from hearth.errors import HearthError, JobFailed, Unavailable
 from hearth.jobs import JobState
 from hearth.options.values import Value
-from hearth.servers import is_local
-from hearth.torch.slots import Slots
+from hearth.torch.slots import AnyWire, Slots
+from hearth.torch.stream import StreamWire
 from hearth.torch.wire import Wire
 from hearth.v1 import feeds_pb2
 
@@ -34,7 +34,7 @@ _log = logging.getLogger("hearth")
 class Link:
     """A connection, its slots, and what has been said over it."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: AnyWire) -> None:
         self.wire = wire
         self.slots = Slots(wire)
         self.is_welcome = False
@@ -82,17 +82,19 @@ class FeedJob:
     def submit(self) -> str:
         """Submits the job unless there is one; returns its id."""
         if not self.id:
-            if not is_local(self._client.server):
-                raise HearthError(grpc.StatusCode.FAILED_PRECONDITION,
-                                  f"a loader needs a daemon on this machine, not at "
-                                  f"{self._client.server}")
             self.id = self._client.submit("feed", self._options).id
         return self.id
 
     def connect(self) -> Link:
         """One attempt to attach. Raises OSError, and HearthError."""
-        address = self._client.attach_feed(self.id, self._rank)
-        return Link(Wire(address.path, address.ticket))
+        server = self._client.server
+        address = self._client.attach_feed(self.id, self._rank,
+                                           stream=not server.startswith("unix:"))
+        if address.path:
+            return Link(Wire(address.path, address.ticket))
+        return Link(StreamWire(
+            lambda messages: self._client._transport.both_ways(
+                "Feeds/Stream", messages, feeds_pb2.FeedDown), server, address.ticket))
 
     def pause(self, problem: HearthError) -> None:
         """Waits before the next attempt to attach; raises `problem` when there were enough."""
