@@ -125,7 +125,6 @@ def test_a_script_that_is_killed_leaves_nothing_behind(fresh):  # noqa: F811
     assert slots_of(daemon)
     script.kill()
     script.communicate()
-    assert daemon.json(*NATIVE)["state"] == "SUCCEEDED"
     daemon.wait_for_state(newest_feed(daemon), "CANCELLED")
     wait_for(lambda: not slots_of(daemon), "all slots to be free")
 
