@@ -25,7 +25,7 @@ _SPLITS = {feeds_pb2.FEED_TRAIN: "train", feeds_pb2.FEED_VALID: "valid",
            feeds_pb2.FEED_TEST: "test"}
 TYPES = [("paper", 6), ("author", 4)]
 EDGE_TYPES = ["author:writes:paper", "paper:cites:paper"]
-_PIECE_BYTES = 100
+_PIECE_BYTES = 1000
 _TYPES = {"float32": feeds_pb2.FeedArray.FLOAT32, "int64": feeds_pb2.FeedArray.INT64}
 
 
