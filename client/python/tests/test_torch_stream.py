@@ -129,6 +129,17 @@ def test_a_loader_outlives_its_daemon(far, kills, pause):
         restart.join()
 
 
+def test_a_client_that_is_closed_leaves_the_stream_alone(far):
+    feed, client = far()
+    loader = loader_of(client)
+    iterator = iter(loader)
+    next(iterator)
+    client.close()
+    assert len(list(iterator)) == 6
+    loader.close()
+    wait_until(lambda: feed.messages("bye"))
+
+
 def test_a_refused_stream_raises_why(far):
     feed, client = far()
     loader = loader_of(client)

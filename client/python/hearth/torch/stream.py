@@ -10,7 +10,7 @@ import queue
 import select
 import socket
 import threading
-from typing import Any, Callable, Iterator, Optional, Union
+from typing import Callable, Iterator, Optional, Union
 from weakref import WeakSet
 
 import grpc
@@ -18,6 +18,7 @@ import grpc
 from hearth.connection import BROKEN
 from hearth.errors import HearthError, from_rpc
 from hearth.torch.wire import ConnectionLost
+from hearth.transport import BothWays
 from hearth.v1 import feeds_pb2
 
 _open_streams: WeakSet[StreamWire] = WeakSet()
@@ -30,8 +31,8 @@ class StreamWire:
     A child of fork() cannot use it: the parent's stream stays.
     """
 
-    def __init__(self, call: Callable[[Iterator[feeds_pb2.FeedUp]], Any], server: str,
-                 ticket: bytes) -> None:
+    def __init__(self, call: Callable[[Iterator[feeds_pb2.FeedUp]], BothWays[feeds_pb2.FeedDown]],
+                 server: str, ticket: bytes) -> None:
         """`call` begins the call with an iterator of its requests. Says hello."""
         self._server = server
         # Its methods may be called again amid a call, as finalizers do.
@@ -119,7 +120,8 @@ class StreamWire:
         kind = message.WhichOneof("message")
         if kind == "piece":
             piece = message.piece
-            self._memory[piece.slot][piece.offset:piece.offset + len(piece.data)] = piece.data
+            begin, data = piece.offset, piece.data  # Each use of the field copies the bytes.
+            self._memory[piece.slot][begin:begin + len(data)] = data
             return
         if kind == "slot":
             self._memory[message.slot.id] = mmap.mmap(
