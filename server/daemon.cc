@@ -62,6 +62,7 @@
 #include "server/page/http_server.h"
 #include "server/page/metrics_port.h"
 #include "server/services/feed_service.h"
+#include "server/services/feed_stream.h"
 #include "server/services/job_services.h"
 #include "server/services/resource_services.h"
 #include "server/services/transfers.h"
@@ -126,9 +127,10 @@ class DaemonImpl final : public Daemon {
     if (sweeps_ != nullptr) sweeps_->Close();
     absl::Status status;
     if (scheduler_ != nullptr) status = scheduler_->Stop(patience);
-    // Stop gRPC: watches and transfers first, which do not end by themselves.
+    // Stop gRPC: first the streams that do not end by themselves.
     hub_.Stop();
     transfers_.hub().Stop();
+    feed_streams_.hub().Stop();
     if (server_ != nullptr) server_->Stop();
     feed_socket_ = nullptr;
     if (feeds_ != nullptr) feeds_->Stop();
@@ -573,9 +575,10 @@ class DaemonImpl final : public Daemon {
                          .datasets = *datasets_,
                          .data_dir = *data_dir_,
                          .store = *store_}));
-    services.push_back(NewFeedsService(
-        *access_, *feeds_, feed_socket_ == nullptr ? "" : feed_socket_->path(),
-        *node_files_, transfers_));
+    services.push_back(
+        NewFeedsService(*access_, *feeds_, feed_streams_,
+                        feed_socket_ == nullptr ? "" : feed_socket_->path(),
+                        *node_files_, transfers_));
     HEARTH_ASSIGN_OR_RETURN(Acceptor::Options addresses, Addresses());
     absl::StatusOr<std::unique_ptr<GrpcServer>> server = GrpcServer::Start(
         std::move(addresses), std::move(services), *access_, clock_);
@@ -627,6 +630,7 @@ class DaemonImpl final : public Daemon {
   EventHub hub_;
   // Hub and threads of downloads and uploads.
   Transfers transfers_{config_.transfer_patience};
+  FeedStreams feed_streams_{config_.transfer_patience};
   std::unique_ptr<DataDir> data_dir_;
   // File systems outside of the data directory that jobs may read and write.
   std::unique_ptr<io::FileSystem> import_files_;

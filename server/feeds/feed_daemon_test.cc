@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -60,10 +61,12 @@ class FeedDaemonTest : public DaemonTest {
   }
 
   grpc::Status Attach(const std::string& address, const std::string& id,
-                      v1::AttachFeedResponse* response = nullptr) {
+                      v1::AttachFeedResponse* response = nullptr,
+                      bool stream = false) {
     grpc::ClientContext context;
     v1::AttachFeedRequest request;
     request.set_id(id);
+    request.set_stream(stream);
     v1::AttachFeedResponse unused;
     return v1::Feeds::NewStub(
                grpc::CreateChannel(address, grpc::InsecureChannelCredentials()))
@@ -291,6 +294,181 @@ TEST_F(FeedDaemonTest, AStopHangsUpAndTheJobGoesOnAfterTheNextStart) {
   EXPECT_EQ(message.batch().number(), 5u);
   ASSERT_TRUE(client->Release(message.batch()));
   EXPECT_TRUE(Next(*client).has_end());
+}
+
+// A client elsewhere, over the daemon's TCP address.
+class StreamClient {
+ public:
+  explicit StreamClient(const std::string& address)
+      : stub_(v1::Feeds::NewStub(
+            grpc::CreateChannel(address, grpc::InsecureChannelCredentials()))),
+        stream_(stub_->Stream(&context_)) {}
+  ~StreamClient() { context_.TryCancel(); }
+
+  bool Send(const v1::FeedUp& message) { return stream_->Write(message); }
+  bool SayHello(const std::string& ticket) {
+    v1::FeedUp hello;
+    hello.mutable_hello()->set_ticket(ticket);
+    return Send(hello);
+  }
+  bool Open(uint64_t pass) {
+    v1::FeedUp open;
+    open.mutable_open()->set_pass(pass);
+    open.mutable_open()->set_split(v1::FEED_TRAIN);
+    open.mutable_open()->set_layout(v1::FEED_GRAPH);
+    return Send(open);
+  }
+
+  // The next message that is no slot; empty at the end. Adds the bytes of
+  // pieces to `piece_bytes`.
+  v1::FeedDown Next() {
+    v1::FeedDown message;
+    while (stream_->Read(&message)) {
+      if (!message.has_slot() && !message.has_piece()) return message;
+      piece_bytes += message.piece().data().size();
+    }
+    return {};
+  }
+
+  // The call's status, after all messages.
+  grpc::Status End() {
+    v1::FeedDown message;
+    while (stream_->Read(&message)) {
+    }
+    return stream_->Finish();
+  }
+  void SendNoMore() { stream_->WritesDone(); }
+
+  size_t piece_bytes = 0;
+
+ private:
+  grpc::ClientContext context_;
+  const std::unique_ptr<v1::Feeds::Stub> stub_;
+  const std::unique_ptr<grpc::ClientReaderWriter<v1::FeedUp, v1::FeedDown>>
+      stream_;
+};
+
+class FeedStreamTest : public FeedDaemonTest {
+ protected:
+  FeedStreamTest() { Import("graph"); }
+
+  std::string Ticket(const std::string& id, bool stream = true) {
+    v1::AttachFeedResponse response;
+    const grpc::Status status =
+        Attach(stream ? daemon_->grpc_address() : daemon_->socket_address(), id,
+               &response, stream);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    EXPECT_EQ(response.path().empty(), stream);
+    return response.ticket();
+  }
+
+  // A client of a job that has been welcomed.
+  std::unique_ptr<StreamClient> NewStream(const std::string& id) {
+    auto client = std::make_unique<StreamClient>(daemon_->grpc_address());
+    EXPECT_TRUE(client->SayHello(Ticket(id)));
+    EXPECT_TRUE(client->Next().has_welcome());
+    return client;
+  }
+};
+
+TEST_F(FeedStreamTest, AClientElsewhereTakesAllBatchesOfAPass) {
+  const std::string id = Submit(FeedSpec());
+  const auto client = NewStream(id);
+  ASSERT_TRUE(client->Open(1));
+  uint64_t seeds = 0;
+  size_t bytes = 0;
+  v1::FeedDown message = client->Next();
+  for (uint64_t number = 0; message.has_batch(); ++number) {
+    EXPECT_EQ(message.batch().number(), number);
+    seeds += message.batch().num_seeds();
+    for (const v1::FeedArray& array : message.batch().arrays()) {
+      size_t values = 1;
+      for (const uint64_t length : array.shape()) values *= length;
+      bytes += values * (array.type() == v1::FeedArray::FLOAT32 ? 4 : 8);
+    }
+    EXPECT_GE(client->piece_bytes, bytes);
+    v1::FeedUp release;
+    *release.mutable_release()->mutable_slots() = message.batch().slots();
+    ASSERT_TRUE(client->Send(release));
+    message = client->Next();
+  }
+  EXPECT_EQ(message.end().batches(), 6u);
+  EXPECT_EQ(seeds, kTrainSeeds);
+  // No more than the arrays, and what is between them.
+  EXPECT_LT(client->piece_bytes, bytes + 6 * 64 * 8);
+  v1::FeedUp bye;
+  bye.mutable_bye();
+  ASSERT_TRUE(client->Send(bye));
+  client->SendNoMore();
+  EXPECT_TRUE(client->End().ok());
+  EXPECT_EQ(AwaitEnd(id).state(), v1::SUCCEEDED);
+}
+
+TEST_F(FeedStreamTest, OnlyATicketOfAStreamIsGoodForOne) {
+  const std::string id = Submit(FeedSpec());
+  for (const std::string& ticket :
+       {std::string("guessed"), Ticket(id, /*stream=*/false)}) {
+    StreamClient client(daemon_->grpc_address());
+    ASSERT_TRUE(client.SayHello(ticket));
+    EXPECT_EQ(client.End().error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  }
+  v1::AttachFeedResponse socket;
+  ASSERT_TRUE(Attach(daemon_->socket_address(), id, &socket).ok());
+  FeedConnection connection(socket.path());
+  ASSERT_TRUE(connection.SayHello(Ticket(id)));
+  EXPECT_TRUE(absl::IsPermissionDenied(connection.AwaitClosed()));
+  // The users of the socket and of the loopback address are two callers.
+  StreamClient other(daemon_->socket_address());
+  ASSERT_TRUE(other.SayHello(Ticket(id)));
+  EXPECT_EQ(other.End().error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_NE(NewStream(id), nullptr);
+}
+
+TEST_F(FeedStreamTest, AStreamBeginsWithHello) {
+  StreamClient silent(daemon_->grpc_address());
+  StreamClient other(daemon_->grpc_address());
+  ASSERT_TRUE(other.Open(1));
+  EXPECT_EQ(other.End().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  StreamClient ended(daemon_->grpc_address());
+  ended.SendNoMore();
+  EXPECT_EQ(ended.End().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(silent.End().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+}
+
+TEST_F(FeedStreamTest, FaultsEndAStreamAndTheNextOneWorks) {
+  const std::string id = Submit(FeedSpec());
+  const auto unknown = NewStream(id);
+  v1::FeedUp release;
+  release.mutable_release()->add_slots(1'000'000);
+  ASSERT_TRUE(unknown->Send(release));
+  EXPECT_EQ(unknown->End().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  const auto long_winded = NewStream(id);
+  for (uint64_t i = 0; i < (64 << 10); ++i) {
+    release.mutable_release()->add_slots(i);
+  }
+  ASSERT_TRUE(long_winded->Send(release));
+  EXPECT_THAT(long_winded->End().error_message(), HasSubstr("longer than"));
+  EXPECT_NE(NewStream(id), nullptr);
+}
+
+TEST_F(FeedStreamTest, ACancelledJobTellsItsClientAndEndsTheStream) {
+  const std::string id = Submit(FeedSpec());
+  const auto client = NewStream(id);
+  ASSERT_TRUE(Cancel(id).ok());
+  EXPECT_EQ(client->Next().error().code(),
+            static_cast<int>(absl::StatusCode::kCancelled));
+  EXPECT_TRUE(client->End().ok());
+}
+
+TEST_F(FeedStreamTest, AStopEndsStreams) {
+  const std::string id = Submit(FeedSpec());
+  const auto client = NewStream(id);
+  ASSERT_TRUE(client->Open(1));
+  const absl::Status stopped = daemon_->Stop(absl::Minutes(1));
+  EXPECT_TRUE(stopped.ok()) << stopped;
+  EXPECT_EQ(client->End().error_code(), grpc::StatusCode::UNAVAILABLE);
+  Restart();
+  EXPECT_NE(NewStream(id), nullptr);
 }
 
 }  // namespace

@@ -1,11 +1,6 @@
 #include "server/feeds/feed_session.h"
 
-#include <sys/socket.h>
-#include <sys/uio.h>
-
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -127,10 +122,16 @@ v1::JobError ToProto(const absl::Status& status) {
 
 absl::Status FeedSession::Receive(absl::string_view packet) {
   v1::FeedUp message;
-  absl::Status status = absl::InvalidArgumentError("a message is malformed");
   if (message.ParseFromArray(packet.data(), static_cast<int>(packet.size()))) {
-    status = Handle(message);
+    return Receive(message);
   }
+  const auto status = absl::InvalidArgumentError("a message is malformed");
+  SendError(status);
+  return status;
+}
+
+absl::Status FeedSession::Receive(const v1::FeedUp& message) {
+  const absl::Status status = Handle(message);
   if (!status.ok()) SendError(status);
   return status;
 }
@@ -219,7 +220,7 @@ absl::Status FeedSession::Send(const feed::Welcome& welcome) {
   to.set_target(welcome.target);
   to.set_fingerprint(welcome.fingerprint);
   to.set_credits(static_cast<uint32_t>(welcome.credits));
-  return SendMessage(message);
+  return sink_->Send(message);
 }
 
 absl::Status FeedSession::Send(const feed::OutgoingBatch& batch) {
@@ -228,7 +229,7 @@ absl::Status FeedSession::Send(const feed::OutgoingBatch& batch) {
   HEARTH_RETURN_IF_ERROR(Announce(*batch.rest));
   v1::FeedDown message;
   *message.mutable_batch() = ToProto(batch);
-  return SendMessage(message);
+  return sink_->SendBatch(message, batch);
 }
 
 absl::Status FeedSession::SendEnd(const feed::OpenPass& pass,
@@ -237,16 +238,16 @@ absl::Status FeedSession::SendEnd(const feed::OpenPass& pass,
   if (!status.ok()) *message.mutable_end()->mutable_error() = ToProto(status);
   message.mutable_end()->set_pass(pass.number);
   message.mutable_end()->set_batches(static_cast<uint64_t>(pass.num_batches));
-  return SendMessage(message);
+  return sink_->Send(message);
 }
 
 void FeedSession::SendError(const absl::Status& error) {
   v1::FeedDown message;
   *message.mutable_error() = ToProto(error);
-  SendMessage(message).IgnoreError();
+  sink_->Send(message).IgnoreError();
 }
 
-// Sends the descriptor of a slot, unless the client has it.
+// Tells the client of a slot, unless it knows it.
 absl::Status FeedSession::Announce(const feed::Slot& slot) {
   {
     absl::MutexLock lock(&mutex_);
@@ -257,7 +258,7 @@ absl::Status FeedSession::Announce(const feed::Slot& slot) {
   v1::FeedDown message;
   message.mutable_slot()->set_id(slot.id());
   message.mutable_slot()->set_bytes(slot.bytes());
-  return SendMessage(message, slot.descriptor());
+  return sink_->SendSlot(message, slot);
 }
 
 absl::Status FeedSession::SendDropped() {
@@ -270,35 +271,7 @@ absl::Status FeedSession::SendDropped() {
       return true;
     });
   }
-  return message.has_drop() ? SendMessage(message) : absl::OkStatus();
-}
-
-absl::Status FeedSession::SendMessage(const v1::FeedDown& message,
-                                      int descriptor) {
-  std::string text = message.SerializeAsString();
-  iovec part = {.iov_base = text.data(), .iov_len = text.size()};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  if (descriptor >= 0) {
-    header.msg_control = control;
-    header.msg_controllen = sizeof(control);
-    cmsghdr* rights = CMSG_FIRSTHDR(&header);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(rights), &descriptor, sizeof(int));
-  }
-  while (sendmsg(connection_.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
-    if (errno == EINTR) continue;
-    const absl::Status status =
-        ErrnoStatus(errno, "the feed's client", "send a message");
-    // A client that does not read what it may hold is lost.
-    shutdown(connection_.get(), SHUT_RDWR);
-    return status;
-  }
-  return absl::OkStatus();
+  return message.has_drop() ? sink_->Send(message) : absl::OkStatus();
 }
 
 }  // namespace hearth::server

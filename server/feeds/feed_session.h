@@ -14,13 +14,13 @@
 #include "absl/synchronization/mutex.h"
 #include "engine/feed/channel.h"
 #include "engine/feed/slot_pool.h"
-#include "engine/io/descriptor.h"
 #include "hearth/v1/feeds.pb.h"
+#include "server/feeds/feed_sink.h"
 
 namespace hearth::server {
 
-/// One connection of a client to its feed: turns packets into calls of the
-/// channel, and batches into packets. Receive and Leave are called by one
+/// One connection of a client to its feed: turns messages into calls of the
+/// channel, and batches into messages. Receive and Leave are called by one
 /// thread; Send by those of jobs.
 class FeedSession final : public feed::Client,
                           public std::enable_shared_from_this<FeedSession> {
@@ -29,17 +29,16 @@ class FeedSession final : public feed::Client,
   using Redeem = std::function<absl::StatusOr<std::shared_ptr<feed::Channel>>(
       const std::string& ticket)>;
 
-  /// `connection` is a socket of packets that does not block.
-  FeedSession(io::Descriptor connection, Redeem redeem)
-      : connection_(std::move(connection)), redeem_(std::move(redeem)) {}
+  FeedSession(std::unique_ptr<FeedSink> sink, Redeem redeem)
+      : sink_(std::move(sink)), redeem_(std::move(redeem)) {}
 
-  int descriptor() const { return connection_.get(); }
   /// Whether the client has shown its ticket.
   bool has_said_hello() const { return channel_ != nullptr; }
 
-  /// Takes a packet. After an error the connection is to be closed; the client
-  /// has been told.
+  /// Takes a message, here as a packet has it. After an error the connection is
+  /// to be closed; the client has been told.
   absl::Status Receive(absl::string_view packet);
+  absl::Status Receive(const v1::FeedUp& message);
 
   /// The connection is closed.
   void Leave();
@@ -53,16 +52,14 @@ class FeedSession final : public feed::Client,
  private:
   absl::Status Handle(const v1::FeedUp& message);
   absl::Status SayHello(const std::string& ticket);
-  absl::Status SendMessage(const v1::FeedDown& message, int descriptor = -1)
-      ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Announce(const feed::Slot& slot) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status SendDropped() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const io::Descriptor connection_;
+  const std::unique_ptr<FeedSink> sink_;
   const Redeem redeem_;
   std::shared_ptr<feed::Channel> channel_;
   absl::Mutex mutex_;
-  // Slots that the client has been given the descriptors of, by their ids.
+  // Slots that the client has been told of, by their ids.
   std::map<uint64_t, std::weak_ptr<const void>> announced_
       ABSL_GUARDED_BY(mutex_);
 };

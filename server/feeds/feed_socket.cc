@@ -14,9 +14,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "engine/base/status.h"
 #include "engine/io/descriptor.h"
 #include "server/feeds/feed_session.h"
+#include "server/feeds/packet_sink.h"
 #include "server/log.h"
 
 namespace hearth::server {
@@ -50,6 +52,8 @@ class FeedSocketImpl final : public FeedSocket {
 
  private:
   struct Connection {
+    // Owned by the session.
+    int descriptor = -1;
     std::shared_ptr<FeedSession> session;
     double since = 0;
   };
@@ -60,9 +64,8 @@ class FeedSocketImpl final : public FeedSocket {
       waits.push_back({.fd = wake_.get(), .events = POLLIN, .revents = 0});
       waits.push_back({.fd = accepting_.get(), .events = POLLIN, .revents = 0});
       for (const Connection& connection : connections_) {
-        waits.push_back({.fd = connection.session->descriptor(),
-                         .events = POLLIN,
-                         .revents = 0});
+        waits.push_back(
+            {.fd = connection.descriptor, .events = POLLIN, .revents = 0});
       }
       if (poll(waits.data(), waits.size(), kTickMilliseconds) < 0 &&
           errno != EINTR) {
@@ -70,7 +73,7 @@ class FeedSocketImpl final : public FeedSocket {
         return;
       }
       for (size_t i = connections_.size(); i-- > 0;) {
-        if (waits[i + 2].revents != 0 && !Read(*connections_[i].session)) {
+        if (waits[i + 2].revents != 0 && !Read(connections_[i])) {
           Close(i);
         }
       }
@@ -81,18 +84,18 @@ class FeedSocketImpl final : public FeedSocket {
   }
 
   // Takes the packets that have come; false if the connection is to be closed.
-  bool Read(FeedSession& session) {
+  bool Read(const Connection& connection) {
     for (int i = 0; i < kMostPackets; ++i) {
-      const ssize_t bytes =
-          recv(session.descriptor(), buffer_.data(), buffer_.size(), MSG_TRUNC);
+      const ssize_t bytes = recv(connection.descriptor, buffer_.data(),
+                                 buffer_.size(), MSG_TRUNC);
       if (bytes < 0) return errno == EAGAIN || errno == EINTR;
       // A packet of no bytes is the end, or a fault.
       if (bytes == 0 || bytes > static_cast<ssize_t>(buffer_.size())) {
         return false;
       }
-      if (!session.Receive({buffer_.data(), static_cast<size_t>(bytes)}).ok()) {
-        return false;
-      }
+      const absl::string_view packet(buffer_.data(),
+                                     static_cast<size_t>(bytes));
+      if (!connection.session->Receive(packet).ok()) return false;
     }
     return true;
   }
@@ -109,9 +112,11 @@ class FeedSocketImpl final : public FeedSocket {
     if (!user.ok() || silent >= static_cast<ptrdiff_t>(kMostSilent)) return;
     setsockopt(connection.get(), SOL_SOCKET, SO_SNDBUF, &kSendBufferBytes,
                sizeof(kSendBufferBytes));
+    const int descriptor = connection.get();
     connections_.push_back(
-        {.session = std::make_shared<FeedSession>(
-             std::move(connection),
+        {.descriptor = descriptor,
+         .session = std::make_shared<FeedSession>(
+             std::make_unique<PacketSink>(std::move(connection)),
              [this, user = *user](const std::string& ticket) {
                return feeds_.Redeem(ticket, user);
              }),
@@ -130,7 +135,7 @@ class FeedSocketImpl final : public FeedSocket {
   }
 
   void Close(size_t index) {
-    shutdown(connections_[index].session->descriptor(), SHUT_RDWR);
+    shutdown(connections_[index].descriptor, SHUT_RDWR);
     connections_[index].session->Leave();
     connections_.erase(connections_.begin() + static_cast<ptrdiff_t>(index));
   }

@@ -89,7 +89,7 @@ Feeds::Channels Feeds::ChannelsOf(const std::string& id, uint32_t trainers) {
 }
 
 absl::StatusOr<std::string> Feeds::NewTicket(const std::string& id,
-                                             uint32_t rank, uid_t user) {
+                                             uint32_t rank, Holder holder) {
   HEARTH_ASSIGN_OR_RETURN(const v1::Job job, store_.Get(id));
   if (!job.spec().has_feed()) {
     return absl::FailedPreconditionError(absl::StrCat(id, " is not a feed"));
@@ -112,13 +112,13 @@ absl::StatusOr<std::string> Feeds::NewTicket(const std::string& id,
   tickets_[ticket] = {
       .job = id,
       .rank = rank,
-      .user = user,
+      .holder = std::move(holder),
       .expires = clock_.SteadySeconds() + absl::ToDoubleSeconds(kTicketLife)};
   return ticket;
 }
 
 absl::StatusOr<std::shared_ptr<feed::Channel>> Feeds::Redeem(
-    const std::string& ticket, uid_t user) {
+    const std::string& ticket, const Holder& holder) {
   absl::MutexLock lock(&mutex_);
   const auto found = tickets_.find(ticket);
   if (found == tickets_.end()) {
@@ -126,9 +126,9 @@ absl::StatusOr<std::shared_ptr<feed::Channel>> Feeds::Redeem(
   }
   const Ticket redeemed = std::move(found->second);
   tickets_.erase(found);
-  if (redeemed.user != user || clock_.SteadySeconds() > redeemed.expires) {
+  if (redeemed.holder != holder || clock_.SteadySeconds() > redeemed.expires) {
     return absl::PermissionDeniedError(
-        "the ticket is too old or another user's");
+        "the ticket is too old, another caller's, or for another way");
   }
   const auto channel = channels_.find(redeemed.job);
   if (channel == channels_.end()) {

@@ -10,6 +10,7 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <variant>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -53,22 +54,28 @@ class Feeds {
 
   using Channels = std::vector<std::shared_ptr<feed::Channel>>;
 
+  /// Who a ticket is for, and by which way: a user of the socket, or, by their
+  /// name, a caller of Feeds.Stream.
+  using Holder = std::variant<uid_t, std::string>;
+
   /// The channels of a feed job, one for each of its trainers.
   Channels ChannelsOf(const std::string& id, uint32_t trainers)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Makes a ticket for one connection of `user` to the channel of a job's
+  /// Makes a ticket for one connection of `holder` to the channel of a job's
   /// trainer `rank`. NOT_FOUND for an unknown job; FAILED_PRECONDITION if it is
   /// no feed or has ended; INVALID_ARGUMENT if there is no such rank;
   /// ALREADY_EXISTS while a client is connected.
   absl::StatusOr<std::string> NewTicket(const std::string& id, uint32_t rank,
-                                        uid_t user) ABSL_LOCKS_EXCLUDED(mutex_);
+                                        Holder holder)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// The channel that a ticket is for; the ticket is void from now on.
   /// PERMISSION_DENIED if it is unknown, was used, is too old or another
-  /// user's.
+  /// holder's.
   absl::StatusOr<std::shared_ptr<feed::Channel>> Redeem(
-      const std::string& ticket, uid_t user) ABSL_LOCKS_EXCLUDED(mutex_);
+      const std::string& ticket, const Holder& holder)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Whether all clients of a job wait for it to run.
   bool ClientWaits(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -89,7 +96,7 @@ class Feeds {
   struct Ticket {
     std::string job;
     uint32_t rank = 0;
-    uid_t user = 0;
+    Holder holder;
     double expires = 0;
   };
 

@@ -61,6 +61,19 @@ TEST_F(FeedsTest, ATicketIsForOneConnection) {
   EXPECT_TRUE(absl::IsPermissionDenied(feeds_.Redeem(*ticket, kUser).status()));
 }
 
+TEST_F(FeedsTest, ATicketOfAStreamIsItsCallersAndForNoSocket) {
+  const std::string id = NewFeed();
+  const std::string ann = "token:ann";
+  EXPECT_TRUE(feeds_.Redeem(*feeds_.NewTicket(id, 0, ann), ann).ok());
+  for (const Feeds::Holder& other :
+       {Feeds::Holder("token:bob"), Feeds::Holder(kUser)}) {
+    EXPECT_TRUE(absl::IsPermissionDenied(
+        feeds_.Redeem(*feeds_.NewTicket(id, 0, ann), other).status()));
+  }
+  EXPECT_TRUE(absl::IsPermissionDenied(
+      feeds_.Redeem(*feeds_.NewTicket(id, 0, kUser), "uid:7").status()));
+}
+
 TEST_F(FeedsTest, AnotherUsersTicketIsVoid) {
   const std::string ticket = *feeds_.NewTicket(NewFeed(), 0, kUser);
   EXPECT_TRUE(

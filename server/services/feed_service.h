@@ -13,17 +13,16 @@ class Service;
 namespace hearth::server {
 
 class AccessControl;
+class FeedStreams;
 class Feeds;
 class NodeFiles;
 class Transfers;
 
 /// hearth.v1.Feeds. `socket_path` is the path of the FeedSocket; empty = there
 /// is none. The other arguments must outlive the gRPC server.
-std::unique_ptr<grpc::Service> NewFeedsService(AccessControl& access,
-                                               Feeds& feeds,
-                                               std::string socket_path,
-                                               NodeFiles& node_files,
-                                               Transfers& transfers);
+std::unique_ptr<grpc::Service> NewFeedsService(
+    AccessControl& access, Feeds& feeds, FeedStreams& streams,
+    std::string socket_path, NodeFiles& node_files, Transfers& transfers);
 
 }  // namespace hearth::server
 

@@ -57,34 +57,6 @@ std::function<void()> Transfers::NextSlowWork() {
   return work;
 }
 
-absl::StatusOr<std::unique_ptr<Transfers::Place>> Transfers::Enter(
-    const std::string& caller) {
-  {
-    absl::MutexLock lock(&mutex_);
-    if (count_ >= kMost) {
-      return absl::UnavailableError(absl::StrCat(
-          kMost, " downloads and uploads are under way; try again later"));
-    }
-    const auto found = of_callers_.find(caller);
-    if (found != of_callers_.end() && found->second >= kMostOfCaller) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat(kMostOfCaller, " downloads and uploads of ",
-                       caller.empty() ? "nobody" : caller,
-                       " are under way; let one of them end first"));
-    }
-    ++count_;
-    ++of_callers_[caller];
-  }
-  return std::make_unique<Place>(*this, caller);
-}
-
-void Transfers::Leave(const std::string& caller) {
-  absl::MutexLock lock(&mutex_);
-  --count_;
-  const auto found = of_callers_.find(caller);
-  if (--found->second == 0) of_callers_.erase(found);
-}
-
 namespace {
 
 // Download of a model, pumped by the hub of transfers:

@@ -5,11 +5,9 @@
 
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <thread>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -21,6 +19,7 @@
 #include "server/jobs/event_hub.h"
 #include "server/jobs/model_files.h"
 #include "server/services/call_guard.h"
+#include "server/services/places.h"
 
 namespace hearth::server {
 
@@ -44,24 +43,13 @@ class Transfers {
   Transfers(const Transfers&) = delete;
   Transfers& operator=(const Transfers&) = delete;
 
-  /// Place of one transfer; freed on destruction.
-  class Place {
-   public:
-    Place(Transfers& transfers, std::string caller)
-        : transfers_(transfers), caller_(std::move(caller)) {}
-    ~Place() { transfers_.Leave(caller_); }
-    Place(const Place&) = delete;
-    Place& operator=(const Place&) = delete;
-
-   private:
-    Transfers& transfers_;
-    const std::string caller_;
-  };
+  using Place = Places::Place;
 
   /// Takes a place for a transfer of `caller`. UNAVAILABLE if all places are
   /// taken, RESOURCE_EXHAUSTED if the caller has kMostOfCaller.
-  absl::StatusOr<std::unique_ptr<Place>> Enter(const std::string& caller)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::unique_ptr<Place>> Enter(const std::string& caller) {
+    return places_.Enter(caller);
+  }
 
   /// Hub of the thread that reads and writes.
   EventHub& hub() { return hub_; }
@@ -83,12 +71,10 @@ class Transfers {
   void RunSlowly() ABSL_LOCKS_EXCLUDED(mutex_);
   // Next work; blocks for it. Null: the object is being destroyed.
   std::function<void()> NextSlowWork() ABSL_LOCKS_EXCLUDED(mutex_);
-  void Leave(const std::string& caller) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const absl::Duration patience_;
+  Places places_{"downloads and uploads", kMost, kMostOfCaller};
   absl::Mutex mutex_;
-  int count_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::map<std::string, int> of_callers_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::function<void()>> slow_work_ ABSL_GUARDED_BY(mutex_);
   // Signalled when there is slow work, or none will come.
   absl::CondVar slow_;

@@ -111,11 +111,14 @@ def nodes_of(results):
     return [one["nodes"] for one in results if "nodes" in one]
 
 
-def test_trainers_go_on_from_their_places(begin):
+def test_trainers_go_on_from_their_places(daemon, begin):
+    """Here, and one of them as if elsewhere."""
+    servers = [f"unix:{daemon.data_dir}/hearth.sock", daemon.address]
     whole = results_of(begin(2, apart=True))
     states = [next(one["state"] for one in results if "state" in one
                    and one["state"]["next_batch"] == 5) for results in whole]
-    rest = results_of(begin(2, apart=True, each=lambda rank: {"state": states[rank]}))
+    rest = results_of(begin(2, apart=True, each=lambda rank: {
+        "state": states[rank], "server": servers[rank]}))
     assert [nodes_of(results)[5:] for results in whole] == [nodes_of(results) for results in rest]
     assert [len(nodes_of(results)) for results in rest] == [BATCHES - 5] * 2
 

@@ -26,6 +26,7 @@
 #include "engine/io/descriptor.h"
 #include "hearth/v1/feeds.pb.h"
 #include "server/feeds/feed_session.h"
+#include "server/feeds/packet_sink.h"
 
 namespace {
 
@@ -47,7 +48,8 @@ class Feed {
                        ends.data()) == 0);
     client_.emplace(ends[0]);
     session_ = std::make_shared<hearth::server::FeedSession>(
-        hearth::io::Descriptor(ends[1]),
+        std::make_unique<hearth::server::PacketSink>(
+            hearth::io::Descriptor(ends[1])),
         [this](const std::string& ticket) { return Redeem(ticket); });
   }
   ~Feed() { session_->Leave(); }

@@ -45,8 +45,10 @@ class Client:
                  token_file: Optional[str] = None, timeout: float = 60.0,
                  patience: float = 10.0, watch_patience: float = 120.0,
                  on_silence: Optional[OnSilence] = None) -> None:
-        transport = BlockingTransport(choose(server, context, ca, cert, key, token_file), timeout)
-        self._calls = _Calls(transport, patience, watch_patience, on_silence, Job, Dataset, Sweep)
+        self._transport = BlockingTransport(
+            choose(server, context, ca, cert, key, token_file), timeout)
+        self._calls = _Calls(self._transport, patience, watch_patience, on_silence, Job, Dataset,
+                             Sweep)
 
     def __enter__(self) -> Client:
         return self

@@ -23,7 +23,7 @@ _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 2.0
 # Codes of calls and streams whose other side went away. A killed daemon gives UNAVAILABLE; a
 # daemon that shuts down may give any of these.
-_BROKEN = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN,
+BROKEN = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN,
            grpc.StatusCode.DEADLINE_EXCEEDED}
 _UNREACHABLE = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
 
@@ -181,7 +181,7 @@ class Connection:
                         yield event
                 except grpc.RpcError as error:
                     problem = from_rpc(error, self.server)
-                    if problem.code not in _BROKEN:
+                    if problem.code not in BROKEN:
                         raise problem from None
                     silence.lost(KEEPALIVE_TIMEOUT_MS / 1000 if was_silent(error) else 0.0)
                 finally:
@@ -220,7 +220,7 @@ class Connection:
                 except grpc.RpcError as error:
                     problem = from_rpc(error, self.server)
                     silence.lost(KEEPALIVE_TIMEOUT_MS / 1000 if was_silent(error) else 0.0)
-                if problem.code not in _BROKEN:
+                if problem.code not in BROKEN:
                     raise problem
                 pause = pauses.next()
                 if pause is None:

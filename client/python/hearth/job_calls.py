@@ -99,12 +99,12 @@ class JobCalls(Generic[AnyJob]):
 
         await self._connection.resume(attempt)
 
-    async def attach_feed(self, id: str, rank: int = 0) -> FeedAddress:
-        """Lets this process take the batches of a feed job, as hearth.torch does: only one that
-        speaks to the daemon over its Unix socket. `rank` is that of the process among the job's
-        trainers."""
+    async def attach_feed(self, id: str, rank: int = 0, stream: bool = False) -> FeedAddress:
+        """Lets this process take the batches of a feed job, as hearth.torch does: by a socket, if
+        it speaks to the daemon over its Unix socket, or by a `stream`. `rank` is that of the
+        process among the job's trainers."""
         answer = await self._connection.call(
-            "Feeds/AttachFeed", feeds_pb2.AttachFeedRequest(id=id, rank=rank),
+            "Feeds/AttachFeed", feeds_pb2.AttachFeedRequest(id=id, rank=rank, stream=stream),
             feeds_pb2.AttachFeedResponse)
         return FeedAddress(answer.path, answer.ticket)
 

@@ -307,7 +307,7 @@ class FeedAddress:
     """Where a client takes the batches of a feed job: see feeds.proto."""
 
     path: str
-    """Path of a Unix socket of type SOCK_SEQPACKET."""
+    """Path of a Unix socket of type SOCK_SEQPACKET; empty: the ticket is for a stream."""
     ticket: bytes
     """Good for one connection in the next 30 s."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any, Callable, Iterable, Iterator, Optional, Protocol, TypeVar
+from typing import Any, Callable, Generic, Iterable, Iterator, Optional, Protocol, TypeVar
 
 import grpc
 import grpc.aio
@@ -98,6 +98,12 @@ def _serialized(message: Message) -> bytes:
     return message.SerializeToString()
 
 
+def _new_channel(server: Server) -> grpc.Channel:
+    return (grpc.insecure_channel(server.address, options=_CHANNEL_OPTIONS)
+            if server.credentials is None else
+            grpc.secure_channel(server.address, server.credentials, options=_CHANNEL_OPTIONS))
+
+
 class BlockingTransport:
     """Transport whose calls block the caller's thread. Thread-safe."""
 
@@ -105,10 +111,7 @@ class BlockingTransport:
         self.server = server
         self._metadata = (*server.metadata, *_own_metadata())
         self._timeout = timeout
-        self._channel = (
-            grpc.insecure_channel(server.address, options=_CHANNEL_OPTIONS)
-            if server.credentials is None else
-            grpc.secure_channel(server.address, server.credentials, options=_CHANNEL_OPTIONS))
+        self._channel = _new_channel(server)
 
     async def call(self, method: str, request: Message, response: type[Response]) -> Response:
         remote = self._channel.unary_unary(
@@ -130,6 +133,15 @@ class BlockingTransport:
         answer: Response = remote(requests, metadata=self._metadata)
         return answer
 
+    def both_ways(self, method: str, requests: Iterator[Message],
+                  response: type[Response]) -> BothWays[Response]:
+        """A call whose sides both send messages. It has a connection of its own, where much that
+        comes delays no other call, and which `close` leaves alone."""
+        channel = _new_channel(self.server)
+        remote: Any = channel.stream_stream(
+            _path(method), request_serializer=_serialized, response_deserializer=response.FromString)
+        return BothWays(channel, remote(requests, metadata=self._metadata))
+
     async def pause(self, seconds: float) -> None:
         time.sleep(seconds)
 
@@ -138,6 +150,24 @@ class BlockingTransport:
 
     async def close(self) -> None:
         self._channel.close()
+
+
+class BothWays(Generic[Response]):
+    """The daemon's messages of a call, to be iterated over once. Raises grpc.RpcError."""
+
+    def __init__(self, channel: grpc.Channel, call: Any) -> None:
+        self._channel = channel
+        self._call = call
+
+    def __iter__(self) -> Iterator[Response]:
+        try:
+            yield from self._call
+        finally:
+            self._channel.close()
+
+    def cancel(self) -> None:
+        """Ends the call. No error if it has ended."""
+        self._call.cancel()
 
 
 class _BlockingStream:

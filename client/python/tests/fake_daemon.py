@@ -32,12 +32,22 @@ class Refusal(Exception):
         self.violations = violations
 
 
+class _Threads(futures.Executor):
+    """A thread for each call, which does not keep the program from ending."""
+
+    def submit(self, work: Callable[..., Any], /, *args: Any, **more: Any) -> futures.Future[Any]:
+        done: futures.Future[Any] = futures.Future()
+        threading.Thread(target=lambda: done.set_result(work(*args, **more)), daemon=True).start()
+        return done
+
+
 class FakeDaemon:
     """`answers` maps a method ("SubmitJob") to a function from the request to a message, or for a
     watch to messages. `requests` has all requests in order. Starts at once; after stop(), start()
-    takes the same port again."""
+    takes the same port again, and the Unix socket at `path`."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: str = "") -> None:
+        self._path = path
         self.answers: dict[str, Callable[[Any], Any]] = {}
         self.requests: list[Any] = []
         self._lock = threading.Lock()
@@ -49,11 +59,13 @@ class FakeDaemon:
         return f"127.0.0.1:{self._port}"
 
     def start(self) -> None:
-        self._server = grpc.server(futures.ThreadPoolExecutor(8))
+        self._server = grpc.server(_Threads())
         handlers = {f"/{service.full_name}/{method.name}": self._handler(method)
                     for service in _SERVICES for method in service.methods}
         self._server.add_generic_rpc_handlers((_Handlers(handlers),))
         self._port = self._server.add_insecure_port(self.address)
+        if self._path:
+            self._server.add_insecure_port(f"unix:{self._path}")
         self._server.start()
 
     def stop(self) -> None:
@@ -63,7 +75,7 @@ class FakeDaemon:
     def _handler(self, method: MethodDescriptor) -> grpc.RpcMethodHandler:
         request_type = GetMessageClass(method.input_type)
         if method.client_streaming:
-            return self._taker(method.name, request_type)
+            return self._taker(method.name, request_type, method.server_streaming)
         kind = (grpc.unary_stream_rpc_method_handler if method.server_streaming
                 else grpc.unary_unary_rpc_method_handler)
         answer = self._stream if method.server_streaming else self._answer
@@ -76,12 +88,17 @@ class FakeDaemon:
         return kind(respond, request_deserializer=request_type.FromString,
                     response_serializer=lambda message: message.SerializeToString())
 
-    def _taker(self, name: str, request_type: Any) -> grpc.RpcMethodHandler:
+    def _taker(self, name: str, request_type: Any,
+               is_answered_by_stream: bool) -> grpc.RpcMethodHandler:
         """Handler of a method that takes a stream of messages, which the function gets."""
-        def respond(requests: Iterable[Any], context: grpc.ServicerContext) -> Any:
-            return self._answer(self.answers[name], requests, context)
+        kind = (grpc.stream_stream_rpc_method_handler if is_answered_by_stream
+                else grpc.stream_unary_rpc_method_handler)
+        answer = self._stream if is_answered_by_stream else self._answer
 
-        return grpc.stream_unary_rpc_method_handler(
+        def respond(requests: Iterable[Any], context: grpc.ServicerContext) -> Any:
+            return answer(self.answers[name], requests, context)
+
+        return kind(
             respond, request_deserializer=request_type.FromString,
             response_serializer=lambda message: message.SerializeToString())
 

@@ -1,10 +1,11 @@
 """A daemon's side of feeds, within the test's process: jobs by a FakeDaemon, batches over a
-socket of packets, in sealed memory files, with credits."""
+socket of packets, in sealed memory files, with credits; or over a stream, in pieces."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import mmap
 import os
 import select
@@ -24,6 +25,7 @@ _SPLITS = {feeds_pb2.FEED_TRAIN: "train", feeds_pb2.FEED_VALID: "valid",
            feeds_pb2.FEED_TEST: "test"}
 TYPES = [("paper", 6), ("author", 4)]
 EDGE_TYPES = ["author:writes:paper", "paper:cites:paper"]
+_PIECE_BYTES = 1000
 _TYPES = {"float32": feeds_pb2.FeedArray.FLOAT32, "int64": feeds_pb2.FeedArray.INT64}
 
 
@@ -293,12 +295,15 @@ class _Session(threading.Thread):
 
 
 class FakeFeed:
-    """A daemon whose feed jobs have the batches of `graph`."""
+    """A daemon whose feed jobs have the batches of `graph`. Its clients are on this machine, or
+    elsewhere."""
 
-    def __init__(self, folder, graph=None, credits=4):
+    def __init__(self, folder, graph=None, credits=4, is_elsewhere=False):
         self.graph, self.credits = graph or Graph(), credits
         self.path = str(folder / "feed.sock")
-        self.daemon = FakeDaemon()
+        socket_path = str(folder / "hearth.sock")
+        self.daemon = FakeDaemon(socket_path)
+        self.address = self.daemon.address if is_elsewhere else f"unix:{socket_path}"
         self.job = jobs_pb2.Job()
         self.specs, self.ups, self.sent, self.errors, self.violations = [], [], [], [], []
         self.ends = []  # Errors of passes that are to end early.
@@ -307,23 +312,20 @@ class FakeFeed:
         self.refused_nodes = ""  # Why they are refused.
         self.last_slot = self.last_pass = 0
         self.closes_on_error = False
+        self.refusal = None  # Code and message with which streams end.
         self.is_slow = False
         self.loss_scale = 1.0
         self.holds_welcome = threading.Event()
         self.holds_welcome.set()
         self.daemon.answers.update(SubmitJob=self._submit, GetJob=lambda _: self.job,
-                                   AttachFeed=self._attach, CancelJob=self._cancel,
-                                   PutNodes=self._put_nodes,
+                                   AttachFeed=self._attach, Stream=self._stream,
+                                   CancelJob=self._cancel, PutNodes=self._put_nodes,
                                    GetDataset=lambda request: self.graph.dataset(request.name))
         self._listen()
 
     @property
-    def address(self):
-        return self.daemon.address
-
-    @property
     def held(self):
-        return sum(one.held for one in self.sessions)
+        return sum(one.held for one in self.sessions if one.is_alive())
 
     def messages(self, kind):
         return [getattr(one, kind) for one in list(self.ups) if one.HasField(kind)]
@@ -379,7 +381,44 @@ class FakeFeed:
         if self.job.state in (jobs_pb2.CANCELLED, jobs_pb2.FAILED):
             raise Refusal(grpc.StatusCode.FAILED_PRECONDITION, "the job has ended")
         self.tickets.append(os.urandom(32))
-        return feeds_pb2.AttachFeedResponse(path=self.path, ticket=self.tickets[-1])
+        return feeds_pb2.AttachFeedResponse(path="" if request.stream else self.path,
+                                            ticket=self.tickets[-1])
+
+    def _stream(self, requests):
+        """A session of the socket, whose packets are passed on, and slots as pieces."""
+        near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.sessions.append(_Session(self, far))
+
+        def pass_on():
+            with contextlib.suppress(Exception):  # The stream or the session has ended.
+                for request in requests:
+                    near.send(request.SerializeToString())
+            with contextlib.suppress(OSError):
+                near.shutdown(socket.SHUT_RDWR)
+
+        threading.Thread(target=pass_on, daemon=True).start()
+        slots = {}
+        while True:
+            packet, files, _, _ = socket.recv_fds(near, 64 << 10, 1)
+            if not packet:
+                break
+            message = feeds_pb2.FeedDown.FromString(packet)
+            for file in files:
+                slots[message.slot.id] = mmap.mmap(file, message.slot.bytes, prot=mmap.PROT_READ)
+                os.close(file)
+            for array in message.batch.arrays:
+                size = 4 if array.type == feeds_pb2.FeedArray.FLOAT32 else 8
+                end = array.offset + size * math.prod(array.shape)
+                for begin in range(array.offset, end, _PIECE_BYTES):
+                    yield feeds_pb2.FeedDown(piece={
+                        "slot": array.slot, "offset": begin,
+                        "data": slots[array.slot][begin:min(begin + _PIECE_BYTES, end)]})
+            yield message
+            if message.HasField("error"):
+                break
+        near.close()
+        if self.refusal:
+            raise Refusal(*self.refusal)
 
     def _cancel(self, request):
         self.job.state = jobs_pb2.CANCELLED

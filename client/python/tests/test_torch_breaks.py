@@ -189,13 +189,6 @@ def test_a_job_that_cannot_be_attached_to_is_cancelled(start):  # noqa: F811
     feed.path = feed.path.removesuffix(".elsewhere")
 
 
-def test_daemons_elsewhere_are_refused():
-    with hearth.Client("example.com:7600") as client:
-        with pytest.raises(hearth.HearthError, match="on this machine") as refused:
-            len(loader_of(client))
-    assert refused.value.code == grpc.StatusCode.FAILED_PRECONDITION
-
-
 def test_a_long_wait_is_told(start, monkeypatch, caplog):  # noqa: F811
     monkeypatch.setattr(session, "_TOLD_SECONDS", 0.2)
     monkeypatch.setattr(session, "_TURN_SECONDS", 0.05)
@@ -288,17 +281,17 @@ PROGRAM = """
     from pathlib import Path
     import hearth, hearth.torch
     from fake_feed import FakeFeed
-    feed = FakeFeed(Path({folder!r}))
+    feed = FakeFeed(Path({folder!r}), is_elsewhere={is_elsewhere})
     client = hearth.Client(feed.address)
     loader = hearth.torch.NeighborLoader(client, dataset="papers", num_neighbors=[2])
     {body}
 """
 
 
-def run_program(tmp_path, body):
+def run_program(tmp_path, body, is_elsewhere=False):
     here = Path(__file__).resolve().parent
     text = textwrap.dedent(PROGRAM).format(
-        paths=[str(here), str(here.parent)], folder=str(tmp_path),
+        paths=[str(here), str(here.parent)], folder=str(tmp_path), is_elsewhere=is_elsewhere,
         body=textwrap.dedent(body).strip())
     return subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True)

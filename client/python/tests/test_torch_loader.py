@@ -38,8 +38,8 @@ def start(tmp_path):
     """Starts a daemon with a graph; returns it and a client."""
     started = []
 
-    def with_graph(graph=None, credits=4):
-        feed = FakeFeed(tmp_path, graph, credits)
+    def with_graph(graph=None, credits=4, **more):
+        feed = FakeFeed(tmp_path, graph, credits, **more)
         client = hearth.Client(feed.address, watch_patience=20)
         started.append((feed, client))
         return feed, client

@@ -14,9 +14,9 @@ from hearth.connection import Pauses
 from hearth.errors import HearthError, JobFailed, Unavailable
 from hearth.jobs import JobState
 from hearth.options.values import Value
-from hearth.servers import is_local
 from hearth.torch.nodes import Nodes
-from hearth.torch.slots import Slots
+from hearth.torch.slots import AnyWire, Slots
+from hearth.torch.stream import StreamWire
 from hearth.torch.wire import Wire
 from hearth.v1 import feeds_pb2, spec_pb2
 
@@ -36,7 +36,7 @@ _log = logging.getLogger("hearth")
 class Link:
     """A connection, its slots, and what has been said over it."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: AnyWire) -> None:
         self.wire = wire
         self.slots = Slots(wire)
         self.is_welcome = False
@@ -102,10 +102,6 @@ class FeedJob:
     def submit(self) -> str:
         """Submits the job unless there is one; returns its id."""
         if not self.id:
-            if not is_local(self._client.server):
-                raise HearthError(grpc.StatusCode.FAILED_PRECONDITION,
-                                  f"a loader needs a daemon on this machine, not at "
-                                  f"{self._client.server}")
             self.id = self._client.submit_feed(self._options, [
                 spec_pb2.FeedNodes(split=split, count=nodes.count, sha256=nodes.sha256)
                 for split, nodes in self._decide().items()]).id
@@ -117,8 +113,14 @@ class FeedJob:
             # The daemon takes none that it has.
             for nodes in self._decide().values():
                 self._client.put_nodes(self.id, nodes.sha256, nodes.ids)
-        address = self._client.attach_feed(self.id, self._rank)
-        return Link(Wire(address.path, address.ticket))
+        server = self._client.server
+        address = self._client.attach_feed(self.id, self._rank,
+                                           stream=not server.startswith("unix:"))
+        if address.path:
+            return Link(Wire(address.path, address.ticket))
+        return Link(StreamWire(
+            lambda messages: self._client._transport.both_ways(
+                "Feeds/Stream", messages, feeds_pb2.FeedDown), server, address.ticket))
 
     def pause(self, problem: HearthError) -> None:
         """Waits before the next attempt to attach; raises `problem` when there were enough."""

@@ -58,15 +58,16 @@ class NeighborLoader:
     - `options` are those of `hearth train` that decide about batches (client/guide/options.md):
       `fanouts` is `num_neighbors` here, `credits` is `prefetch_factor`.
 
-    The processes of torch.distributed, all on this machine, share each batch, unless `world_size`
-    is 1: `batch_size` is that of all together, and each gets its shard. All make their loaders,
-    and iterate, alike. Where a trainer has left a pass, the others' raises HearthError (ABORTED).
+    The processes of torch.distributed share each batch, unless `world_size` is 1: `batch_size` is
+    that of all together, and each gets its shard. All make their loaders, and iterate, alike.
+    Where a trainer has left a pass, the others' raises HearthError (ABORTED).
     With DistributedDataParallel, (loss * batch.loss_scale).backward() gives the gradient of the
     mean over the seeds of all, for a `loss` that is the mean over those of the shard.
 
     Arguments of PyG's loader about workers are taken and do nothing; those that cannot work here
-    raise InvalidRequest. Tensors are memory that the daemon shares: the script may write to
-    them, and keep them, at the price of copies.
+    raise InvalidRequest. Tensors are memory that the daemon shares, or, where the client does not
+    come by its Unix socket, of this process: the script may write to them, and keep them, at the
+    price of copies.
     """
 
     def __init__(self, source: Union[Client, AnyPath], *, num_neighbors: NumNeighbors,

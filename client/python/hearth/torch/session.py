@@ -8,8 +8,8 @@
      their slots go back unseen.
   3. Where the connection breaks, the feed attaches again and opens the pass at the first batch
      that the script has not had.
-  4. When the last loader leaves, the feed says bye. The connection then stays for the slots that
-     tensors are left over.
+  4. When the last loader leaves, the feed says bye. The connection, unless it is a stream, then
+     stays for the slots that tensors are left over.
 
 Trainers that share batches have a feed of the same job each. The first of them submits the job
 when the loader is made, since all make it alike; the daemon begins a pass when all have opened it.
@@ -293,14 +293,15 @@ class Feed:
             raise
 
     def _part(self, why: HearthError) -> None:
-        """Ends the use of the job. The connection stays for slots that tensors are left over."""
+        """Ends the use of the job. The connection stays for slots of the daemon that tensors are
+        left over."""
         self._error = why
         link, self._link = self._link, None
         self._open = self._arrived = None
         if link is None:
             return
         link.slots.flush()
-        if link.slots.held:
+        if link.slots.held and link.slots.are_shared:
             link.slots.when_all_are_back(lambda: link.wire.end(0.0))
         else:
             link.wire.end(_BYE_SECONDS)

@@ -1,4 +1,5 @@
-"""Slots of a connection: memory that the daemon writes, mapped here, and lent to tensors.
+"""Slots of a connection: memory that the daemon writes, mapped here, and lent to tensors. Over the
+network it is this process's own, and all but the pages in 1 and 3 is the same.
 
   1. The daemon sends a slot once (`add`). It is mapped privately: pages that the script writes
      become its own, and no other reader sees them.
@@ -18,9 +19,10 @@ import os
 import threading
 import weakref
 from dataclasses import dataclass
-from typing import Callable, Iterable, Optional
+from typing import Callable, Iterable, Optional, Union
 
 from hearth.packages import torch
+from hearth.torch.stream import StreamWire
 from hearth.torch.wire import Wire
 from hearth.v1 import feeds_pb2
 
@@ -34,6 +36,8 @@ _OF_A_FILE = 1
 _GAP_PAGES = 16
 # A script that writes this share of a batch's rows is better off with copies.
 _WRITTEN_SHARE = 0.1
+
+AnyWire = Union[Wire, StreamWire]
 
 
 class Slot:
@@ -57,12 +61,26 @@ class Slot:
         return sum(own for _, _, own in ranges) * mmap.PAGESIZE
 
 
+class ReceivedSlot:
+    """A slot whose bytes come over the network, in memory of this process."""
+
+    def __init__(self, memory: mmap.mmap) -> None:
+        self.map = memory
+
+    def give_up_own_pages(self) -> int:
+        """The next batch is written over what the script has written: there is no need."""
+        return 0
+
+
+AnySlot = Union[Slot, ReceivedSlot]
+
+
 @dataclass
 class Loan:
     """A slot that is lent to the tensors of a batch."""
 
     id: int
-    slot: Slot
+    slot: AnySlot
     batch: tuple[int, int]
     """Pass and number of the batch."""
     rows_bytes: int
@@ -74,9 +92,9 @@ class Loan:
 class Slots:
     """The slots of one connection. Loans may end on any thread, and at any point of it."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: AnyWire) -> None:
         self._wire = wire
-        self._slots: dict[int, Slot] = {}
+        self._slots: dict[int, AnySlot] = {}
         self._out: dict[int, Loan] = {}
         self._free: collections.deque[int] = collections.deque()
         self._sending = threading.Lock()
@@ -89,8 +107,14 @@ class Slots:
         """Batches that tensors are left of."""
         return len({loan.batch for loan in list(self._out.values())})
 
+    @property
+    def are_shared(self) -> bool:
+        """Whether their memory is the daemon's, too."""
+        return isinstance(self._wire, Wire)
+
     def add(self, id: int, size: int, descriptor: int) -> None:
-        self._slots[id] = Slot(descriptor, size)
+        self._slots[id] = (ReceivedSlot(self._wire.memory(id))
+                           if isinstance(self._wire, StreamWire) else Slot(descriptor, size))
 
     def drop(self, ids: Iterable[int]) -> None:
         """Forgets slots; memory that is lent stays until it is given back."""
