@@ -59,11 +59,18 @@ void Channel::LoseClient() {
   held_.clear();
   client_ = nullptr;
   is_welcomed_ = false;
-  open_.reset();
+  ForgetPass();
   has_yielded_ = false;
   last_release_.reset();
   step_seconds_ = 0;
   client_gone_at_ = clock_.SteadySeconds();
+}
+
+void Channel::ForgetPass() {
+  open_.reset();
+  requests_.clear();
+  partial_.clear();
+  changed_.SignalAll();
 }
 
 absl::Status Channel::Open(const OpenPass& pass) {
@@ -78,7 +85,9 @@ absl::Status Channel::Open(const OpenPass& pass) {
                        last_pass_, ": numbers must ascend"));
     }
     last_pass_ = pass.number;
+    ForgetPass();
     open_ = pass;
+    open_->end_batch = pass.next_batch;
     has_yielded_ = false;
   }
   NoteSign();
@@ -89,9 +98,46 @@ void Channel::Close(uint64_t pass) {
   {
     absl::MutexLock lock(&mutex_);
     if (!open_.has_value() || open_->number != pass) return;
-    open_.reset();
+    ForgetPass();
   }
   NoteSign();
+}
+
+absl::Status Channel::Request(uint64_t pass, absl::Span<const uint64_t> nodes,
+                              bool goes_on) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (pass > last_pass_) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("pass ", pass, " was never opened"));
+    }
+    if (!open_.has_value() || open_->number != pass) return absl::OkStatus();
+    if (open_->split != Split::kRequests) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("pass ", pass, " is over a split, not over requests"));
+    }
+    if (!batch_size_.has_value()) {
+      return absl::FailedPreconditionError("requests come after the welcome");
+    }
+    // Nothing follows one that ends the pass.
+    if (!requests_.empty() && !requests_.back().ok()) return absl::OkStatus();
+    const auto space = static_cast<size_t>(*batch_size_ + 1) - partial_.size();
+    nodes = nodes.subspan(0, space);
+    partial_.insert(partial_.end(), nodes.begin(), nodes.end());
+    if (goes_on) return absl::OkStatus();
+    if (requests_.size() < kMostRequests) {
+      requests_.emplace_back(std::move(partial_));
+    } else {
+      requests_.emplace_back(absl::ResourceExhaustedError(
+          absl::StrCat("request ", open_->end_batch, ": ", kMostRequests,
+                       " others wait for their batches")));
+    }
+    partial_.clear();
+    ++open_->end_batch;
+    has_yielded_ = false;
+  }
+  NoteSign();
+  return absl::OkStatus();
 }
 
 absl::Status Channel::Release(absl::Span<const uint64_t> slots) {
@@ -134,7 +180,7 @@ void Channel::Bye() {
   {
     absl::MutexLock lock(&mutex_);
     said_bye_ = true;
-    open_.reset();
+    ForgetPass();
   }
   NoteSign();
 }
@@ -174,7 +220,10 @@ Channel::Demand Channel::demand(std::optional<OpenPass>& pass) const {
   absl::MutexLock lock(&mutex_);
   pass.reset();
   if (said_bye_) return Demand::kDone;
-  if (client_ != nullptr && open_.has_value() && HasCredit()) {
+  const bool is_idle = open_.has_value() && open_->split == Split::kRequests &&
+                       requests_.empty();
+  if (client_ != nullptr && open_.has_value() && HasCredit() &&
+      !(is_idle && IsAway())) {
     pass = open_;
     return Demand::kPass;
   }
@@ -211,6 +260,7 @@ void Channel::SetReady(const Welcome& welcome) {
   absl::MutexLock lock(&mutex_);
   welcome_ = welcome;
   credits_ = welcome.credits;
+  batch_size_ = welcome.batch_size;
   last_sign_ = clock_.SteadySeconds();
   SendWelcome();
 }
@@ -238,6 +288,27 @@ bool Channel::AwaitCredit(uint64_t pass, std::stop_token stop) {
   return false;
 }
 
+std::optional<SeedRequest> Channel::AwaitRequest(uint64_t pass, int64_t number,
+                                                 double until,
+                                                 std::stop_token stop) {
+  const std::stop_callback wake(stop, [this] {
+    absl::MutexLock lock(&mutex_);
+    changed_.SignalAll();
+  });
+  absl::MutexLock lock(&mutex_);
+  while (!stop.stop_requested() && client_ != nullptr && open_.has_value() &&
+         open_->number == pass) {
+    if (number < open_->end_batch) {
+      return requests_[static_cast<size_t>(number - open_->next_batch)];
+    }
+    const double now = clock_.SteadySeconds();
+    if (now >= until || IsAway()) break;
+    changed_.WaitWithTimeout(
+        &mutex_, absl::Seconds(std::min(until, last_sign_ + Patience()) - now));
+  }
+  return std::nullopt;
+}
+
 void Channel::Deliver(const OutgoingBatch& batch) {
   absl::MutexLock lock(&mutex_);
   if (client_ == nullptr || !open_.has_value() || open_->number != batch.pass) {
@@ -247,6 +318,7 @@ void Channel::Deliver(const OutgoingBatch& batch) {
     held_[slot->id()] = {slot, num_delivered_};
   }
   open_->next_batch = batch.number + 1;
+  if (!requests_.empty()) requests_.pop_front();
   ++open_->num_batches;
   ++num_delivered_;
   // From now on it is the client's turn.
@@ -267,7 +339,8 @@ void Channel::Skip(uint64_t pass) {
 void Channel::EndPass(uint64_t pass, const absl::Status& status) {
   absl::MutexLock lock(&mutex_);
   if (!open_.has_value() || open_->number != pass) return;
-  const OpenPass ended = *std::exchange(open_, std::nullopt);
+  const OpenPass ended = *open_;
+  ForgetPass();
   last_sign_ = clock_.SteadySeconds();
   if (client_ != nullptr && !client_->SendEnd(ended, status).ok()) LoseClient();
 }
@@ -278,7 +351,7 @@ void Channel::End(const absl::Status& status) {
     absl::MutexLock lock(&mutex_);
     if (end_.has_value()) return;
     end_ = status;
-    open_.reset();
+    ForgetPass();
     on_change_ = nullptr;
     client = client_;
     changed_.SignalAll();

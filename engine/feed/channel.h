@@ -2,6 +2,7 @@
 #define HEARTH_ENGINE_FEED_CHANNEL_H_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -12,11 +13,13 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/feed/batch_layout.h"
 #include "engine/feed/slot_pool.h"
+#include "engine/store/topology.h"
 #include "engine/strategy/pass.h"
 #include "engine/train/metric.h"
 
@@ -27,7 +30,13 @@
 namespace hearth::feed {
 
 /// Nodes that are the seeds of a pass.
-enum class Split { kTrain, kValid, kTest };
+enum class Split {
+  kTrain,
+  kValid,
+  kTest,
+  /// Those of each request, a batch for each, until the client closes the pass.
+  kRequests
+};
 
 /// A pass that a client has asked for.
 struct OpenPass {
@@ -43,7 +52,13 @@ struct OpenPass {
   bool all_labels = false;
   /// Batches that it has had.
   int64_t num_batches = 0;
+  /// kRequests: number of the batch after the last that it has asked for.
+  int64_t end_batch = 0;
 };
+
+/// Seeds of a batch that a client asks for, as it names them; an error: why the
+/// pass ends in place of the batch.
+using SeedRequest = absl::StatusOr<std::vector<store::NodeId>>;
 
 /// What a client is told when its job is ready. See hearth.v1.FeedWelcome.
 struct Welcome {
@@ -68,6 +83,8 @@ struct Welcome {
   std::string target = {};
   std::string fingerprint = {};
   int credits = 0;
+  /// Most seeds of a batch.
+  int64_t batch_size = 0;
 };
 
 /// A batch for the client: the arrays in `rest`, and its input rows at the
@@ -132,6 +149,9 @@ class Channel {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
+  /// Seconds on the clock of all waits.
+  double SteadySeconds() const { return clock_.SteadySeconds(); }
+
   // Calls of the client's side.
 
   /// A client has come. ALREADY_EXISTS while another is there;
@@ -143,6 +163,15 @@ class Channel {
   /// Asks for a pass in place of the one that is open. INVALID_ARGUMENT if its
   /// number is not greater than all before, or a number is negative.
   absl::Status Open(const OpenPass& pass) ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Asks for the next batch of an open pass over kRequests, whose seeds are
+  /// `nodes`, or, if it `goes_on`, these and those of the next call. Does
+  /// nothing if the pass has ended. A wrong request ends the pass in place of
+  /// its batch: so does one beyond kMostRequests that wait for their batches
+  /// (RESOURCE_EXHAUSTED). INVALID_ARGUMENT if there was no such pass, or it
+  /// has no requests; FAILED_PRECONDITION before the first welcome.
+  absl::Status Request(uint64_t pass, absl::Span<const uint64_t> nodes,
+                       bool goes_on) ABSL_LOCKS_EXCLUDED(mutex_);
+  static constexpr size_t kMostRequests = 64;
   /// Ends the pass early. Does nothing if it is not open.
   void Close(uint64_t pass) ABSL_LOCKS_EXCLUDED(mutex_);
   /// The client does not use these slots any more. INVALID_ARGUMENT for a slot
@@ -195,6 +224,14 @@ class Channel {
   bool AwaitCredit(uint64_t pass, std::stop_token stop)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  /// Waits until the client has asked for batch `number` of the pass `pass`.
+  /// Absent if it does not want the pass any more, or is away, if
+  /// SteadySeconds() has come to `until`, or `stop` is requested. Of requests
+  /// with more seeds than Welcome::batch_size one seed more is there.
+  std::optional<SeedRequest> AwaitRequest(uint64_t pass, int64_t number,
+                                          double until, std::stop_token stop)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   /// Gives the client the next batch of its pass; does nothing if it has
   /// another pass open, or none.
   void Deliver(const OutgoingBatch& batch) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -244,6 +281,7 @@ class Channel {
 
   double Patience() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsAway() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetPass() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasCredit() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t HeldBatches() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendWelcome() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -263,7 +301,13 @@ class Channel {
   std::optional<Welcome> welcome_ ABSL_GUARDED_BY(mutex_);
   // Batches that the client may hold, by the last welcome; absent before any.
   std::optional<int> credits_ ABSL_GUARDED_BY(mutex_);
+  // Most seeds of a batch, by the last welcome.
+  std::optional<int64_t> batch_size_ ABSL_GUARDED_BY(mutex_);
   std::optional<OpenPass> open_ ABSL_GUARDED_BY(mutex_);
+  // Requests of the open pass whose batches the client has not had, the first
+  // for its next batch; and the seeds so far of one that goes on.
+  std::deque<SeedRequest> requests_ ABSL_GUARDED_BY(mutex_);
+  std::vector<store::NodeId> partial_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_pass_ ABSL_GUARDED_BY(mutex_) = 0;
   bool has_yielded_ ABSL_GUARDED_BY(mutex_) = false;
   bool said_bye_ ABSL_GUARDED_BY(mutex_) = false;

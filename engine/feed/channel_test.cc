@@ -13,6 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "engine/base/clock.h"
@@ -68,11 +69,37 @@ class FakeClient final : public Client {
 class ChannelTest : public testing::Test {
  protected:
   static constexpr int kCredits = 2;
+  static constexpr int64_t kBatchSize = 4;
 
   // A client comes to a job that is ready.
   void Begin() {
-    channel_.SetReady({.credits = kCredits});
+    channel_.SetReady({.credits = kCredits, .batch_size = kBatchSize});
     ASSERT_TRUE(channel_.Connect(client_).ok());
+  }
+
+  // What the job gets of a request, without waiting for long: seeds, or why
+  // there are none.
+  std::string Asked(uint64_t pass, int64_t number) {
+    const std::optional<SeedRequest> request =
+        channel_.AwaitRequest(pass, number, clock_.SteadySeconds(), {});
+    if (!request.has_value()) return "none";
+    return request->ok() ? absl::StrJoin(**request, ",")
+                         : std::string(request->status().message());
+  }
+
+  // What the job hears while it waits for a request of pass 1 that does not
+  // come: `act` happens after it has begun to wait, or a moment before.
+  bool AwaitRequestWhile(const std::function<void()>& act,
+                         std::stop_token stop = {}) {
+    Begin();
+    EXPECT_TRUE(Open(1, Split::kRequests).ok());
+    bool has_come = true;
+    std::jthread job([&] {
+      has_come = channel_.AwaitRequest(1, 0, 1e9, std::move(stop)).has_value();
+    });
+    act();
+    job.join();
+    return has_come;
   }
 
   absl::Status Open(uint64_t number, Split split = Split::kTrain,
@@ -481,6 +508,105 @@ TEST_F(ChannelTest, YieldEndsTheWaitForACredit) {
 
 TEST_F(ChannelTest, TheJobsEndEndsTheWaitForACredit) {
   EXPECT_FALSE(AwaitCreditWhile([&] { channel_.End(absl::OkStatus()); }));
+}
+
+TEST_F(ChannelTest, RequestsWaitUntilTheirBatchesAreDelivered) {
+  Begin();
+  ASSERT_TRUE(Open(1, Split::kRequests, 5).ok());
+  EXPECT_EQ(Asked(1, 5), "none");
+  ASSERT_TRUE(channel_.Request(1, {7, 8}, /*goes_on=*/false).ok());
+  ASSERT_TRUE(channel_.Request(1, {3, 4}, /*goes_on=*/true).ok());
+  EXPECT_EQ(Asked(1, 6), "none");
+  ASSERT_TRUE(channel_.Request(1, {2}, /*goes_on=*/false).ok());
+  EXPECT_EQ(demand(), Channel::Demand::kPass);
+  EXPECT_EQ(pass_->end_batch, 7);
+  Deliver(1, 5);
+  EXPECT_EQ(Asked(1, 6), "3,4,2");
+  EXPECT_EQ(Asked(1, 6), "3,4,2") << "another run of the job asks again";
+  // Of another pass, or none.
+  EXPECT_EQ(Asked(2, 6), "none");
+  ASSERT_TRUE(Open(2, Split::kRequests).ok());
+  EXPECT_EQ(Asked(2, 0), "none");
+  ASSERT_TRUE(channel_.Request(1, {7}, /*goes_on=*/false).ok()) << "too late";
+  EXPECT_EQ(Asked(2, 0), "none");
+}
+
+TEST_F(ChannelTest, ARequestWakesTheJobThatWaitsForIt) {
+  EXPECT_TRUE(AwaitRequestWhile(
+      [&] { EXPECT_TRUE(channel_.Request(1, {7}, /*goes_on=*/false).ok()); }));
+}
+
+TEST_F(ChannelTest, AStopEndsTheWaitForARequest) {
+  std::stop_source stop;
+  EXPECT_FALSE(
+      AwaitRequestWhile([&] { stop.request_stop(); }, stop.get_token()));
+}
+
+TEST_F(ChannelTest, AClosedPassEndsTheWaitForARequest) {
+  EXPECT_FALSE(AwaitRequestWhile([&] { channel_.Close(1); }));
+}
+
+TEST_F(ChannelTest, ALostClientEndsTheWaitForARequest) {
+  EXPECT_FALSE(AwaitRequestWhile([&] { channel_.Disconnect(*client_); }));
+}
+
+TEST_F(ChannelTest, YieldEndsTheWaitForARequest) {
+  EXPECT_FALSE(AwaitRequestWhile([&] { channel_.Yield(); }));
+}
+
+TEST_F(ChannelTest, WhoAsksForNothingInAPassOfRequestsIsAwayAfterAWhile) {
+  Begin();
+  ASSERT_TRUE(Open(1, Split::kRequests).ok());
+  EXPECT_EQ(demand(), Channel::Demand::kPass);
+  EXPECT_EQ(pass_->end_batch, pass_->next_batch);
+  clock_.Advance(Channel::kPatienceSeconds);
+  EXPECT_EQ(demand(), Channel::Demand::kAway);
+  EXPECT_FALSE(channel_.ClientWaits());
+  EXPECT_FALSE(channel_.AwaitRequest(1, 0, 1e9, {}).has_value());
+  ASSERT_TRUE(channel_.Request(1, {7}, /*goes_on=*/false).ok());
+  EXPECT_TRUE(channel_.ClientWaits());
+  clock_.Advance(Channel::kPatienceSeconds);
+  EXPECT_EQ(demand(), Channel::Demand::kPass) << "it waits for a batch";
+  Deliver(1, 0);
+  channel_.Yield();
+  EXPECT_EQ(demand(), Channel::Demand::kAway);
+  ASSERT_TRUE(channel_.Request(1, {7}, /*goes_on=*/false).ok());
+  Deliver(1, 1);
+  ASSERT_TRUE(channel_.Release(client_->slots[0]).ok());
+  EXPECT_EQ(demand(), Channel::Demand::kPass) << "it has asked since";
+}
+
+TEST_F(ChannelTest, RequestsAreBounded) {
+  Begin();
+  ASSERT_TRUE(Open(1, Split::kRequests).ok());
+  // Seeds beyond a batch's are not kept, but for one that tells.
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(channel_.Request(1, {1, 2, 3}, /*goes_on=*/i < 2).ok());
+  }
+  EXPECT_EQ(Asked(1, 0), "1,2,3,1,2");
+  for (size_t i = 1; i < Channel::kMostRequests + 5; ++i) {
+    ASSERT_TRUE(channel_.Request(1, {i}, /*goes_on=*/false).ok());
+  }
+  constexpr auto kMost = static_cast<int64_t>(Channel::kMostRequests);
+  EXPECT_EQ(Asked(1, kMost - 1), "63");
+  EXPECT_EQ(Asked(1, kMost), "request 64: 64 others wait for their batches");
+  EXPECT_EQ(Asked(1, kMost + 1), "none");
+  Deliver(1, 0);
+  ASSERT_TRUE(channel_.Request(1, {1}, /*goes_on=*/false).ok());
+  EXPECT_EQ(Asked(1, kMost + 1), "none") << "the pass ends before it";
+}
+
+TEST_F(ChannelTest, RequestsThatAreFaultsOfTheClientAreRefused) {
+  ASSERT_TRUE(channel_.Connect(client_).ok());
+  ASSERT_TRUE(Open(1, Split::kRequests).ok());
+  EXPECT_TRUE(
+      absl::IsFailedPrecondition(channel_.Request(1, {1}, /*goes_on=*/false)));
+  channel_.SetReady({.credits = kCredits, .batch_size = kBatchSize});
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(channel_.Request(2, {1}, /*goes_on=*/false)));
+  ASSERT_TRUE(Open(3).ok());
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(channel_.Request(3, {1}, /*goes_on=*/false)));
 }
 
 TEST_F(ChannelTest, SignsGoToTheJobWhileItRunsAndToItsQueueOtherwise) {

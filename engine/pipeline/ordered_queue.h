@@ -1,6 +1,7 @@
 #ifndef HEARTH_ENGINE_PIPELINE_ORDERED_QUEUE_H_
 #define HEARTH_ENGINE_PIPELINE_ORDERED_QUEUE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -38,12 +39,15 @@ class OrderedQueue {
   OrderedQueue& operator=(const OrderedQueue&) = delete;
 
   /// Blocks until there is a place for item `number`. False, destroying the
-  /// item, once closed. REQUIRES: each number is pushed once; item not null.
+  /// item, once closed, and for one beyond the end (EndAt). REQUIRES: each
+  /// number is pushed once; item not null.
   bool Push(int64_t number, std::unique_ptr<T> item)
       ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
-    while (!closed_ && number >= next_ + Capacity()) changed_.Wait(&mutex_);
-    if (closed_) return false;
+    while (!closed_ && number < num_items_ && number >= next_ + Capacity()) {
+      changed_.Wait(&mutex_);
+    }
+    if (closed_ || number >= num_items_) return false;
     slots_[number % Capacity()] = std::move(item);
     ++size_;
     changed_.SignalAll();
@@ -90,6 +94,15 @@ class OrderedQueue {
     return CanPop() ? TakeNext() : Numbered();
   }
 
+  /// There are no items from `number` on, although more were announced; those
+  /// that are inside are destroyed with the queue. REQUIRES: item `number` is
+  /// never pushed.
+  void EndAt(int64_t number) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    num_items_ = std::min(num_items_, number);
+    changed_.SignalAll();
+  }
+
   /// Wakes all waiting threads and refuses further items; items inside are
   /// destroyed with the queue. Idempotent.
   void Close() ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -124,11 +137,11 @@ class OrderedQueue {
     return taken;
   }
 
-  const int64_t num_items_;
   mutable absl::Mutex mutex_;
   // Signalled at every change: ThreadSanitizer cannot follow absl::Condition,
   // see third_party/tsan.
   absl::CondVar changed_;
+  int64_t num_items_ ABSL_GUARDED_BY(mutex_);
   // Item n waits in slot n % capacity.
   std::vector<std::unique_ptr<T>> slots_ ABSL_GUARDED_BY(mutex_);
   // Number of the item to be taken next.

@@ -56,6 +56,29 @@ TEST(OrderedQueueTest, ALaterItemWaitsUntilItsPlaceIsFree) {
   producer.join();
 }
 
+TEST(OrderedQueueTest, EndsEarlierThanAnnounced) {
+  Queue queue(2, 100);
+  EXPECT_TRUE(queue.Push(0, Item(0)));
+  // Beyond the end, before and after it is known, and one that waits for a
+  // place.
+  EXPECT_TRUE(queue.Push(1, Item(1)));
+  std::thread producer([&] { EXPECT_FALSE(queue.Push(2, Item(2))); });
+  queue.EndAt(3);
+  queue.EndAt(1);
+  queue.EndAt(2);
+  producer.join();
+  EXPECT_FALSE(queue.Push(3, Item(3)));
+  EXPECT_NE(queue.Pop().item, nullptr);
+  EXPECT_EQ(queue.Pop().item, nullptr);
+}
+
+TEST(OrderedQueueTest, TheEndWakesConsumers) {
+  Queue queue(1, 10);
+  std::thread consumer([&] { EXPECT_EQ(queue.Pop().item, nullptr); });
+  queue.EndAt(0);
+  consumer.join();
+}
+
 TEST(OrderedQueueTest, PushNextGivesOutInOrderOfArrival) {
   Queue queue(2, 3);
   EXPECT_TRUE(queue.PushNext(Item(7)));

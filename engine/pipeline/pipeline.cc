@@ -1,5 +1,6 @@
 #include "engine/pipeline/pipeline.h"
 
+#include <algorithm>
 #include <cassert>
 #include <deque>
 #include <system_error>
@@ -58,7 +59,8 @@ StageMeter::Totals StageMeter::Read() const {
 //     order, and may hold several items in between. It pushes the oldest first,
 //     so that the number that is waited for is never behind one that waits.
 //  4. The end needs no message: a thread ends when the next number is beyond
-//     the last.
+//     the last. If there are fewer items than were announced, the thread of the
+//     first stage that finds out tells all queues (EndAt).
 //  5. The first error, of a stage or the sink, or a requested stop, is recorded
 //     by Stop, which closes all queues. Closing wakes every thread that waits;
 //     one that works finds its push refused. Work is not interrupted, and no
@@ -96,8 +98,7 @@ class ThreadedPipeline final : public Pipeline {
       const std::stop_callback on_stop(std::move(stop), [this] {
         Stop(absl::CancelledError("stopped on request"));
       });
-      std::vector<std::thread> threads =
-          StartThreads({.num_items = num_items, .make = make}, queues);
+      std::vector<std::thread> threads = StartThreads(make, queues);
       RunSink(sink, *queues.back());
       for (std::thread& thread : threads) thread.join();
     }
@@ -125,16 +126,11 @@ class ThreadedPipeline final : public Pipeline {
  private:
   using TakeItem = std::function<Queue::Numbered()>;
 
-  // The numbers from which the first stage makes items.
-  struct Source {
-    const int64_t num_items;
-    const MakeItem& make;
-  };
-
   // Queue i stands between stages i and i + 1.
   std::vector<Queue*> OpenQueues(int64_t num_items)
       ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
+    end_ = num_items;
     std::vector<Queue*> queues;
     for (size_t i = 0; i + 1 < stages_.size(); ++i) {
       queues_.push_back(
@@ -144,7 +140,7 @@ class ThreadedPipeline final : public Pipeline {
     return queues;
   }
 
-  std::vector<std::thread> StartThreads(const Source& source,
+  std::vector<std::thread> StartThreads(const MakeItem& make,
                                         const std::vector<Queue*>& queues) {
     std::vector<std::thread> threads;
     try {
@@ -159,7 +155,7 @@ class ThreadedPipeline final : public Pipeline {
           continue;
         }
         const TakeItem take =
-            i == 0 ? TakeItem([this, source] { return MakeNext(source); })
+            i == 0 ? TakeItem([this, &make] { return MakeNext(make); })
                    : TakeItem([in = queues[i - 1]] { return in->Pop(); });
         for (int thread = 0; thread < stages_[i].width; ++thread) {
           threads.emplace_back([this, i, thread, take, out = queues[i]] {
@@ -178,7 +174,7 @@ class ThreadedPipeline final : public Pipeline {
   void RunThread(size_t stage, int thread, const TakeItem& take, Queue& out) {
     StageMeter& meter = *meters_[stage];
     while (true) {
-      meter.Switch(thread, stage == 0 ? Activity::kBusy : Activity::kStarved);
+      meter.Switch(thread, Activity::kStarved);
       Queue::Numbered taken;
       absl::Status status = CatchExceptions([&] {
         taken = take();
@@ -293,14 +289,22 @@ class ThreadedPipeline final : public Pipeline {
     return out.Push(done.number, std::move(done.item));
   }
 
-  Queue::Numbered MakeNext(const Source& source) ABSL_LOCKS_EXCLUDED(mutex_) {
+  Queue::Numbered MakeNext(const MakeItem& make) ABSL_LOCKS_EXCLUDED(mutex_) {
     int64_t number = 0;
     {
       absl::MutexLock lock(&mutex_);
-      if (!status_.ok() || claimed_ == source.num_items) return {};
+      if (!status_.ok() || claimed_ >= end_) return {};
       number = claimed_++;
     }
-    return {number, source.make(number)};
+    std::unique_ptr<Item> item = make(number);
+    if (item == nullptr) EndAt(number);
+    return {number, std::move(item)};
+  }
+
+  void EndAt(int64_t number) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    end_ = std::min(end_, number);
+    for (const std::unique_ptr<Queue>& queue : queues_) queue->EndAt(number);
   }
 
   void Stop(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -328,6 +332,8 @@ class ThreadedPipeline final : public Pipeline {
   std::vector<std::unique_ptr<StageMeter>> meters_;
   mutable absl::Mutex mutex_;
   std::vector<std::unique_ptr<Queue>> queues_ ABSL_GUARDED_BY(mutex_);
+  // Number of items.
+  int64_t end_ ABSL_GUARDED_BY(mutex_) = 0;
   // Numbers given to the first stage's threads.
   int64_t claimed_ ABSL_GUARDED_BY(mutex_) = 0;
   // The first error.

@@ -152,7 +152,10 @@ class Pipeline {
 
   virtual ~Pipeline() = default;
 
-  /// Blocks until the sink has taken all items. Call once.
+  /// Blocks until the sink has taken all items. `make`, called by the threads
+  /// of the first stage, may wait for its item, for as long as the stage's
+  /// interrupt lets it; null = there are no items from this number on, and the
+  /// run ends after those before (not with Order::kAsDone). Call once.
   virtual absl::Status Run(
       int64_t num_items,
       const std::function<std::unique_ptr<Item>(int64_t number)>& make,

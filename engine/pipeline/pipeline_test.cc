@@ -101,6 +101,8 @@ struct Scenario {
   int width = 1;
   int queue_capacity = 1;
   int64_t num_items = 20;
+  // Items that can be made.
+  int64_t num_made = INT64_MAX;
   // The threads of the stages but the first hold back so many items each; -1:
   // they have no loops.
   int held = -1;
@@ -172,7 +174,8 @@ Outcome RunScenario(const Scenario& scenario, std::stop_token stop = {}) {
   Outcome outcome;
   outcome.status = pipeline->Run(
       scenario.num_items,
-      [&](int64_t number) {
+      [&](int64_t number) -> std::unique_ptr<Item> {
+        if (number >= scenario.num_made) return nullptr;
         return std::make_unique<TracedItem>(number, alive);
       },
       [&](std::unique_ptr<Item> item) {
@@ -223,6 +226,16 @@ TEST_P(PipelineShapeTest, WithoutItemsEndsAtOnce) {
   const Outcome outcome = RunScenario(scenario);
   EXPECT_TRUE(outcome.status.ok());
   EXPECT_TRUE(outcome.delivered.empty());
+}
+
+TEST_P(PipelineShapeTest, EndsAfterTheLastItemThatIsMade) {
+  Scenario scenario = Shape();
+  for (const int64_t num_made : {0, 1, 7}) {
+    scenario.num_made = num_made;
+    const Outcome outcome = RunScenario(scenario);
+    EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+    EXPECT_EQ(outcome.delivered.size(), static_cast<size_t>(num_made));
+  }
 }
 
 TEST_P(PipelineShapeTest, AnErrorAnywhereStopsAndIsReturned) {

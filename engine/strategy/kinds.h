@@ -59,6 +59,9 @@ struct StrategyKind {
   /// Whether a GPU may sample (PipelineOptions::sampling_gpu). False for
   /// strategies that sample from disk or ahead of the pass.
   bool samples_on_gpu = false;
+  /// Whether seeds may be asked for while a pass runs (Pass::requests). False
+  /// for strategies that plan passes ahead.
+  bool takes_requests = false;
 };
 
 /// Every strategy, in the order of the alternatives.

@@ -96,6 +96,11 @@ int64_t NumBatches(int64_t num_seeds, int64_t batch_size) {
   return (num_seeds + batch_size - 1) / batch_size;
 }
 
+int64_t NumBatches(const Pass& pass) {
+  if (pass.requests != nullptr) return kUnbounded;
+  return NumBatches(pass.order->size(), pass.batch_size);
+}
+
 namespace {
 
 template <typename T>

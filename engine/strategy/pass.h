@@ -13,6 +13,7 @@
 #include "engine/sample/history.h"
 #include "engine/sample/neighbor_sampler.h"
 #include "engine/sample/seed_order.h"
+#include "engine/sample/seed_requests.h"
 
 namespace hearth::train {
 class InputPool;
@@ -91,7 +92,8 @@ struct PipelineOptions {
 /// Batches to deliver: all batches of one epoch of one split, from
 /// `first_batch` on.
 struct Pass {
-  /// The order of the seeds. Must outlive the pass.
+  /// The order of the seeds. Must outlive the pass. Not looked at where there
+  /// are requests.
   const sample::SeedOrder* order = nullptr;
   /// How neighbors are drawn.
   sample::NeighborSamplerOptions sampler;
@@ -106,6 +108,11 @@ struct Pass {
   uint64_t epoch_key = 0;
   /// Batches before this one are skipped, as in a resumed epoch.
   int64_t first_batch = 0;
+  /// The seeds of each batch, each delivered as soon as it is asked for, until
+  /// the requests end; null = `order` has the seeds. Must outlive the pass.
+  /// REQUIRES: a strategy with StrategyKind::takes_requests that delivers in
+  /// order, one shard, no history, at most `batch_size` seeds a batch.
+  sample::SeedRequests* requests = nullptr;
   /// How large batches are. The maker of the pass measures them (MeasureBatches
   /// in sampling.h), or bounds them by the fan-outs.
   BatchBound batches = {};
@@ -131,6 +138,12 @@ std::pair<std::string, std::string> DescribeSampler(
 
 /// Number of batches in a pass over `num_seeds` seeds, skipped ones included.
 int64_t NumBatches(int64_t num_seeds, int64_t batch_size);
+
+/// Number of batches of `pass`, skipped ones included; kUnbounded with
+/// requests.
+int64_t NumBatches(const Pass& pass);
+/// Larger than any number of a batch; sums with one do not overflow.
+inline constexpr int64_t kUnbounded = int64_t{1} << 60;
 
 /// Rows found in one level of the cache.
 struct LevelHits {

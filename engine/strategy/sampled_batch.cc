@@ -1,6 +1,7 @@
 #include "engine/strategy/sampled_batch.h"
 
 #include <iterator>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -82,9 +83,15 @@ absl::Status Deliver(pipeline::Pipeline& pipeline, const Delivery& delivery,
       delivery.range.count,
       [&](int64_t index) -> std::unique_ptr<pipeline::Item> {
         const int64_t number = delivery.range.first + index;
+        std::optional<std::vector<store::NodeId>> seeds;
+        if (delivery.requests != nullptr) {
+          seeds = delivery.requests->Await(number);
+          if (!seeds.has_value()) return nullptr;
+        }
         std::unique_ptr<SampledBatch> batch =
             delivery.make ? delivery.make(number)
                           : std::make_unique<SampledBatch>(number);
+        if (seeds.has_value()) batch->set_seeds(*std::move(seeds));
         if (!delivery.input_pools.empty()) {
           batch->UseInputPool(
               *delivery

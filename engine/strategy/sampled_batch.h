@@ -95,6 +95,12 @@ class SampledBatch : public pipeline::Item {
 
   int64_t number() const { return number_; }
 
+  /// The seeds that were asked for (Pass::requests); else none.
+  absl::Span<const store::NodeId> seeds() const { return seeds_; }
+  void set_seeds(std::vector<store::NodeId> seeds) {
+    seeds_ = std::move(seeds);
+  }
+
   /// The sample. The sampling stage sets it.
   sample::MiniBatch& sample() { return sample_; }
   const sample::MiniBatch& sample() const { return sample_; }
@@ -136,6 +142,7 @@ class SampledBatch : public pipeline::Item {
 
  private:
   const int64_t number_;
+  std::vector<store::NodeId> seeds_;
   sample::MiniBatch sample_;
   store::Labels labels_;
   const store::Labels* all_labels_ = nullptr;
@@ -157,6 +164,8 @@ struct Delivery {
   ShardRange range;
   /// Shards of each batch (Pass::shards).
   int64_t shards = 1;
+  /// Pass::requests: their end is that of the range.
+  sample::SeedRequests* requests = nullptr;
   /// Pass::input_pools; empty, or one for each shard.
   absl::Span<train::InputPool* const> input_pools = {};
   /// Bytes of a row as stored.

@@ -21,7 +21,15 @@
 
 namespace hearth::strategy {
 
+std::vector<store::NodeId> SeedsOf(const Pass& pass) {
+  if (pass.requests != nullptr) return {};
+  return pass.order->Epoch(pass.epoch_key);
+}
+
 ShardRange ShardsOf(const Pass& pass, int64_t num_seeds) {
+  if (pass.requests != nullptr) {
+    return {.first = pass.first_batch * pass.shards, .count = kUnbounded};
+  }
   return {.first = pass.first_batch * pass.shards,
           .count = (NumBatches(num_seeds, pass.batch_size) - pass.first_batch) *
                    pass.shards};
@@ -98,22 +106,30 @@ pipeline::Stage StageOf(const char* name, const Pass& pass,
   return {.name = name,
           .width = width.threads,
           .queue_capacity = QueueCapacity(pass, width.queue_capacity),
-          .work = [&pass, seeds, take,
-                   samplers = NewSamplers(pass, source, width.threads),
-                   &topology = source.topology,
-                   &labels = source.labels](int thread, pipeline::Item& item) {
-            auto& batch = static_cast<SampledBatch&>(item);
-            const absl::Span<const store::NodeId> shard =
-                ShardSeeds(pass, seeds, batch.number());
-            absl::StatusOr<sample::MiniBatch> sample = take(
-                *(*samplers)[thread], KeyOfShard(pass, batch.number()), shard);
-            // The topology's error names the file that could not be read.
-            HEARTH_RETURN_IF_ERROR(topology.status());
-            HEARTH_RETURN_IF_ERROR(sample.status());
-            batch.sample() = *std::move(sample);
-            batch.TakeLabels(labels, shard);
-            return absl::OkStatus();
-          }};
+          .work =
+              [&pass, seeds, take,
+               samplers = NewSamplers(pass, source, width.threads),
+               &topology = source.topology,
+               &labels = source.labels](int thread, pipeline::Item& item) {
+                auto& batch = static_cast<SampledBatch&>(item);
+                const absl::Span<const store::NodeId> shard =
+                    pass.requests != nullptr
+                        ? batch.seeds()
+                        : ShardSeeds(pass, seeds, batch.number());
+                absl::StatusOr<sample::MiniBatch> sample =
+                    take(*(*samplers)[thread], KeyOfShard(pass, batch.number()),
+                         shard);
+                // The topology's error names the file that could not be read.
+                HEARTH_RETURN_IF_ERROR(topology.status());
+                HEARTH_RETURN_IF_ERROR(sample.status());
+                batch.sample() = *std::move(sample);
+                batch.TakeLabels(labels, shard);
+                return absl::OkStatus();
+              },
+          .interrupt =
+              [&pass] {
+                if (pass.requests != nullptr) pass.requests->Interrupt();
+              }};
 }
 
 pipeline::Stage DecideStage(const Pass& pass) {

@@ -52,7 +52,11 @@ struct ShardRange {
   int64_t count = 0;
 };
 
-/// All shards of the batches of a pass over `num_seeds` seeds.
+/// The seeds of the epoch, in order; none where the pass has requests.
+std::vector<store::NodeId> SeedsOf(const Pass& pass);
+
+/// All shards of the batches of a pass over `num_seeds` seeds; with requests,
+/// kUnbounded.
 ShardRange ShardsOf(const Pass& pass, int64_t num_seeds);
 
 /// Seeds of the largest shard of a pass over `num_seeds` seeds.
@@ -79,7 +83,8 @@ sample::BatchKey KeyOfShard(const Pass& pass, int64_t number);
 int QueueCapacity(const Pass& pass, int batches);
 
 /// The stage "sample": fills in the sample and the labels of each SampledBatch.
-/// `seeds` are all seeds of the pass. All arguments must outlive the stage.
+/// `seeds` are all seeds of the pass; with requests, batches have their own
+/// (SampledBatch::seeds). All arguments must outlive the stage.
 /// Ignores Pass::history: for batches that are measured or counted, not trained
 /// on.
 pipeline::Stage SampleStage(const Pass& pass,

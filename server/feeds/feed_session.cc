@@ -29,6 +29,9 @@ absl::StatusOr<feed::OpenPass> ToOpenPass(const v1::FeedOpen& open) {
     case v1::FEED_TEST:
       pass.split = feed::Split::kTest;
       break;
+    case v1::FEED_REQUESTS:
+      pass.split = feed::Split::kRequests;
+      break;
     default:
       return absl::InvalidArgumentError("open.split: is not known");
   }
@@ -176,6 +179,13 @@ absl::Status FeedSession::Handle(const v1::FeedUp& message) {
       HEARTH_ASSIGN_OR_RETURN(feed::ReportedEpoch epoch,
                               ToReportedEpoch(message.epoch()));
       return channel_->AddEpoch(std::move(epoch));
+    }
+    case v1::FeedUp::kRequest: {
+      const v1::FeedRequest& request = message.request();
+      return channel_->Request(
+          request.pass(),
+          absl::MakeConstSpan(request.nodes().data(), request.nodes().size()),
+          request.goes_on());
     }
     case v1::FeedUp::kHello:
       return absl::InvalidArgumentError("hello was said before");

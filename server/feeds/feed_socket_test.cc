@@ -49,7 +49,7 @@ class FeedSocketTest : public FeedsFixture {
     auto listener = SocketListener::Bind(path_, std::nullopt, SOCK_SEQPACKET);
     EXPECT_TRUE(listener.ok()) << listener.status();
     socket_ = *FeedSocket::Start(*std::move(listener), feeds_, clock_);
-    channel_->SetReady({.feature_dim = 4, .credits = 3});
+    channel_->SetReady({.feature_dim = 4, .credits = 3, .batch_size = 8});
   }
 
   std::string NewTicket() { return *feeds_.NewTicket(id_, 0, ::geteuid()); }
@@ -287,6 +287,31 @@ TEST_F(FeedSocketTest, MessagesReachTheChannel) {
   message.mutable_bye();
   ASSERT_TRUE(client->Send(message));
   Await([&] { return demand() == feed::Channel::Demand::kDone; });
+}
+
+TEST_F(FeedSocketTest, RequestsReachTheChannel) {
+  const auto client = NewClient();
+  ASSERT_TRUE(client->Open(1, v1::FEED_REQUESTS, 7));
+  v1::FeedUp message;
+  message.mutable_request()->set_pass(1);
+  message.mutable_request()->add_nodes(5);
+  message.mutable_request()->add_nodes(3);
+  message.mutable_request()->set_goes_on(true);
+  ASSERT_TRUE(client->Send(message));
+  message.mutable_request()->set_goes_on(false);
+  message.mutable_request()->clear_nodes();
+  message.mutable_request()->add_nodes(4);
+  ASSERT_TRUE(client->Send(message));
+  std::optional<feed::SeedRequest> request;
+  Await([&] {
+    request = channel_->AwaitRequest(1, 7, channel_->SteadySeconds(), {});
+    return request.has_value();
+  });
+  ASSERT_TRUE(request->ok());
+  EXPECT_THAT(**request, ElementsAre(5, 3, 4));
+  message.mutable_request()->set_pass(9);
+  ASSERT_TRUE(client->Send(message));
+  EXPECT_TRUE(absl::IsInvalidArgument(client->AwaitClosed()));
 }
 
 // Whether all fails by which a client may try to write to a slot.

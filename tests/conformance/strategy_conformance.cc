@@ -2,16 +2,20 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/base/random.h"
@@ -24,6 +28,7 @@
 #include "engine/sample/mini_batch.h"
 #include "engine/sample/neighbor_sampler.h"
 #include "engine/sample/seed_order.h"
+#include "engine/sample/seed_requests.h"
 #include "engine/store/dataset.h"
 #include "engine/store/labels.h"
 #include "engine/store/topology.h"
@@ -409,6 +414,104 @@ TEST_P(StrategyConformanceTest, DeliversTheBatchesOfMemoryWithAHistory) {
         RunWithHistory(*strategy, pass, resumed).fingerprints,
         std::vector<std::string>(expected.fingerprints.begin() + 5 * shards,
                                  expected.fingerprints.end()));
+  }
+}
+
+// Requests as a test makes them.
+class TestRequests final : public sample::SeedRequests {
+ public:
+  // Asks for the next batch.
+  void Add(std::vector<store::NodeId> seeds) {
+    absl::MutexLock lock(&mutex_);
+    seeds_.push_back(std::move(seeds));
+    changed_.SignalAll();
+  }
+
+  std::optional<std::vector<store::NodeId>> Await(int64_t number) override {
+    absl::MutexLock lock(&mutex_);
+    while (!is_interrupted_ && number >= std::ssize(seeds_)) {
+      changed_.Wait(&mutex_);
+    }
+    if (is_interrupted_) return std::nullopt;
+    return seeds_[static_cast<size_t>(number)];
+  }
+
+  void Interrupt() override {
+    absl::MutexLock lock(&mutex_);
+    is_interrupted_ = true;
+    changed_.SignalAll();
+  }
+
+ private:
+  absl::Mutex mutex_;
+  absl::CondVar changed_;
+  std::vector<std::vector<store::NodeId>> seeds_ ABSL_GUARDED_BY(mutex_);
+  bool is_interrupted_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+// Each request, after `ahead` of them, comes when a batch has been delivered:
+// no batch waits for the next request.
+TEST_P(StrategyConformanceTest, DeliversBatchesAsTheyAreAskedFor) {
+  if (!KindOf(GetParam().strategy).takes_requests ||
+      !DeliversInOrder(GetParam().strategy)) {
+    return;
+  }
+  const auto strategy = Make(GetParam());
+  Pass pass = MakePass(1);
+  const auto expected = Fingerprints(*strategy, pass);
+  const std::vector<store::NodeId> seeds = order->Epoch(pass.epoch_key);
+  for (const int64_t ahead : {1, 3}) {
+    TestRequests requests;
+    pass.requests = &requests;
+    pass.order = nullptr;
+    int64_t asked = 0;
+    const auto ask = [&] {
+      const auto begin = static_cast<size_t>(asked * pass.batch_size);
+      if (begin >= seeds.size()) return;
+      ++asked;
+      const auto some = absl::MakeConstSpan(seeds).subspan(
+          begin, static_cast<size_t>(pass.batch_size));
+      requests.Add({some.begin(), some.end()});
+    };
+    while (asked < ahead) ask();
+    std::vector<std::string> found;
+    PassReport report;
+    const absl::Status status = strategy->Run(
+        pass,
+        [&](absl::Span<const train::BatchView> shards) {
+          found.push_back(hearth::testing::Fingerprint(shards.front()));
+          ask();
+          if (found.size() == expected.size()) requests.Interrupt();
+          return absl::OkStatus();
+        },
+        std::stop_token(), report);
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(found, expected);
+  }
+}
+
+// While samplers wait for the next request.
+TEST_P(StrategyConformanceTest, StopsWhileItWaitsForRequests) {
+  if (!KindOf(GetParam().strategy).takes_requests) return;
+  const auto strategy = Make(GetParam());
+  Pass pass = MakePass(1);
+  for (const bool by_error : {false, true}) {
+    TestRequests requests;
+    requests.Add({0, 1});
+    pass.requests = &requests;
+    std::stop_source stop;
+    PassReport report;
+    const absl::Status status = strategy->Run(
+        pass,
+        [&](absl::Span<const train::BatchView>) {
+          if (by_error) return absl::AbortedError("enough");
+          stop.request_stop();
+          return absl::OkStatus();
+        },
+        stop.get_token(), report);
+    EXPECT_EQ(status.code(), by_error ? absl::StatusCode::kAborted
+                                      : absl::StatusCode::kCancelled);
+    EXPECT_EQ(report.batches, 1);
   }
 }
 

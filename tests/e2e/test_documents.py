@@ -382,6 +382,7 @@ _PREPARATIONS: dict[str, Callable[[Reader], None]] = {
     "client/guide/install.md": Reader.make_python,
     "client/guide/own-model.md": follow_python,
     "client/guide/own-model-more.md": follow_python,
+    "client/guide/own-model-remote.md": follow_python,
     "client/guide/pyg.md": follow_python,
     "client/guide/python-calls.md": follow_python,
     "client/guide/python-tools.md": follow_python_tools,

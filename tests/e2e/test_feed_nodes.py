@@ -49,7 +49,8 @@ def mine(graph):
 
 
 def test_nodes_of_the_split_are_the_split(client, graph):
-    for split, shuffle, nodes in (("train", True, graph.train_idx), ("valid", False, graph.valid_idx)):
+    for split, shuffle, nodes in (("train", True, graph.train_idx),
+                                  ("valid", False, graph.valid_idx)):
         expected = taken(client, split=split)
         assert taken(client, input_nodes=nodes, shuffle=shuffle) == expected
         places = [place for _, found, _ in expected[1] for place in found]
@@ -142,7 +143,7 @@ def test_typed_graphs_have_nodes_and_labels_of_the_target(start_daemon, typed_fo
                 paper = batch["paper"]
                 assert paper.y.tolist() == graph.labels[paper.n_id].tolist()
                 assert papers[paper.input_id].tolist() == paper.n_id[:paper.batch_size].tolist()
-        with pytest.raises(hearth.InvalidRequest, match="of type 'author', and the seeds of 'paper'"):
+        with pytest.raises(hearth.InvalidRequest, match="'author', and the seeds of 'paper'"):
             NeighborLoader(client, **{**options, "input_nodes": ("author", [1])})
 
 

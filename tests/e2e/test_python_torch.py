@@ -77,7 +77,8 @@ def run_example(tmp_path, monkeypatch):
     return run
 
 
-@pytest.mark.parametrize("example", ["sage.py", "rgat_hetero.py", "sage_lightning.py"])
+@pytest.mark.parametrize("example", ["sage.py", "rgat_hetero.py", "sage_lightning.py",
+                                     "pyg_remote.py"])
 def test_examples(start_daemon, run_example, graph_folder, typed_folder, monkeypatch, example):
     daemon = start_daemon()
     monkeypatch.setenv("HEARTH_SERVER", f"unix:{daemon.data_dir}/hearth.sock")

@@ -22,7 +22,7 @@ from hearth.v1 import datasets_pb2, feeds_pb2, jobs_pb2
 _ADD_SEALS = 1033
 _SEALS = 0x1 | 0x2 | 0x4 | 0x10  # SEAL, SHRINK, GROW, FUTURE_WRITE
 _SPLITS = {feeds_pb2.FEED_TRAIN: "train", feeds_pb2.FEED_VALID: "valid",
-           feeds_pb2.FEED_TEST: "test"}
+           feeds_pb2.FEED_TEST: "test", feeds_pb2.FEED_REQUESTS: "requests"}
 TYPES = [("paper", 6), ("author", 4)]
 EDGE_TYPES = ["author:writes:paper", "paper:cites:paper"]
 _PIECE_BYTES = 1000
@@ -32,9 +32,10 @@ _TYPES = {"float32": feeds_pb2.FeedArray.FLOAT32, "int64": feeds_pb2.FeedArray.I
 class Batch:
     """A batch that depends on its split, epoch and number alone."""
 
-    def __init__(self, graph, split, epoch, number, layout, seeds):
+    def __init__(self, graph, split, epoch, number, layout, seeds, nodes=None):
         self.random = numpy.random.default_rng([split, epoch, number])
         self.seeds = seeds
+        self.nodes = nodes  # The seeds that were asked for; else any.
         self.arrays = {}  # By name, type and layer.
         self.fields = {}
         if layout == feeds_pb2.FEED_LAYERS:
@@ -54,6 +55,13 @@ class Batch:
     def _nodes(self, count, dim):
         self.put("x", self.random.random((count, dim)))
 
+    def _ids(self, count, of_type=None):
+        ids = self.random.permutation(1000)[:count]
+        if self.nodes is not None and not of_type:
+            others = numpy.setdiff1d(ids, self.nodes)[:count - self.seeds]
+            ids = numpy.concatenate([self.nodes, others])
+        self.put("n_id", ids, of_type)
+
     def _edges(self, sources, destinations, count):
         return numpy.stack([self.random.integers(0, sources, count),
                             numpy.sort(self.random.integers(0, destinations, count))])
@@ -65,7 +73,7 @@ class Batch:
             edges.append(self._edges(met + count, met, 7))
             met += count
         self._nodes(met, graph.dim)
-        self.put("n_id", self.random.permutation(1000)[:met])
+        self._ids(met)
         self.put("in_degrees", self.random.integers(1, 9, met))
         self.put("edge_index", numpy.concatenate(edges, axis=1))
         self.fields = {"num_sampled_nodes": [{"counts": added}],
@@ -78,7 +86,7 @@ class Batch:
         rows = [numpy.concatenate([numpy.arange(self.seeds), places[:8]]), places[8:]]
         for i, count in enumerate(counts):
             self.put("rows", rows[i], i)
-            self.put("n_id", self.random.permutation(1000)[:count], i)
+            self._ids(count, i)
             self.put("in_degrees", self.random.integers(1, 9, count), i)
         # All nodes of the first hop are found by edges of seeds.
         self.put("edge_index", self._edges(3, self.seeds, 5), 0)
@@ -109,9 +117,13 @@ class Graph:
         self.seeds, self.last = seeds, last
 
     def batch(self, split, epoch, number, layout=feeds_pb2.FEED_GRAPH):
-        is_last = number == self.batches[_SPLITS[split]] - 1
+        is_last = number == self.batches.get(_SPLITS[split], 0) - 1
         return Batch(self, split, epoch if split == feeds_pb2.FEED_TRAIN else 0, number, layout,
                      self.last if is_last else self.seeds)
+
+    def requested(self, number, nodes):
+        return Batch(self, feeds_pb2.FEED_REQUESTS, 0, number, feeds_pb2.FEED_GRAPH, len(nodes),
+                     nodes)
 
     def welcome(self, credits):
         types = TYPES if self.is_typed else [("", self.dim)]
@@ -155,6 +167,7 @@ class _Session(threading.Thread):
         self.job = feed.job.id
         self.slots, self.free, self.out = {}, [], {}
         self.open, self.number = None, 0
+        self.asked, self.partial = [], []
         self.is_waiting = self.stops_reading = self.has_stopped = False
         self.start()
 
@@ -216,17 +229,21 @@ class _Session(threading.Thread):
         return True
 
     def _go_on(self):
+        if self.open.split == feeds_pb2.FEED_REQUESTS:
+            if self.asked and self.held < self.feed.credits:
+                self._send_batch(self.feed.graph.requested(self.number, self.asked.pop(0)))
+                self.number += 1
+            return
         end = self.feed.graph.batches[_SPLITS[self.open.split]]
         if self.number >= end:
             self.send(end={"pass": getattr(self.open, "pass"), "batches": end})
             self.open = None
         elif self.held < self.feed.credits:
-            self._send_batch()
+            self._send_batch(self.feed.graph.batch(self.open.split, self.open.epoch, self.number,
+                                                   self.open.layout))
             self.number += 1
 
-    def _send_batch(self):
-        batch = self.feed.graph.batch(self.open.split, self.open.epoch, self.number,
-                                      self.open.layout)
+    def _send_batch(self, batch):
         x = {key: one for key, one in batch.arrays.items() if key[0] == "x"}
         others = {key: one for key, one in batch.arrays.items() if key[0] != "x"}
         slots, arrays = [], []
@@ -267,9 +284,19 @@ class _Session(threading.Thread):
         assert getattr(message, "pass") > self.feed.last_pass
         self.feed.last_pass = getattr(message, "pass")
         self.open, self.number = message, message.first_batch
+        self.asked, self.partial = [], []
         if self.is_waiting:
             self.is_waiting = False
             self.send(welcome=self.feed.graph.welcome(self.feed.credits))
+
+    def on_request(self, message):
+        if self.open is None or getattr(message, "pass") != getattr(self.open, "pass"):
+            return
+        assert self.open.split == feeds_pb2.FEED_REQUESTS
+        self.partial.extend(message.nodes)
+        if not message.goes_on:
+            self.asked.append(self.partial)
+            self.partial = []
 
     def on_release(self, message):
         for id in message.slots:

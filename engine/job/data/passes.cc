@@ -203,6 +203,10 @@ strategy::Pass PassSchedule::Testing() const {
   return Of(*test_order_, kTestKey);
 }
 
+strategy::Pass PassSchedule::Requested(int64_t epoch) const {
+  return Of(*train_order_, static_cast<uint64_t>(epoch));
+}
+
 std::vector<strategy::Pass> PassSchedule::Kinds() const {
   return {Training(0), Validation(), Testing()};
 }

@@ -75,6 +75,11 @@ class PassSchedule {
   strategy::Pass Validation() const;
   strategy::Pass Testing() const;
 
+  /// A pass over seeds that are asked for (strategy::Pass::requests, to be
+  /// set): a batch of the same seeds and number as one of training epoch
+  /// `epoch`, before any repeats, has its sample.
+  strategy::Pass Requested(int64_t epoch) const;
+
   /// Passes that differ in their seeds: one training pass, validation and test.
   std::vector<strategy::Pass> Kinds() const;
 

@@ -6,22 +6,34 @@
 //      may; the rows are in a slot already, since the pass has assembled them
 //      there; write all other arrays to a second slot, and pass on both.
 //   4. The pass ends, or the client closes it, or is away for long: LeavePass.
+//      A pass over requests ends for the run when there are none for a while;
+//      it stays open, and Next() wishes for it again.
 //   5. The client says bye: Next() wishes to be finished.
 #include "engine/job/run/feed_member.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <functional>
+#include <iterator>
+#include <numeric>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 #include "engine/base/status.h"
 #include "engine/job/interface/observer.h"
 #include "engine/job/memory/memory_ledger.h"
 #include "engine/store/feature_rows.h"
 #include "engine/store/labels.h"
 #include "engine/store/manifest.h"
+#include "engine/strategy/kinds.h"
 
 namespace hearth::job {
 namespace {
@@ -58,6 +70,7 @@ feed::Welcome WelcomeTo(const Member::Job& job, const store::Dataset& dataset,
   welcome.target = target.name;
   welcome.fingerprint = manifest.fingerprint;
   welcome.credits = job.options.feed->credits;
+  welcome.batch_size = job.options.data.batch_size;
   return welcome;
 }
 
@@ -69,11 +82,103 @@ std::string PhaseOf(feed::Split split) {
       return "validating";
     case feed::Split::kTest:
       return "testing";
+    case feed::Split::kRequests:
+      return "answering requests";
   }
   return "";
 }
 
+// INVALID_ARGUMENT, naming the request, unless `seeds` are those of a batch.
+absl::Status CheckSeeds(absl::Span<const store::NodeId> seeds, int64_t number,
+                        int64_t batch_size, const feed::FeedGraph& graph) {
+  const std::string request = absl::StrCat("request ", number);
+  if (seeds.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(request, " has no seeds"));
+  }
+  if (std::ssize(seeds) > batch_size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(request, " has more than ", batch_size,
+                     " seeds, the batch_size of the job"));
+  }
+  const store::NodeId first = graph.nodes.First(graph.target);
+  const store::NodeId end = graph.nodes.First(graph.target + 1);
+  std::vector<store::NodeId> sorted(seeds.begin(), seeds.end());
+  std::sort(sorted.begin(), sorted.end());
+  for (const store::NodeId seed : {sorted.front(), sorted.back()}) {
+    if (seed >= first && seed < end) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(request, ": seed ", static_cast<uint64_t>(seed),
+                     " is not a node of the target type, which are ", first,
+                     " to ", end - 1));
+  }
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice == sorted.end()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(request, " has seed ", *twice, " twice"));
+}
+
 }  // namespace
+
+// The requests of a client for the time of one pass.
+class FeedMember::RequestTurn final : public sample::SeedRequests {
+ public:
+  struct Limits {
+    // Seconds on the steady clock until which it waits for requests, and until
+    // which it takes any.
+    double wait_until = 0;
+    double end = 0;
+    int64_t batch_size = 0;
+    const feed::FeedGraph& graph;
+  };
+
+  // A requested `stop` ends it. All arguments outlive this.
+  RequestTurn(feed::Channel& channel, uint64_t pass, const Limits& limits,
+              std::stop_token stop)
+      : channel_(channel),
+        pass_(pass),
+        limits_(limits),
+        on_stop_(std::move(stop), [this] { Interrupt(); }) {}
+
+  double end() const { return limits_.end; }
+
+  // Why the client's pass is to end; OK: it goes on.
+  absl::Status error() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return error_;
+  }
+
+  std::optional<std::vector<store::NodeId>> Await(int64_t number) override
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    std::optional<feed::SeedRequest> request = channel_.AwaitRequest(
+        pass_, number, limits_.wait_until, interrupt_.get_token());
+    if (!request.has_value()) return std::nullopt;
+    absl::Status status = request->status();
+    if (status.ok()) {
+      status = CheckSeeds(**request, number, limits_.batch_size, limits_.graph);
+    }
+    if (status.ok()) return **std::move(request);
+    absl::MutexLock lock(&mutex_);
+    // The pass ends with the first of several.
+    if (error_.ok() || number < error_number_) {
+      error_ = status;
+      error_number_ = number;
+    }
+    return std::nullopt;
+  }
+
+  void Interrupt() override { interrupt_.request_stop(); }
+
+ private:
+  feed::Channel& channel_;
+  const uint64_t pass_;
+  const Limits limits_;
+  std::stop_source interrupt_;
+  mutable absl::Mutex mutex_;
+  absl::Status error_ ABSL_GUARDED_BY(mutex_);
+  int64_t error_number_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Last member: it uses the others.
+  const std::stop_callback<std::function<void()>> on_stop_;
+};
 
 FeedMember::FeedMember(const Job& job, const store::Dataset& dataset,
                        const PassSchedule& passes)
@@ -214,8 +319,46 @@ absl::StatusOr<Wish> FeedMember::Next() {
     case feed::Split::kTest:
       wish.kind = Wish::Kind::kTest;
       break;
+    case feed::Split::kRequests:
+      if (const absl::Status status = CheckTakesRequests(); !status.ok()) {
+        EndPasses(status);
+        break;
+      }
+      wish.kind = Wish::Kind::kRequests;
+      wish.request_epoch = passes_.front().epoch;
+      wish.is_idle = passes_.front().end_batch == next_batch();
+      break;
   }
   return wish;
+}
+
+absl::Status FeedMember::CheckTakesRequests() const {
+  const strategy::StrategyOptions& strategy = job_.options.data.strategy;
+  if (channels_.size() > 1) {
+    return absl::InvalidArgumentError(
+        "requests: cannot be answered with several trainers");
+  }
+  if (!strategy::KindOf(strategy).takes_requests ||
+      !strategy::DeliversInOrder(strategy)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "requests: cannot be answered with strategy ", strategy::Name(strategy),
+        strategy::DeliversInOrder(strategy) ? "" : " out of order",
+        ", but with memory, mmap and gnndrive"));
+  }
+  return absl::OkStatus();
+}
+
+sample::SeedRequests* FeedMember::Requests(bool may_wait) {
+  const double now = channels_.front()->SteadySeconds();
+  const double end = now + kRequestSeconds;
+  turn_ = std::make_unique<RequestTurn>(
+      *channels_.front(), passes_.front().number,
+      RequestTurn::Limits{.wait_until = may_wait ? end : now,
+                          .end = end,
+                          .batch_size = job_.options.data.batch_size,
+                          .graph = graph_},
+      job_.stop);
+  return turn_.get();
 }
 
 absl::Status FeedMember::BeginPass(const Wish& wish) {
@@ -224,6 +367,12 @@ absl::Status FeedMember::BeginPass(const Wish& wish) {
       !job_.options.data.once) {
     return absl::InvalidArgumentError(
         "a batch as one graph needs the sampler subgraph");
+  }
+  if (split() == feed::Split::kRequests) {
+    // Those in the request.
+    places_.resize(static_cast<size_t>(job_.options.data.batch_size));
+    std::iota(places_.begin(), places_.end(), 0);
+    return absl::OkStatus();
   }
   const strategy::Pass pass =
       split() == feed::Split::kTrain
@@ -248,8 +397,11 @@ absl::Status FeedMember::Take(
       [](const auto& shard) { return shard.sample.num_seeds == 0; });
   // Shards are runs of the batch's seeds. Strategies may change the order of
   // batches.
-  int64_t first_seed = static_cast<int64_t>(shards.front().sample.key.batch) *
-                       job_.options.data.batch_size;
+  int64_t first_seed =
+      split() == feed::Split::kRequests
+          ? 0
+          : static_cast<int64_t>(shards.front().sample.key.batch) *
+                job_.options.data.batch_size;
   for (size_t rank = 0; rank < channels_.size(); ++rank) {
     if (is_left_out) {
       channels_[rank]->Skip(passes_[rank].number);
@@ -263,6 +415,9 @@ absl::Status FeedMember::Take(
       first_seed += of_shard;
     }
     ++passes_[rank].next_batch;
+  }
+  if (split() == feed::Split::kRequests) {
+    wants_to_leave_ = channels_.front()->SteadySeconds() >= turn_->end();
   }
   job_.metrics.OnBatch(/*loss=*/0);
   ReportProgress();
@@ -339,12 +494,23 @@ void FeedMember::EndAll(const absl::Status& status) {
   }
 }
 
+// Ends the passes that the last wish was for.
+void FeedMember::EndPasses(const absl::Status& status) {
+  for (size_t rank = 0; rank < channels_.size(); ++rank) {
+    channels_[rank]->EndPass(passes_[rank].number, status);
+  }
+}
+
 absl::Status FeedMember::EndPass(const strategy::PassReport& report) {
   channels_.front()->AddPass(split(), report);
-  if (split() == feed::Split::kTrain) training_ = report;
-  for (size_t rank = 0; rank < channels_.size(); ++rank) {
-    channels_[rank]->EndPass(passes_[rank].number);
+  if (split() == feed::Split::kRequests) {
+    // The turn is over, not the client's pass.
+    if (absl::Status error = turn_->error(); !error.ok()) EndPasses(error);
+    if (report.batches > 0) job_.observer.OnDurable();
+    return absl::OkStatus();
   }
+  if (split() == feed::Split::kTrain) training_ = report;
+  EndPasses(absl::OkStatus());
   job_.observer.OnDurable();
   return absl::OkStatus();
 }
@@ -370,10 +536,11 @@ absl::StatusOr<TrainReport> FeedMember::Finish() {
 }
 
 void FeedMember::ReportProgress() {
-  const feed::Welcome::OfSplit& of_split =
+  const feed::Welcome::OfSplit of_split =
       split() == feed::Split::kTrain   ? welcome_.train
       : split() == feed::Split::kValid ? welcome_.valid
-                                       : welcome_.test;
+      : split() == feed::Split::kTest  ? welcome_.test
+                                       : feed::Welcome::OfSplit{};
   const bool trains = split() == feed::Split::kTrain;
   job_.observer.OnProgress(
       {.phase = PhaseOf(split()),

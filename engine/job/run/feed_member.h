@@ -19,6 +19,7 @@
 #include "engine/job/interface/report.h"
 #include "engine/job/run/member.h"
 #include "engine/sample/batch_shape.h"
+#include "engine/sample/seed_requests.h"
 #include "engine/store/dataset.h"
 #include "engine/store/graph.h"
 #include "engine/strategy/pass.h"
@@ -55,6 +56,7 @@ class FeedMember final : public Member {
   bool is_new() const override;
   absl::StatusOr<Wish> Next() override;
   std::vector<std::shared_ptr<train::InputPool>> input_pools() override;
+  sample::SeedRequests* Requests(bool may_wait) override;
   absl::Status BeginPass(const Wish& wish) override;
   int64_t next_batch() const override { return passes_.front().next_batch; }
   absl::Status Take(
@@ -68,6 +70,8 @@ class FeedMember final : public Member {
   absl::StatusOr<TrainReport> Finish() override;
 
  private:
+  class RequestTurn;
+
   // What the clients want together; `passes_` is set with kPass. Ends what the
   // others have open when one has left. INVALID_ARGUMENT if they have opened
   // passes that differ.
@@ -79,6 +83,8 @@ class FeedMember final : public Member {
   absl::Status Deliver(const train::BatchView& shard, size_t rank,
                        double loss_scale, int64_t first_seed);
   void EndAll(const absl::Status& status);
+  void EndPasses(const absl::Status& status);
+  absl::Status CheckTakesRequests() const;
   void ReportProgress();
 
   const Job job_;
@@ -98,6 +104,8 @@ class FeedMember final : public Member {
   // pass.
   std::vector<int64_t> places_;
   bool wants_to_leave_ = false;
+  // The requests of the last pass over some.
+  std::unique_ptr<RequestTurn> turn_;
   // Epoch of the last training pass, from 0.
   int64_t epoch_ = 0;
   strategy::PassReport training_;

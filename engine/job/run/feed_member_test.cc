@@ -2,6 +2,7 @@
 // get, and neither harms the other.
 #include "engine/job/run/feed_member.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -9,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -142,8 +144,9 @@ class Script final : public feed::Client {
     return absl::OkStatus();
   }
   absl::Status SendEnd(const feed::OpenPass& pass,
-                       const absl::Status& /*status*/) override {
+                       const absl::Status& status) override {
     absl::MutexLock lock(&mutex_);
+    end_ = status;
     coming_.push_back(pass.number);
     return absl::OkStatus();
   }
@@ -168,6 +171,16 @@ class Script final : public feed::Client {
                     .ok());
   }
   void Close() { channel_.Close(pass_); }
+  // Asks for a batch of the open pass.
+  void Ask(const std::vector<int64_t>& seeds) {
+    const std::vector<uint64_t> nodes(seeds.begin(), seeds.end());
+    EXPECT_TRUE(channel_.Request(pass_, nodes, /*goes_on=*/false).ok());
+  }
+  // How the last pass that has ended did.
+  absl::Status end() {
+    absl::MutexLock lock(&mutex_);
+    return end_;
+  }
 
   // The next batch of the open pass; absent at its end. Releases what still
   // comes of passes before.
@@ -219,6 +232,7 @@ class Script final : public feed::Client {
   uint64_t pass_ = 0;
   absl::Mutex mutex_;
   int welcomes_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status end_ ABSL_GUARDED_BY(mutex_);
   // Batches, and numbers of passes that have ended.
   std::deque<std::variant<Batch, uint64_t>> coming_ ABSL_GUARDED_BY(mutex_);
 };
@@ -575,6 +589,178 @@ TEST_P(FeedStrategyTest, PassesBeginAndEndAnywhere) {
   ASSERT_TRUE(feed->report.ok()) << feed->report.status();
   EXPECT_EQ(channel_->held_batches(), 0);
   EXPECT_EQ(memory_->reserved_bytes(), 0u);
+}
+
+// Expects the batch that is asked for by the seeds of `batch`.
+void ExpectEqual(const std::optional<Batch>& found, const Batch& batch) {
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->number, batch.number);
+  EXPECT_TRUE(found->content == batch.content) << "batch " << batch.number;
+}
+
+TEST_P(FeedStrategyTest, RequestsGetTheBatchesOfTheirSeeds) {
+  const std::unique_ptr<Job> feed = NewFeed();
+  feed->options.data.strategy = GetParam();
+  feed->options.pipeline.samplers = 3;
+  std::jthread thread([&] { Run(*feed); });
+  script_->Open(feed::Split::kTrain, /*epoch=*/1);
+  const std::vector<Batch> trained = script_->Take();
+  script_->Open(feed::Split::kRequests, /*epoch=*/1);
+  if (!strategy::KindOf(GetParam()).takes_requests) {
+    EXPECT_FALSE(script_->Next().has_value());
+    EXPECT_TRUE(absl::IsInvalidArgument(script_->end())) << script_->end();
+    EXPECT_THAT(std::string(script_->end().message()),
+                HasSubstr(strategy::Name(GetParam())));
+  } else {
+    // One after the other, each answered before the next comes.
+    for (const Batch& batch : trained) {
+      script_->Ask(batch.seeds);
+      std::optional<Batch> found = script_->Next();
+      ExpectEqual(found, batch);
+      script_->Release(*found);
+    }
+    // From a later one on, all at once; more than there are credits.
+    script_->Open(feed::Split::kRequests, /*epoch=*/1, /*first_batch=*/1);
+    for (size_t i = 1; i < trained.size(); ++i) script_->Ask(trained[i].seeds);
+    for (size_t i = 1; i < trained.size(); ++i) {
+      std::optional<Batch> found = script_->Next();
+      ExpectEqual(found, trained[i]);
+      script_->Release(*found);
+    }
+  }
+  // The job is unharmed.
+  script_->Open(feed::Split::kTrain);
+  EXPECT_THAT(script_->Take(), SizeIs(kTrainBatches));
+  channel_->Bye();
+  thread.join();
+  EXPECT_TRUE(feed->report.ok()) << feed->report.status();
+  EXPECT_EQ(memory_->reserved_bytes(), 0u);
+}
+
+TEST_F(FeedTest, AWrongRequestEndsItsPassAfterTheBatchesBefore) {
+  const std::unique_ptr<Job> feed = NewFeed();
+  std::jthread thread([&] { Run(*feed); });
+  script_->AwaitWelcome();
+  const std::vector<int64_t> good = {3, 1, 2};
+  std::vector<int64_t> many(
+      static_cast<size_t>(feed->options.data.batch_size) + 1);
+  std::iota(many.begin(), many.end(), 0);
+  const std::pair<std::vector<int64_t>, std::string> wrong[] = {
+      {{}, "request 1 has no seeds"},
+      {many, "request 1 has more than"},
+      {{5, 7, 5}, "request 1 has seed 5 twice"},
+      {{1, 1'000'000}, "seed 1000000 is not a node of the target type"},
+      {{-1, 1}, "seed 18446744073709551615 is not a node"}};
+  for (const auto& [seeds, words] : wrong) {
+    SCOPED_TRACE(words);
+    script_->Open(feed::Split::kRequests);
+    script_->Ask(good);
+    script_->Ask(seeds);
+    script_->Ask(good);
+    const std::vector<Batch> batches = script_->Take();
+    ASSERT_THAT(batches, SizeIs(1));
+    EXPECT_EQ(batches[0].seeds, good);
+    EXPECT_TRUE(absl::IsInvalidArgument(script_->end())) << script_->end();
+    EXPECT_THAT(std::string(script_->end().message()), HasSubstr(words));
+  }
+  // More than may wait.
+  script_->Open(feed::Split::kRequests);
+  std::vector<Batch> held;
+  for (size_t i = 0; i < kCredits + feed::Channel::kMostRequests + 1; ++i) {
+    script_->Ask(good);
+    if (i < kCredits) held.push_back(*script_->Next());
+  }
+  for (const Batch& batch : held) script_->Release(batch);
+  EXPECT_THAT(script_->Take(), SizeIs(feed::Channel::kMostRequests));
+  EXPECT_TRUE(absl::IsResourceExhausted(script_->end())) << script_->end();
+  channel_->Bye();
+  thread.join();
+  EXPECT_TRUE(feed->report.ok()) << feed->report.status();
+}
+
+TEST_F(FeedTest, RequestsGoOnWhereverTheirTurnsEnd) {
+  const std::unique_ptr<Job> feed = NewFeed();
+  std::vector<std::jthread> threads;
+  threads.emplace_back([&] { Run(*feed); });
+  script_->Open(feed::Split::kTrain, /*epoch=*/2);
+  const std::vector<Batch> trained = script_->Take();
+  script_->Open(feed::Split::kRequests, /*epoch=*/2);
+  const auto expect_next = [&](size_t i) {
+    std::optional<Batch> found = script_->Next();
+    ExpectEqual(found, trained[i]);
+    script_->Release(*found);
+  };
+  script_->Ask(trained[0].seeds);
+  expect_next(0);
+  // The turn is over with the last of these, and the client never away.
+  for (size_t i = 1; i < 3; ++i) {
+    client_clock_.Advance(0.6 * Member::kRequestSeconds);
+    script_->Ask(trained[i].seeds);
+    expect_next(i);
+  }
+  script_->Ask(trained[3].seeds);
+  expect_next(3);
+  // The job gives up its place while its client asks for nothing.
+  channel_->Yield();
+  threads.clear();
+  EXPECT_EQ(WaitCauseOf(feed->report.status()), WaitCause::kClient)
+      << feed->report.status();
+  EXPECT_FALSE(channel_->ClientWaits());
+  script_->Ask(trained[4].seeds);
+  EXPECT_TRUE(channel_->ClientWaits());
+  threads.emplace_back([&] { Run(*feed); });
+  expect_next(4);
+  // A stop ends the wait for the next.
+  feed->stop.request_stop();
+  threads.clear();
+  EXPECT_TRUE(absl::IsCancelled(feed->report.status()))
+      << feed->report.status();
+  EXPECT_EQ(memory_->reserved_bytes(), 0u);
+}
+
+TEST_F(FeedTest, AFeedThatAnswersRequestsHoldsNobody) {
+  const std::unique_ptr<Job> feed = NewFeed();
+  const std::unique_ptr<Job> model = NewJob("a");
+  const std::string digest = DigestAlone(*model);
+  std::vector<std::jthread> threads = Start({feed.get(), model.get()});
+  script_->AwaitWelcome();
+  script_->Open(feed::Split::kRequests);
+  script_->Ask({4, 2});
+  script_->Ask({7});
+  EXPECT_THAT(script_->Take(2), SizeIs(2));
+  // The clock of the feed stands still: nobody waits for its client, which
+  // asks for nothing.
+  threads.pop_back();
+  ASSERT_TRUE(model->report.ok()) << model->report.status();
+  EXPECT_EQ(model->report->loss_digest, digest);
+  EXPECT_THAT(model->report->peers.jobs, IsEmpty());
+  script_->Ask({1, 2, 3});
+  EXPECT_THAT(script_->Take(1), SizeIs(1));
+  channel_->Bye();
+  threads.clear();
+  EXPECT_TRUE(feed->report.ok()) << feed->report.status();
+}
+
+TEST_F(FeedTest, RequestsAndEpochsTakeTurns) {
+  const std::unique_ptr<Job> feed = NewFeed();
+  const std::unique_ptr<Job> model = NewJob("a");
+  std::atomic<int64_t> trained = 0;
+  HoldModels([&](const train::StepPosition&) { ++trained; });
+  std::vector<std::jthread> threads = Start({feed.get(), model.get()});
+  script_->AwaitWelcome();
+  script_->Open(feed::Split::kRequests);
+  // There is always one that waits.
+  script_->Ask({1, 2});
+  while (trained < kEpochs * kTrainBatches) {
+    script_->Ask({1, 2});
+    EXPECT_THAT(script_->Take(1), SizeIs(1));
+  }
+  threads.pop_back();
+  EXPECT_TRUE(model->report.ok()) << model->report.status();
+  EXPECT_THAT(script_->Take(1), SizeIs(1));
+  channel_->Bye();
+  threads.clear();
+  EXPECT_TRUE(feed->report.ok()) << feed->report.status();
 }
 
 TEST_F(FeedTest, BatchesBeyondTheLastAreNone) {

@@ -21,6 +21,7 @@
 #include "engine/job/memory/memory_ledger.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/sample/history.h"
+#include "engine/sample/seed_requests.h"
 #include "engine/store/dataset.h"
 #include "engine/store/graph.h"
 #include "engine/strategy/memory_budget.h"
@@ -35,6 +36,8 @@ struct Wish {
     kTraining,
     kValidation,
     kTest,
+    /// A pass over seeds that the member's client asks for (Member::Requests).
+    kRequests,
     /// None at present: the member's client has not asked for one.
     kNothing,
     /// None any more: the member is to be finished.
@@ -45,6 +48,10 @@ struct Wish {
   int64_t epoch = 0;
   /// First batch that it needs of the pass, from 0.
   int64_t first_batch = 0;
+  /// kRequests: the epoch, from 0, whose samples batches have; whether the
+  /// client has asked for none at present.
+  int64_t request_epoch = 0;
+  bool is_idle = false;
 };
 
 /// A job's part in a TrainRun (train_run.h): says which pass the job needs
@@ -109,6 +116,12 @@ class Member {
   virtual std::vector<std::shared_ptr<train::InputPool>> input_pools() {
     return {};
   }
+
+  /// The seeds of a pass of its wish kRequests. They end after
+  /// kRequestSeconds, and, unless they `may_wait`, when there are none at
+  /// present: the wish then comes again. Valid until the next call.
+  virtual sample::SeedRequests* Requests(bool /*may_wait*/) { return nullptr; }
+  static constexpr double kRequestSeconds = 10;
 
   /// The member takes part in the pass of `wish`, which Next() has returned.
   virtual absl::Status BeginPass(const Wish& wish) = 0;

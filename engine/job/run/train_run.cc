@@ -29,6 +29,7 @@
 //      first; then the ended epochs are reported, for all jobs at once, and
 //      jobs that were asked to stop or are done are detached.
 //   3. Attach new jobs. If a job has no wish at present, wait for it.
+//      Answer requests for batches, for as long as there are some.
 //   4. Train an epoch: check that the dataset's files are unchanged, prepare
 //      where new batches are due, run the training pass from the first batch
 //      that a job needs.
@@ -114,7 +115,10 @@ absl::Status TrainRun::RunAll() {
       // A resumed job may have to report or end an epoch first.
       continue;
     }
-    if (!JobsWith(Wish::Kind::kNothing).empty()) {
+    HEARTH_ASSIGN_OR_RETURN(const bool has_answered, AnswerRequests());
+    if (has_answered) continue;
+    if (!JobsWith(Wish::Kind::kNothing).empty() ||
+        JobsWith(Wish::Kind::kRequests).size() == attached_.size()) {
       change_->Await(kPoll);
     } else if (const std::optional<int64_t> epoch = NextEpoch();
                epoch.has_value()) {
@@ -338,6 +342,32 @@ TrainReport TrainRun::Complete(const AttachedJob& job,
   return report;
 }
 
+// Answers the requests that jobs have, each in a pass of its own; a job alone
+// waits for more. False if there are none, or it is others' turn to train.
+absl::StatusOr<bool> TrainRun::AnswerRequests() {
+  const bool is_alone = attached_.size() == 1;
+  AttachedJobs jobs = JobsWith(Wish::Kind::kRequests);
+  if (!is_alone) {
+    std::erase_if(jobs,
+                  [](const AttachedJob* job) { return job->wish.is_idle; });
+  }
+  const bool has_answered = std::exchange(has_answered_, false);
+  if (jobs.empty() ||
+      (has_answered && !JobsWith(Wish::Kind::kTraining).empty())) {
+    return false;
+  }
+  for (AttachedJob* job : jobs) {
+    // It may have been detached in another's pass.
+    if (std::count(attached_.begin(), attached_.end(), job) == 0) continue;
+    strategy::Pass pass = source_.passes().Requested(job->wish.request_epoch);
+    pass.requests = job->member.Requests(/*may_wait=*/is_alone);
+    strategy::PassReport report;
+    HEARTH_RETURN_IF_ERROR(RunPass(pass, {job}, report));
+  }
+  has_answered_ = true;
+  return true;
+}
+
 // Trains the rest of the epoch, for the jobs that are at it.
 absl::Status TrainRun::Train(int64_t epoch) {
   AttachedJobs jobs = JobsWith(Wish::Kind::kTraining);
@@ -366,8 +396,7 @@ absl::Status TrainRun::RunPass(strategy::Pass pass, const AttachedJobs& jobs,
   in_pass_ = jobs;
   ForAll(jobs, [](AttachedJob& job) { return job.member.BeginPass(job.wish); });
   // Jobs that have had all of its batches have no part in it.
-  const int64_t num_batches =
-      strategy::NumBatches(pass.order->size(), pass.batch_size);
+  const int64_t num_batches = strategy::NumBatches(pass);
   const auto has_batches = [num_batches](const AttachedJob* job) {
     return job->wish.first_batch < num_batches;
   };

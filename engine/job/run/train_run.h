@@ -133,7 +133,8 @@ class ChangeSignal {
 /// detached at the next batch, and the others continue. The losses of each job
 /// are the losses that it has when it trains alone. Jobs whose next epochs
 /// differ take turns, in an order in which they meet soon. While a job has no
-/// wish (Wish::Kind::kNothing), the others wait for it between two epochs.
+/// wish (Wish::Kind::kNothing), the others wait for it between two epochs. A
+/// job that answers requests (kRequests) does so in turns with their epochs.
 /// Single-owner: belongs to one thread, which need not be a job's.
 class TrainRun {
  public:
@@ -179,6 +180,7 @@ class TrainRun {
   void DetachSlowest();
   TrainReport Complete(const AttachedJob& job, TrainReport report) const;
   absl::Status Train(int64_t epoch);
+  absl::StatusOr<bool> AnswerRequests();
   absl::Status RunPass(strategy::Pass pass, const AttachedJobs& jobs,
                        strategy::PassReport& report);
   absl::Status Deliver(strategy::Pass pass, strategy::PassReport& report);
@@ -201,6 +203,8 @@ class TrainRun {
   AttachedJobs in_pass_;
   // Whether the current pass, with `in_pass_`, runs.
   bool is_running_ = false;
+  // Whether requests were answered since the last training pass.
+  bool has_answered_ = false;
   // Seconds that the data path alone took in the training pass that has just
   // ended.
   std::optional<double> pass_seconds_;

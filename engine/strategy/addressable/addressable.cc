@@ -194,7 +194,7 @@ class AddressableStrategy final : public Strategy {
 
   absl::Status Run(const Pass& pass, const Consumer& consumer,
                    std::stop_token stop, PassReport& report) override {
-    const std::vector<store::NodeId> seeds = pass.order->Epoch(pass.epoch_key);
+    const std::vector<store::NodeId> seeds = SeedsOf(pass);
     report = {};
     HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ThreadTeam> assemblers,
                             ThreadTeam::Create(options_.extractors));
@@ -213,6 +213,7 @@ class AddressableStrategy final : public Strategy {
         .clock = clock_,
         .range = ShardsOf(pass, static_cast<int64_t>(seeds.size())),
         .shards = pass.shards,
+        .requests = pass.requests,
         .input_pools = pass.input_pools,
         .row_bytes = features_->row_bytes(),
         .make = [](int64_t number) {

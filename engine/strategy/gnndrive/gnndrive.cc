@@ -77,7 +77,7 @@ class GnndriveStrategy final : public Strategy {
 
   absl::Status Run(const Pass& pass, const Consumer& consumer,
                    std::stop_token stop, PassReport& report) override {
-    const std::vector<store::NodeId> seeds = pass.order->Epoch(pass.epoch_key);
+    const std::vector<store::NodeId> seeds = SeedsOf(pass);
     report = {};
     HEARTH_RETURN_IF_ERROR(PrepareBuffer(pass));
     report.hits = {{kLevel, 0}};
@@ -234,6 +234,7 @@ class GnndriveStrategy final : public Strategy {
     return {.clock = resources_.clock,
             .range = ShardsOf(pass, static_cast<int64_t>(seeds.size())),
             .shards = pass.shards,
+            .requests = pass.requests,
             .input_pools = pass.input_pools,
             .row_bytes = features_.layout.row_bytes,
             .make =

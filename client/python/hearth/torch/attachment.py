@@ -28,7 +28,7 @@ _WORTH_ANOTHER_TRY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCE
                       grpc.StatusCode.ALREADY_EXISTS)
 _Message = Union[feeds_pb2.FeedOpen, feeds_pb2.FeedClose, feeds_pb2.FeedYield,
                  feeds_pb2.FeedSeconds, feeds_pb2.FeedBye, feeds_pb2.FeedEpoch,
-                 feeds_pb2.FeedRelease]
+                 feeds_pb2.FeedRelease, feeds_pb2.FeedRequest]
 _POLL_SECONDS = 0.01
 _log = logging.getLogger("hearth")
 

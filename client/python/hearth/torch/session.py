@@ -5,7 +5,8 @@
   2. One pass is open at a time. A loader that asks for a batch while another loader's pass is
      open opens its own, which stops the other; that one opens anew at its next batch when it is
      asked again. Numbers of passes grow, so that batches of a stopped pass are known by theirs:
-     their slots go back unseen.
+     their slots go back unseen. A pass over requests is opened with all that the script has not
+     had the batches of.
   3. Where the connection breaks, the feed attaches again and opens the pass at the first batch
      that the script has not had.
   4. When the last loader leaves, the feed says bye. The connection, unless it is a stream, then
@@ -25,8 +26,9 @@ import logging
 import os
 import threading
 import time
+from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Mapping, Optional
+from typing import TYPE_CHECKING, Mapping, Optional, Sequence
 from weakref import WeakSet, WeakValueDictionary
 
 import grpc
@@ -49,6 +51,8 @@ _TURN_SECONDS = 1.0
 _YIELD_SECONDS = 2.0
 _TOLD_SECONDS = 10.0
 _BYE_SECONDS = 2.0
+# Ids in a message: it has 64 KiB at most, an id ten bytes.
+_REQUESTED_IDS = 4096
 _METRICS = {"classes": "accuracy", "multi_label": "micro_f1", "targets": "mse"}
 _log = logging.getLogger("hearth")
 
@@ -70,6 +74,9 @@ class Run:
     """Whether the script has had all batches."""
     is_begun: bool = False
     """Whether the script has asked for a batch."""
+    requests: Optional[deque[Sequence[int]]] = None
+    """Seeds of each batch that the script has asked for and not had; None: the seeds are those
+    of the split."""
     error: Optional[HearthError] = None
     """Why the daemon has ended the pass before its last batch."""
 
@@ -201,6 +208,16 @@ class Feed:
                 if self._link is not None and self._times.are_due:
                     self._link.send(seconds=self._times.taken())
 
+    def ask(self, run: Run, nodes: Sequence[int]) -> None:
+        """Asks for the next batch of a pass over requests, which `next` then gives. It is sent at
+        once if the pass is open."""
+        self._check_process()
+        with self._lock:
+            assert run.requests is not None
+            run.requests.append(nodes)
+            if self._open is run and self._link is not None and not self._link.is_paused:
+                self._send_request(self._link, nodes)
+
     def stop(self, run: Run) -> None:
         """No more batches of a pass are wanted."""
         run.is_over = True
@@ -326,8 +343,16 @@ class Feed:
                                           first_batch=run.next_batch,
                                           all_labels=run.all_labels,
                                           **{"pass": self._last_pass}))
+        for nodes in run.requests or ():
+            self._send_request(link, nodes)
         # Last: a pass that the daemon does not know cannot be closed.
         self._open = run
+
+    def _send_request(self, link: Link, nodes: Sequence[int]) -> None:
+        for begin in range(0, max(len(nodes), 1), _REQUESTED_IDS):
+            end = begin + _REQUESTED_IDS
+            link.send(request=feeds_pb2.FeedRequest(
+                nodes=nodes[begin:end], goes_on=end < len(nodes), **{"pass": self._last_pass}))
 
     def _take(self, link: Link, message: feeds_pb2.FeedDown, descriptor: int) -> None:
         kind = message.WhichOneof("message")
