@@ -198,10 +198,11 @@ class DaemonImpl final : public Daemon {
         Feeds::Options{.patience = config_.feed_patience,
                        .cancel =
                            [this](const std::string& id) {
+                             HEARTH_RETURN_IF_ERROR(admission_->Cancel(id));
                              LogInfo(
                                  id, ": no client has come for ",
                                  absl::FormatDuration(config_.feed_patience));
-                             admission_->Cancel(id).IgnoreError();
+                             return absl::OkStatus();
                            },
                        .wake = [this] { scheduler_->Wake(); }});
     runner_ = NewJobRunner(

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -109,6 +110,15 @@ absl::StatusOr<std::string> Feeds::NewTicket(const std::string& id,
   }
   HEARTH_ASSIGN_OR_RETURN(std::string ticket, RandomTicket());
   absl::MutexLock lock(&mutex_);
+  const auto outstanding = std::count_if(
+      tickets_.begin(), tickets_.end(),
+      [user](const auto& entry) { return entry.second.user == user; });
+  if (outstanding >= static_cast<ptrdiff_t>(kMostTickets)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("you have ", outstanding,
+                     " tickets that were not used: each is good for ",
+                     absl::FormatDuration(kTicketLife)));
+  }
   tickets_[ticket] = {
       .job = id,
       .rank = rank,
@@ -175,6 +185,7 @@ void Feeds::Sweep() {
       if (has_client) continue;
       absl::MutexLock lock(&mutex_);
       channels_.erase(id);
+      given_up_.erase(id);
       continue;
     }
     // One that is gone is missed by all.
@@ -182,8 +193,19 @@ void Feeds::Sweep() {
     for (const auto& channel : channels) {
       alone = std::max(alone, channel->seconds_without_client());
     }
-    if (alone > absl::ToDoubleSeconds(options_.patience)) options_.cancel(id);
+    if (alone > absl::ToDoubleSeconds(options_.patience)) GiveUp(id);
   }
+}
+
+// Its job may take a while to end.
+void Feeds::GiveUp(const std::string& id) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (given_up_.contains(id)) return;
+  }
+  if (!options_.cancel(id).ok()) return;
+  absl::MutexLock lock(&mutex_);
+  given_up_.insert(id);
 }
 
 }  // namespace hearth::server

@@ -3,10 +3,12 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -35,14 +37,16 @@ class Feeds {
     /// Time for which a feed job may be without a client before it is
     /// cancelled.
     absl::Duration patience = absl::Minutes(10);
-    /// Cancels a job. Called by the thread.
-    std::function<void(const std::string& id)> cancel = nullptr;
+    /// Cancels a job. Called by the thread, until it succeeds.
+    std::function<absl::Status(const std::string& id)> cancel = nullptr;
     /// Called by the thread when a client wants batches of a job that does not
     /// run.
     std::function<void()> wake = nullptr;
   };
   /// Time for which a ticket is good.
   static constexpr absl::Duration kTicketLife = absl::Seconds(30);
+  /// Tickets of a user that are good at the same time.
+  static constexpr size_t kMostTickets = 64;
 
   /// `store` and `clock` outlive this.
   Feeds(JobStore& store, const Clock& clock, Options options);
@@ -60,7 +64,8 @@ class Feeds {
   /// Makes a ticket for one connection of `user` to the channel of a job's
   /// trainer `rank`. NOT_FOUND for an unknown job; FAILED_PRECONDITION if it is
   /// no feed or has ended; INVALID_ARGUMENT if there is no such rank;
-  /// ALREADY_EXISTS while a client is connected.
+  /// ALREADY_EXISTS while a client is connected; RESOURCE_EXHAUSTED while the
+  /// user has kMostTickets.
   absl::StatusOr<std::string> NewTicket(const std::string& id, uint32_t rank,
                                         uid_t user) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -85,6 +90,7 @@ class Feeds {
 
  private:
   void Work(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
+  void GiveUp(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
 
   struct Ticket {
     std::string job;
@@ -99,6 +105,8 @@ class Feeds {
   mutable absl::Mutex mutex_;
   std::map<std::string, Channels> channels_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Ticket> tickets_ ABSL_GUARDED_BY(mutex_);
+  // Jobs with a channel that were cancelled, since no client has come.
+  std::set<std::string> given_up_ ABSL_GUARDED_BY(mutex_);
   // Whether a client wants batches of a job that does not run.
   bool is_wanted_ ABSL_GUARDED_BY(mutex_) = false;
   absl::CondVar changed_;

@@ -77,13 +77,18 @@ class FeedsFixture : public ::testing::Test {
                            clock_, [](const auto&) {});
   }();
   std::vector<std::string> cancelled_;
+  // What cancelling a job returns.
+  absl::Status cancel_;
   std::atomic<int> wakes_ = 0;
-  Feeds feeds_{
-      *store_, clock_,
-      Feeds::Options{
-          .patience = absl::Seconds(kPatienceSeconds),
-          .cancel = [this](const std::string& id) { cancelled_.push_back(id); },
-          .wake = [this] { ++wakes_; }}};
+  Feeds feeds_{*store_, clock_,
+               Feeds::Options{.patience = absl::Seconds(kPatienceSeconds),
+                              .cancel =
+                                  [this](const std::string& id) {
+                                    if (!cancel_.ok()) return cancel_;
+                                    cancelled_.push_back(id);
+                                    return absl::OkStatus();
+                                  },
+                              .wake = [this] { ++wakes_; }}};
 };
 
 /// A message to a client; with the descriptor that came with it.

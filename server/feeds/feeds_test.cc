@@ -83,6 +83,22 @@ TEST_F(FeedsTest, ATicketIsGoodForSoLong) {
       absl::IsPermissionDenied(feeds_.Redeem(tickets[1], kUser).status()));
 }
 
+TEST_F(FeedsTest, AUserHasSoManyTickets) {
+  const std::string id = NewFeed();
+  std::vector<std::string> tickets;
+  while (tickets.size() < Feeds::kMostTickets) {
+    tickets.push_back(*feeds_.NewTicket(id, 0, kUser));
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      feeds_.NewTicket(NewFeed(), 0, kUser).status()));
+  EXPECT_TRUE(feeds_.NewTicket(id, 0, kUser + 1).ok());
+  EXPECT_TRUE(feeds_.Redeem(tickets[0], kUser).ok());
+  EXPECT_TRUE(feeds_.NewTicket(id, 0, kUser).ok());
+  clock_.Advance(absl::ToDoubleSeconds(Feeds::kTicketLife) + 1);
+  feeds_.Sweep();
+  EXPECT_TRUE(feeds_.NewTicket(id, 0, kUser).ok());
+}
+
 TEST_F(FeedsTest, TicketsAreForFeedsThatGoOnAndHaveNoClient) {
   EXPECT_TRUE(absl::IsNotFound(feeds_.NewTicket("feed-99", 0, kUser).status()));
   v1::JobSpec import;
@@ -125,6 +141,19 @@ TEST_F(FeedsTest, AJobWithoutAClientIsCancelledAfterAWhile) {
   clock_.Advance(1);
   feeds_.Sweep();
   EXPECT_THAT(cancelled_, ElementsAre(id, served));
+}
+
+TEST_F(FeedsTest, AJobThatTakesLongToEndIsCancelledOnce) {
+  const std::string id = NewFeed();
+  feeds_.ChannelsOf(id, 1);
+  clock_.Advance(kPatienceSeconds + 1);
+  cancel_ = absl::UnavailableError("no disk");
+  feeds_.Sweep();
+  EXPECT_THAT(cancelled_, IsEmpty());
+  cancel_ = absl::OkStatus();
+  feeds_.Sweep();
+  feeds_.Sweep();
+  EXPECT_THAT(cancelled_, ElementsAre(id));
 }
 
 TEST_F(FeedsTest, AnEndIsToldAndForgottenOnceTheClientHasGone) {
