@@ -564,7 +564,8 @@ class DaemonImpl final : public Daemon {
                          .admission = *admission_,
                          .datasets = *datasets_,
                          .data_dir = *data_dir_,
-                         .store = *store_}));
+                         .store = *store_,
+                         .feeds = *feeds_}));
     services.push_back(
         NewFeedsService(*access_, *feeds_,
                         feed_socket_ == nullptr ? "" : feed_socket_->path()));

@@ -78,8 +78,14 @@ absl::Status Channel::Open(const OpenPass& pass) {
                        last_pass_, ": numbers must ascend"));
     }
     last_pass_ = pass.number;
+    const bool is_refused = is_draining_ && pass.split == Split::kTrain;
     open_ = pass;
-    has_yielded_ = false;
+    // The job gives up its place, however often the client asks again.
+    has_yielded_ = is_refused;
+    if (is_refused) {
+      SendEnd(absl::UnavailableError(
+          "hearthd is draining: no training pass begins"));
+    }
   }
   NoteSign();
   return absl::OkStatus();
@@ -267,9 +273,19 @@ void Channel::Skip(uint64_t pass) {
 void Channel::EndPass(uint64_t pass, const absl::Status& status) {
   absl::MutexLock lock(&mutex_);
   if (!open_.has_value() || open_->number != pass) return;
-  const OpenPass ended = *std::exchange(open_, std::nullopt);
   last_sign_ = clock_.SteadySeconds();
+  SendEnd(status);
+}
+
+// REQUIRES: a pass is open.
+void Channel::SendEnd(const absl::Status& status) {
+  const OpenPass ended = *std::exchange(open_, std::nullopt);
   if (client_ != nullptr && !client_->SendEnd(ended, status).ok()) LoseClient();
+}
+
+void Channel::SetDraining(bool is_draining) {
+  absl::MutexLock lock(&mutex_);
+  is_draining_ = is_draining;
 }
 
 void Channel::End(const absl::Status& status) {

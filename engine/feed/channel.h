@@ -138,8 +138,10 @@ class Channel {
       ABSL_LOCKS_EXCLUDED(mutex_);
   /// The client has gone, and the memory that it holds with it.
   void Disconnect(const Client& client) ABSL_LOCKS_EXCLUDED(mutex_);
-  /// Asks for a pass in place of the one that is open. INVALID_ARGUMENT if its
-  /// number is not greater than all before, or a number is negative.
+  /// Asks for a pass in place of the one that is open. While passes are refused
+  /// (SetDraining), one over the training nodes ends at once with UNAVAILABLE.
+  /// INVALID_ARGUMENT if its number is not greater than all before, or a number
+  /// is negative.
   absl::Status Open(const OpenPass& pass) ABSL_LOCKS_EXCLUDED(mutex_);
   /// Ends the pass early. Does nothing if it is not open.
   void Close(uint64_t pass) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -155,6 +157,9 @@ class Channel {
   /// RESOURCE_EXHAUSTED beyond kMostEpochs that were not taken.
   absl::Status AddEpoch(ReportedEpoch epoch) ABSL_LOCKS_EXCLUDED(mutex_);
   static constexpr size_t kMostEpochs = 1000;
+
+  /// Whether training passes are refused from now on. One that is open goes on.
+  void SetDraining(bool is_draining) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Calls of the job's side.
 
@@ -245,6 +250,8 @@ class Channel {
   bool HasCredit() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t HeldBatches() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendWelcome() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SendEnd(const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LoseClient() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Notes that the client has done something, and wakes the job.
   void NoteSign() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -265,6 +272,7 @@ class Channel {
   uint64_t last_pass_ ABSL_GUARDED_BY(mutex_) = 0;
   bool has_yielded_ ABSL_GUARDED_BY(mutex_) = false;
   bool said_bye_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_draining_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
   // Slots that the client holds, by their ids.
   std::map<uint64_t, Held> held_ ABSL_GUARDED_BY(mutex_);

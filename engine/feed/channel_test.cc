@@ -129,6 +129,29 @@ class ChannelTest : public testing::Test {
   std::optional<OpenPass> pass_;
 };
 
+TEST_F(ChannelTest, ADrainLetsAPassEndAndRefusesTheNextTraining) {
+  Begin();
+  ASSERT_TRUE(Open(1).ok());
+  channel_.SetDraining(true);
+  EXPECT_EQ(demand(), Channel::Demand::kPass);
+  channel_.EndPass(1);
+  client_->heard.clear();
+  ASSERT_TRUE(Open(2).ok());
+  EXPECT_THAT(client_->heard, ElementsAre("end 2 after 0: hearthd is draining: "
+                                          "no training pass begins"));
+  // Though it has just asked.
+  EXPECT_EQ(demand(), Channel::Demand::kAway);
+  EXPECT_FALSE(channel_.ClientWaits());
+  ASSERT_TRUE(Open(3, Split::kValid).ok());
+  EXPECT_EQ(demand(), Channel::Demand::kPass);
+  // It stops the validation, as every Open does.
+  ASSERT_TRUE(Open(4, Split::kTrain, /*first_batch=*/3).ok());
+  EXPECT_EQ(demand(), Channel::Demand::kAway);
+  channel_.SetDraining(false);
+  ASSERT_TRUE(Open(5, Split::kTrain, /*first_batch=*/3).ok());
+  EXPECT_EQ(demand(), Channel::Demand::kPass);
+}
+
 TEST_F(ChannelTest, ABatchIsHeldUntilBothOfItsSlotsAreReleased) {
   Begin();
   ASSERT_TRUE(Open(1).ok());

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "hearth/v1/feeds.grpc.pb.h"
 #include "hearth/v1/feeds.pb.h"
@@ -166,6 +167,31 @@ TEST_F(FeedDaemonTest, AClientWaitsForAPlace) {
   gate_.Open();
   EXPECT_TRUE(Next(*client).has_welcome());
   EXPECT_EQ(AwaitEnd(train).state(), v1::SUCCEEDED);
+}
+
+TEST_F(FeedDaemonTest, ADrainEndsWithTheTrainingPass) {
+  Import("graph");
+  const std::string id = Submit(FeedSpec());
+  const auto client = NewClient(id);
+  EXPECT_TRUE(Next(*client).has_welcome());
+  ASSERT_TRUE(client->Open(1));
+  v1::FeedDown message = Next(*client);
+  EXPECT_TRUE(SetDraining(true).draining());
+  for (; message.has_batch(); message = Next(*client)) {
+    ASSERT_TRUE(client->Release(message.batch()));
+  }
+  EXPECT_EQ(message.end().batches(), 6u);
+  EXPECT_FALSE(message.end().has_error());
+  ASSERT_TRUE(client->Open(2));
+  message = Next(*client);
+  EXPECT_EQ(message.end().pass(), 2u);
+  EXPECT_EQ(message.end().error().code(),
+            static_cast<int>(absl::StatusCode::kUnavailable));
+  while (Get(id).state() != v1::WAITING) absl::SleepFor(absl::Milliseconds(1));
+  SetDraining(false);
+  ASSERT_TRUE(client->Open(3));
+  EXPECT_TRUE(Next(*client).has_welcome());
+  EXPECT_EQ(Next(*client).batch().pass(), 3u);
 }
 
 TEST_F(FeedDaemonTest, AStopHangsUpAndTheJobGoesOnAfterTheNextStart) {

@@ -85,8 +85,17 @@ Feeds::Channels Feeds::ChannelsOf(const std::string& id, uint32_t trainers) {
       is_wanted_ = true;
       changed_.Signal();
     }));
+    channels.back()->SetDraining(is_draining_);
   }
   return channels;
+}
+
+void Feeds::SetDraining(bool is_draining) {
+  absl::MutexLock lock(&mutex_);
+  is_draining_ = is_draining;
+  for (const auto& [id, channels] : channels_) {
+    for (const auto& channel : channels) channel->SetDraining(is_draining);
+  }
 }
 
 absl::StatusOr<std::string> Feeds::NewTicket(const std::string& id,

@@ -75,6 +75,10 @@ class Feeds {
   absl::StatusOr<std::shared_ptr<feed::Channel>> Redeem(
       const std::string& ticket, uid_t user) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  /// Whether clients are refused further training passes
+  /// (feed::Channel::SetDraining).
+  void SetDraining(bool is_draining) ABSL_LOCKS_EXCLUDED(mutex_);
+
   /// Whether all clients of a job wait for it to run.
   bool ClientWaits(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -107,6 +111,7 @@ class Feeds {
   std::map<std::string, Ticket> tickets_ ABSL_GUARDED_BY(mutex_);
   // Jobs with a channel that were cancelled, since no client has come.
   std::set<std::string> given_up_ ABSL_GUARDED_BY(mutex_);
+  bool is_draining_ ABSL_GUARDED_BY(mutex_) = false;
   // Whether a client wants batches of a job that does not run.
   bool is_wanted_ ABSL_GUARDED_BY(mutex_) = false;
   absl::CondVar changed_;

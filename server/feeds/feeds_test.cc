@@ -156,6 +156,23 @@ TEST_F(FeedsTest, AJobThatTakesLongToEndIsCancelledOnce) {
   EXPECT_THAT(cancelled_, ElementsAre(id));
 }
 
+TEST_F(FeedsTest, ADrainIsForAllFeeds) {
+  const std::string ids[] = {NewFeed(), NewFeed()};
+  uint64_t pass = 0;
+  const auto refuses = [&](const std::string& id) {
+    feed::Channel& channel = *feeds_.ChannelsOf(id, 1)[0];
+    EXPECT_TRUE(channel.Open({.number = ++pass}).ok());
+    return !channel.open_pass().has_value();
+  };
+  EXPECT_FALSE(refuses(ids[0]));
+  feeds_.SetDraining(true);
+  EXPECT_TRUE(refuses(ids[0]));
+  EXPECT_TRUE(refuses(ids[1]));
+  feeds_.SetDraining(false);
+  EXPECT_FALSE(refuses(ids[0]));
+  EXPECT_FALSE(refuses(ids[1]));
+}
+
 TEST_F(FeedsTest, AnEndIsToldAndForgottenOnceTheClientHasGone) {
   const std::string id = NewFeed();
   std::shared_ptr<feed::Channel> channel = feeds_.ChannelsOf(id, 1)[0];
