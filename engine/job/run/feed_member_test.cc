@@ -2,6 +2,8 @@
 // get, and neither harms the other.
 #include "engine/job/run/feed_member.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -522,6 +524,27 @@ TEST_F(FeedTest, AFeedAndModelsShareAPass) {
   EXPECT_LE(charged, alone);
   EXPECT_GT(charged, alone - 100);
   EXPECT_EQ(memory_->reserved_bytes(), 0u);
+}
+
+TEST_F(FeedTest, AClientThatOnlyValidatesLetsOthersTrain) {
+  std::atomic<int64_t> trained = 0;
+  HoldModels([&](const train::StepPosition&) { ++trained; });
+  const std::unique_ptr<Job> feed = NewFeed();
+  const std::unique_ptr<Job> model = NewJob("a");
+  const std::string digest = DigestAlone(*model);
+  trained = 0;
+  std::vector<std::jthread> threads = Start({feed.get(), model.get()});
+  script_->AwaitWelcome();
+  for (int64_t passes = 0; passes < 2 * kEpochs; ++passes) {
+    script_->Open(feed::Split::kValid);
+    EXPECT_THAT(script_->Take(), SizeIs(2));
+    EXPECT_EQ(trained, kTrainBatches * std::min(passes, kEpochs));
+  }
+  channel_->Bye();
+  threads.clear();
+  EXPECT_TRUE(feed->report.ok()) << feed->report.status();
+  ASSERT_TRUE(model->report.ok()) << model->report.status();
+  EXPECT_EQ(model->report->loss_digest, digest);
 }
 
 TEST_F(FeedTest, WhatAClientHoldsStaysWhileOthersGoOn) {

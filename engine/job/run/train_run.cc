@@ -235,6 +235,18 @@ TrainRun::AttachedJobs TrainRun::JobsWith(Wish::Kind kind) const {
   return jobs;
 }
 
+// The jobs that wish for this evaluation. A job that evaluates again and again,
+// as clients of feeds may, lets others train in between.
+TrainRun::AttachedJobs TrainRun::JobsThatMay(Wish::Kind evaluate) const {
+  AttachedJobs jobs = JobsWith(evaluate);
+  if (!JobsWith(Wish::Kind::kTraining).empty()) {
+    std::erase_if(jobs, [evaluate](const AttachedJob* job) {
+      return job->evaluated.contains(evaluate);
+    });
+  }
+  return jobs;
+}
+
 // The epoch that is trained next; nullopt without jobs.
 std::optional<int64_t> TrainRun::NextEpoch() const {
   AttachedJobs jobs = JobsWith(Wish::Kind::kTraining);
@@ -254,10 +266,11 @@ absl::Status TrainRun::EndEpochs() {
     HEARTH_RETURN_IF_ERROR(DetachStopped());
     AskAll();
     FinishDone();
-    AttachedJobs jobs = JobsWith(Wish::Kind::kValidation);
+    AttachedJobs jobs = JobsThatMay(Wish::Kind::kValidation);
     const bool validates = !jobs.empty();
-    if (!validates) jobs = JobsWith(Wish::Kind::kTest);
+    if (!validates) jobs = JobsThatMay(Wish::Kind::kTest);
     if (jobs.empty()) break;
+    for (AttachedJob* job : jobs) job->evaluated.insert(job->wish.kind);
     const PassSchedule& passes = source_.passes();
     strategy::PassReport report;
     HEARTH_RETURN_IF_ERROR(RunPass(
@@ -340,6 +353,7 @@ TrainReport TrainRun::Complete(const AttachedJob& job,
 
 // Trains the rest of the epoch, for the jobs that are at it.
 absl::Status TrainRun::Train(int64_t epoch) {
+  for (AttachedJob* job : attached_) job->evaluated.clear();
   AttachedJobs jobs = JobsWith(Wish::Kind::kTraining);
   std::erase_if(
       jobs, [epoch](const AttachedJob* job) { return EpochOf(*job) != epoch; });
