@@ -204,7 +204,8 @@ class DaemonImpl final : public Daemon {
                                  absl::FormatDuration(config_.feed_patience));
                              return absl::OkStatus();
                            },
-                       .wake = [this] { scheduler_->Wake(); }});
+                       .wake = [this] { scheduler_->Wake(); },
+                       .registry = registry_.get()});
     runner_ = NewJobRunner(
         {.environment = {.files = files_,
                          .read_queues = *read_queues_,
@@ -536,7 +537,8 @@ class DaemonImpl final : public Daemon {
                                        .files = files_,
                                        .data_dir = *data_dir_,
                                        .hub = hub_,
-                                       .transfers = transfers_}));
+                                       .transfers = transfers_,
+                                       .feeds = *feeds_}));
     services.push_back(
         NewSweepsService(*access_, *sweeps_, *sweep_store_, hub_));
     services.push_back(NewDatasetsService({.access = *access_,

@@ -1,6 +1,7 @@
 #include "engine/feed/channel.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <utility>
@@ -213,16 +214,21 @@ void Channel::SetOnChange(std::function<void()> on_change) {
   on_change_ = std::move(on_change);
 }
 
-void Channel::SetReady(const Welcome& welcome) {
+void Channel::SetReady(const Welcome& welcome,
+                       std::vector<std::shared_ptr<SlotPool>> pools) {
   absl::MutexLock lock(&mutex_);
   welcome_ = welcome;
+  pools_ = std::move(pools);
   credits_ = welcome.credits;
   last_sign_ = clock_.SteadySeconds();
   SendWelcome();
 }
 
 void Channel::SetNotReady(std::shared_ptr<void> memory) {
+  // Destroyed without the lock.
+  std::vector<std::shared_ptr<SlotPool>> pools;
   absl::MutexLock lock(&mutex_);
+  pools.swap(pools_);
   welcome_.reset();
   on_change_ = nullptr;
   if (!held_.empty()) held_memory_.swap(memory);
@@ -351,6 +357,19 @@ double Channel::seconds_without_client() const {
 int64_t Channel::held_batches() const {
   absl::MutexLock lock(&mutex_);
   return HeldBatches();
+}
+
+SlotCounts Channel::slots() const {
+  absl::MutexLock lock(&mutex_);
+  SlotCounts counts = {.held = std::ssize(held_)};
+  for (const std::shared_ptr<SlotPool>& pool : pools_) {
+    const int64_t lent = pool->lent();
+    counts.filled += lent;
+    counts.free += std::max<int64_t>(0, pool->num_slots() - lent);
+  }
+  // Some may be of pools that are closed.
+  counts.filled = std::max<int64_t>(0, counts.filled - counts.held);
+  return counts;
 }
 
 uint64_t Channel::held_bytes() const {

@@ -112,6 +112,16 @@ struct ClientSeconds {
   int64_t copies = 0;
 };
 
+/// Slots by where they are.
+struct SlotCounts {
+  /// In the pools, to be lent again.
+  int64_t free = 0;
+  /// Being filled, or waiting to be sent.
+  int64_t filled = 0;
+  /// With the client.
+  int64_t held = 0;
+};
+
 /// Passes over one split, and what they cost together.
 struct PassSum {
   int64_t passes = 0;
@@ -184,8 +194,10 @@ class Channel {
   void SetOnChange(std::function<void()> on_change) ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// The job's data are open: the client, and those that come later, are
-  /// welcomed.
-  void SetReady(const Welcome& welcome) ABSL_LOCKS_EXCLUDED(mutex_);
+  /// welcomed. `pools` lend the slots of the batches.
+  void SetReady(const Welcome& welcome,
+                std::vector<std::shared_ptr<SlotPool>> pools = {})
+      ABSL_LOCKS_EXCLUDED(mutex_);
   /// The job does not run any more, and may again. Keeps `memory`, the
   /// reservation of what the client still holds, until it holds nothing.
   void SetNotReady(std::shared_ptr<void> memory = nullptr)
@@ -233,6 +245,7 @@ class Channel {
   /// Batches, and bytes of the slots, that the client holds.
   int64_t held_batches() const ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t held_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
+  SlotCounts slots() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Seconds after which a client that holds all of its batches, or asks for no
   /// pass, is away. A client whose steps take long has three of them.
@@ -266,6 +279,7 @@ class Channel {
   // cannot ask for a pass before.
   bool is_welcomed_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<Welcome> welcome_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<SlotPool>> pools_ ABSL_GUARDED_BY(mutex_);
   // Batches that the client may hold, by the last welcome; absent before any.
   std::optional<int> credits_ ABSL_GUARDED_BY(mutex_);
   std::optional<OpenPass> open_ ABSL_GUARDED_BY(mutex_);

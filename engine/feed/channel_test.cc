@@ -129,6 +129,29 @@ class ChannelTest : public testing::Test {
   std::optional<OpenPass> pass_;
 };
 
+TEST_F(ChannelTest, SlotsAreCountedByWhereTheyAre) {
+  const auto counts = [this] {
+    const SlotCounts slots = channel_.slots();
+    return std::vector<int64_t>{slots.free, slots.filled, slots.held};
+  };
+  channel_.SetReady({.credits = kCredits}, {pool_});
+  ASSERT_TRUE(channel_.Connect(client_).ok());
+  ASSERT_TRUE(Open(1).ok());
+  std::shared_ptr<Slot> filled = *pool_->TakeSlot(100);
+  Deliver(1, 0);
+  Deliver(1, 1);
+  EXPECT_THAT(counts(), ElementsAre(0, 1, 4));
+  ASSERT_TRUE(channel_.Release(client_->slots[0]).ok());
+  EXPECT_THAT(counts(), ElementsAre(2, 1, 2));
+  filled.reset();
+  EXPECT_THAT(counts(), ElementsAre(3, 0, 2));
+  channel_.SetNotReady();
+  EXPECT_THAT(counts(), ElementsAre(0, 0, 2));
+  // Slots of an earlier run are in none of the pools.
+  channel_.SetReady({.credits = kCredits}, {SlotPool::Make(0)});
+  EXPECT_THAT(counts(), ElementsAre(0, 0, 2));
+}
+
 TEST_F(ChannelTest, ADrainLetsAPassEndAndRefusesTheNextTraining) {
   Begin();
   ASSERT_TRUE(Open(1).ok());

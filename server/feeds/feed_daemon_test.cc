@@ -110,6 +110,11 @@ TEST_F(FeedDaemonTest, AClientTakesAllBatchesOfAPass) {
   }
   EXPECT_EQ(message.end().batches(), 6u);
   EXPECT_EQ(seeds, kTrainSeeds);
+  // While the job runs.
+  const v1::FeedReport::Passes passes = Get(id).report().feed().train();
+  EXPECT_EQ(passes.passes(), 1u);
+  EXPECT_EQ(passes.sum().batches(), 6u);
+  EXPECT_EQ(passes.sum().stages().rbegin()->name(), "client");
   v1::FeedUp last;
   last.mutable_epoch()->set_epoch(1);
   last.mutable_epoch()->set_loss(0.5);

@@ -42,7 +42,12 @@ absl::Status EndOf(const v1::Job& job) {
 }  // namespace
 
 Feeds::Feeds(JobStore& store, const Clock& clock, Options options)
-    : store_(store), clock_(clock), options_(std::move(options)) {}
+    : store_(store),
+      clock_(clock),
+      options_(std::move(options)),
+      metrics_(options_.registry == nullptr
+                   ? nullptr
+                   : std::make_unique<FeedMetrics>(*options_.registry)) {}
 
 Feeds::~Feeds() { Stop(); }
 
@@ -156,17 +161,18 @@ absl::StatusOr<std::shared_ptr<feed::Channel>> Feeds::Redeem(
   return channel->second[redeemed.rank];
 }
 
+Feeds::Channels Feeds::Find(const std::string& id) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = channels_.find(id);
+  return found == channels_.end() ? Channels() : found->second;
+}
+
 bool Feeds::ClientWaits(const std::string& id) const {
-  Channels channels;
-  {
-    absl::MutexLock lock(&mutex_);
-    const auto found = channels_.find(id);
-    if (found == channels_.end()) return false;
-    channels = found->second;
-  }
-  return std::all_of(channels.begin(), channels.end(), [](const auto& channel) {
-    return channel->ClientWaits();
-  });
+  const Channels channels = Find(id);
+  return !channels.empty() &&
+         std::all_of(channels.begin(), channels.end(), [](const auto& channel) {
+           return channel->ClientWaits();
+         });
 }
 
 void Feeds::Sweep() {
@@ -204,6 +210,7 @@ void Feeds::Sweep() {
     }
     if (alone > absl::ToDoubleSeconds(options_.patience)) GiveUp(id);
   }
+  if (metrics_ != nullptr) metrics_->Update(feeds);
 }
 
 // Its job may take a while to end.

@@ -21,6 +21,8 @@
 #include "absl/time/time.h"
 #include "engine/base/clock.h"
 #include "engine/feed/channel.h"
+#include "engine/metrics/registry.h"
+#include "server/feeds/feed_metrics.h"
 
 namespace hearth::server {
 
@@ -42,6 +44,8 @@ class Feeds {
     /// Called by the thread when a client wants batches of a job that does not
     /// run.
     std::function<void()> wake = nullptr;
+    /// Has the time series of feeds; outlives this. Null = none.
+    metrics::Registry* registry = nullptr;
   };
   /// Time for which a ticket is good.
   static constexpr absl::Duration kTicketLife = absl::Seconds(30);
@@ -89,6 +93,9 @@ class Feeds {
   /// Ends that. May be called again.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  /// The channels of a feed job that has some; empty = it has none.
+  Channels Find(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
+
   /// What the thread does, four times a second.
   void Sweep() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -106,6 +113,8 @@ class Feeds {
   JobStore& store_;
   const Clock& clock_;
   const Options options_;
+  // Used by Sweep alone.
+  const std::unique_ptr<FeedMetrics> metrics_;
   mutable absl::Mutex mutex_;
   std::map<std::string, Channels> channels_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Ticket> tickets_ ABSL_GUARDED_BY(mutex_);

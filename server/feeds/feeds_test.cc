@@ -12,8 +12,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "engine/feed/channel.h"
+#include "engine/feed/slot_pool.h"
 #include "hearth/v1/jobs.pb.h"
 #include "server/feeds/feeds_fixture.h"
 #include "server/storage/job_state.h"
@@ -154,6 +157,31 @@ TEST_F(FeedsTest, AJobThatTakesLongToEndIsCancelledOnce) {
   feeds_.Sweep();
   feeds_.Sweep();
   EXPECT_THAT(cancelled_, ElementsAre(id));
+}
+
+TEST_F(FeedsTest, SecondsOfClientsAreCountedOnceAndSlotsByState) {
+  const auto has = [this](const std::string& line) {
+    feeds_.Sweep();
+    return absl::StrContains(registry_->Text(), absl::StrCat(line, "\n"));
+  };
+  const std::string ids[] = {NewFeed(), NewFeed()};
+  for (const std::string& id : ids) {
+    feeds_.ChannelsOf(id, 1)[0]->AddSeconds({.wait = 1.5, .script = 2});
+  }
+  EXPECT_TRUE(has("hearth_feed_wait_seconds_total 3"));
+  EXPECT_TRUE(has("hearth_feed_script_seconds_total 4"));
+  feeds_.ChannelsOf(ids[0], 1)[0]->AddSeconds({.wait = 1});
+  EXPECT_TRUE(has("hearth_feed_wait_seconds_total 4"));
+  // What a feed has had stays counted once it has ended.
+  ChangeState(ids[0], v1::CANCELLED);
+  EXPECT_TRUE(has("hearth_feed_wait_seconds_total 4"));
+  EXPECT_TRUE(has("hearth_feed_wait_seconds_total 4"));
+  const std::shared_ptr<feed::SlotPool> pool = feed::SlotPool::Make(0);
+  const std::shared_ptr<feed::Slot> filled = *pool->TakeSlot(1);
+  feeds_.ChannelsOf(ids[1], 1)[0]->SetReady({.credits = 3}, {pool});
+  EXPECT_TRUE(has("hearth_feed_slots{state=\"filled\"} 1"));
+  EXPECT_TRUE(has("hearth_feed_slots{state=\"free\"} 0"));
+  EXPECT_TRUE(has("hearth_feed_slots{state=\"held\"} 0"));
 }
 
 TEST_F(FeedsTest, ADrainIsForAllFeeds) {

@@ -490,6 +490,9 @@ TEST_F(FeedTest, ValidationAmidAnEpoch) {
   thread.join();
   EXPECT_TRUE(feed->report.ok()) << feed->report.status();
   EXPECT_EQ(feed->observer.running, 1);
+  for (const feed::Split split : {feed::Split::kTrain, feed::Split::kValid}) {
+    EXPECT_EQ(channel_->passes(split).sum.stages.back().name, "client");
+  }
 }
 
 TEST_F(FeedTest, AFeedAndModelsShareAPass) {
@@ -511,6 +514,8 @@ TEST_F(FeedTest, AFeedAndModelsShareAPass) {
   threads.clear();
   ASSERT_TRUE(feed->report.ok()) << feed->report.status();
   EXPECT_THAT(feed->report->peers.jobs, ElementsAre("a", "b"));
+  EXPECT_EQ(channel_->passes(feed::Split::kTrain).sum.stages.back().name,
+            "train");
   int64_t charged = feed->report->peers.bytes_charged;
   for (const std::unique_ptr<Job>& model : models) {
     ASSERT_TRUE(model->report.ok()) << model->report.status();

@@ -60,6 +60,13 @@ bool TrainWhereRowsAre(const std::vector<AttachedJob*>& jobs) {
   });
 }
 
+// Whether all jobs pass batches on to clients.
+bool AreFeeds(const std::vector<AttachedJob*>& jobs) {
+  return std::all_of(jobs.begin(), jobs.end(), [](const AttachedJob* job) {
+    return job->options.feed.has_value();
+  });
+}
+
 // Seconds that a pass takes if nobody trains on its batches: seconds of its
 // slowest stage.
 double SecondsOfData(const strategy::PassReport& pass) {
@@ -412,6 +419,7 @@ absl::Status TrainRun::RunPass(strategy::Pass pass, const AttachedJobs& jobs,
 absl::Status TrainRun::Deliver(strategy::Pass pass,
                                strategy::PassReport& report) {
   pass.rows_on_gpu = TrainWhereRowsAre(in_pass_);
+  is_for_clients_ = AreFeeds(in_pass_);
   // The memory of one member serves all; it stays until the pass has ended.
   std::vector<std::shared_ptr<train::InputPool>> pools;
   for (const AttachedJob* job : in_pass_) {
@@ -421,6 +429,7 @@ absl::Status TrainRun::Deliver(strategy::Pass pass,
   int64_t batch = pass.first_batch;
   bool is_first = true;
   const auto count = [&] {
+    NameSink(report);
     for (const AttachedJob* job : in_pass_) {
       job->metrics.OnPass(report, is_first);
     }
@@ -440,7 +449,7 @@ absl::Status TrainRun::Deliver(strategy::Pass pass,
         }
         ++batch;
         ForAll(takers, [&](AttachedJob& job) {
-          return job.member.Take(shards, [&] { return source_.PassSoFar(); });
+          return job.member.Take(shards, [this] { return PassSoFar(); });
         });
         count();
         // Not before the batch is trained, since `report` counts it already.
@@ -479,7 +488,7 @@ absl::Status TrainRun::DetachStopped() {
   const AttachedJobs running = is_running_ ? in_pass_ : AttachedJobs();
   ForAll(stopped, [&](AttachedJob& job) {
     if (std::count(running.begin(), running.end(), &job) > 0) {
-      job.member.LeavePass(source_.PassSoFar());
+      job.member.LeavePass(PassSoFar());
     }
     HEARTH_RETURN_IF_ERROR(job.member.Stop());
     return absl::CancelledError("stopped");
@@ -495,9 +504,22 @@ void TrainRun::LetLeave() {
   }
   for (AttachedJob* job : leaving) std::erase(in_pass_, job);
   ForAll(leaving, [&](AttachedJob& job) {
-    job.member.LeavePass(source_.PassSoFar());
+    job.member.LeavePass(PassSoFar());
     return absl::OkStatus();
   });
+}
+
+strategy::PassReport TrainRun::PassSoFar() const {
+  strategy::PassReport report = source_.PassSoFar();
+  NameSink(report);
+  return report;
+}
+
+// What waits for clients is no training: the last stage is named after them.
+void TrainRun::NameSink(strategy::PassReport& report) const {
+  if (is_for_clients_ && !report.stages.empty()) {
+    report.stages.back().name = "client";
+  }
 }
 
 // Detaches each job whose call fails, with the error as its result.

@@ -189,6 +189,8 @@ class TrainRun {
   absl::Status Deliver(strategy::Pass pass, strategy::PassReport& report);
   absl::Status DetachStopped();
   void LetLeave();
+  strategy::PassReport PassSoFar() const;
+  void NameSink(strategy::PassReport& report) const;
   void ForAll(const AttachedJobs& jobs,
               absl::FunctionRef<absl::Status(AttachedJob&)> call);
   void Detach(AttachedJob& job, absl::StatusOr<TrainReport> result);
@@ -204,6 +206,8 @@ class TrainRun {
   // pass's batches.
   AttachedJobs attached_;
   AttachedJobs in_pass_;
+  // Whether the current pass is for feeds alone.
+  bool is_for_clients_ = false;
   // Whether the current pass, with `in_pass_`, runs.
   bool is_running_ = false;
   // Seconds that the data path alone took in the training pass that has just
