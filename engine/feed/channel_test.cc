@@ -601,10 +601,12 @@ TEST_F(ChannelTest, SecondsAndPassesAddUp) {
 TEST_F(ChannelTest, BothSidesWorkAtOnce) {
   constexpr int64_t kBatches = 500;
   absl::Mutex mutex;
+  absl::CondVar changed;
   std::vector<std::vector<uint64_t>> delivered;
   client_->on_batch = [&](std::vector<uint64_t> slots) {
     absl::MutexLock lock(&mutex);
     delivered.push_back(std::move(slots));
+    changed.Signal();
   };
   Begin();
   ASSERT_TRUE(Open(1).ok());
@@ -616,10 +618,12 @@ TEST_F(ChannelTest, BothSidesWorkAtOnce) {
     channel_.EndPass(1);
   });
   for (size_t released = 0; released < kBatches; ++released) {
-    const auto has_come = [&] { return delivered.size() > released; };
-    mutex.LockWhen(absl::Condition(&has_come));
-    const std::vector<uint64_t> slots = delivered[released];
-    mutex.Unlock();
+    std::vector<uint64_t> slots;
+    {
+      absl::MutexLock lock(&mutex);
+      while (delivered.size() <= released) changed.Wait(&mutex);
+      slots = delivered[released];
+    }
     ASSERT_TRUE(channel_.Release(slots).ok());
   }
   job.join();

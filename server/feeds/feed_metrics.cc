@@ -1,5 +1,6 @@
 #include "server/feeds/feed_metrics.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -41,8 +42,10 @@ void FeedMetrics::Update(const AllChannels& feeds) {
       slots.filled += more.filled;
       slots.held += more.held;
     }
-    wait_->Add(sum.wait - counted_[id].wait);
-    script_->Add(sum.script - counted_[id].script);
+    // A job that goes on after its end begins with a new channel.
+    const feed::ClientSeconds before = counted_[id];
+    wait_->Add(std::max(0.0, sum.wait - before.wait));
+    script_->Add(std::max(0.0, sum.script - before.script));
   }
   counted_ = std::move(counted);
   free_->Set(static_cast<double>(slots.free));

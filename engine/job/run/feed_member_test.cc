@@ -98,6 +98,7 @@ class Script final : public feed::Client {
   absl::Status Send(const feed::Welcome& /*welcome*/) override {
     absl::MutexLock lock(&mutex_);
     ++welcomes_;
+    changed_.SignalAll();
     return absl::OkStatus();
   }
   absl::Status Send(const feed::OutgoingBatch& batch) override {
@@ -113,22 +114,21 @@ class Script final : public feed::Client {
                             .slots = {batch.rows->id(), batch.rest->id()},
                             .content = read(),
                             .read = read});
+    changed_.SignalAll();
     return absl::OkStatus();
   }
   absl::Status SendEnd(const feed::OpenPass& pass,
                        const absl::Status& /*status*/) override {
     absl::MutexLock lock(&mutex_);
     coming_.push_back(pass.number);
+    changed_.SignalAll();
     return absl::OkStatus();
   }
   void SendError(const absl::Status& /*error*/) override {}
 
   void AwaitWelcome() {
     absl::MutexLock lock(&mutex_);
-    const auto is_welcome = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-      return welcomes_ > 0;
-    };
-    mutex_.Await(absl::Condition(&is_welcome));
+    while (welcomes_ == 0) changed_.Wait(&mutex_);
   }
 
   void Open(feed::Split split, int64_t epoch = 0, int64_t first_batch = 0) {
@@ -178,10 +178,7 @@ class Script final : public feed::Client {
  private:
   std::variant<Batch, uint64_t> TakeNext() {
     absl::MutexLock lock(&mutex_);
-    const auto has_come = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-      return !coming_.empty();
-    };
-    mutex_.Await(absl::Condition(&has_come));
+    while (coming_.empty()) changed_.Wait(&mutex_);
     std::variant<Batch, uint64_t> next = std::move(coming_.front());
     coming_.pop_front();
     return next;
@@ -190,6 +187,7 @@ class Script final : public feed::Client {
   feed::Channel& channel_;
   uint64_t pass_ = 0;
   absl::Mutex mutex_;
+  absl::CondVar changed_;
   int welcomes_ ABSL_GUARDED_BY(mutex_) = 0;
   // Batches, and numbers of passes that have ended.
   std::deque<std::variant<Batch, uint64_t>> coming_ ABSL_GUARDED_BY(mutex_);
