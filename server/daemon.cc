@@ -201,12 +201,14 @@ class DaemonImpl final : public Daemon {
         Feeds::Options{.patience = config_.feed_patience,
                        .cancel =
                            [this](const std::string& id) {
+                             HEARTH_RETURN_IF_ERROR(admission_->Cancel(id));
                              LogInfo(
                                  id, ": no client has come for ",
                                  absl::FormatDuration(config_.feed_patience));
-                             admission_->Cancel(id).IgnoreError();
+                             return absl::OkStatus();
                            },
-                       .wake = [this] { scheduler_->Wake(); }});
+                       .wake = [this] { scheduler_->Wake(); },
+                       .registry = registry_.get()});
     node_files_ = std::make_unique<NodeFiles>(
         NodeFiles::Dependencies{.files = files_,
                                 .data_dir = *data_dir_,
@@ -546,7 +548,8 @@ class DaemonImpl final : public Daemon {
                                        .files = files_,
                                        .data_dir = *data_dir_,
                                        .hub = hub_,
-                                       .transfers = transfers_}));
+                                       .transfers = transfers_,
+                                       .feeds = *feeds_}));
     services.push_back(
         NewSweepsService(*access_, *sweeps_, *sweep_store_, hub_));
     services.push_back(NewDatasetsService({.access = *access_,
@@ -574,7 +577,8 @@ class DaemonImpl final : public Daemon {
                          .admission = *admission_,
                          .datasets = *datasets_,
                          .data_dir = *data_dir_,
-                         .store = *store_}));
+                         .store = *store_,
+                         .feeds = *feeds_}));
     services.push_back(
         NewFeedsService(*access_, *feeds_, feed_streams_,
                         feed_socket_ == nullptr ? "" : feed_socket_->path(),

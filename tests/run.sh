@@ -17,9 +17,11 @@ Parts of tier 2; tests/run.sh --full PART runs one, in less than an hour:
   asan       the unit tests of engine/ and kernels/ under ASan and UBSan
   asanfront  those of server/, client/, proto/ and tests/
   tsan       all unit tests that start threads, under TSan
-  kills      500 times kill -9 at any moment of any job, and of the start
+  kills      500 times kill -9 at any moment of any job, and of the start; of
+             feeds, 20 times the script and 20 times the daemon
   power      100 power cuts at any moment; needs root and loop devices
-  soak       2,000 small jobs: memory and descriptors stay what they are
+  soak       2,000 small jobs, 10,000 batches of a feed: memory and descriptors
+             stay what they are
   imports    kill -9 at any moment of imports
   sizes      4 GiB of features, 500 million edges; needs 40 GiB of disk
   accuracy   every model on WordNet against PyG, three seeds each
@@ -139,10 +141,10 @@ include_check() {
     tests/structure/check_includes.py
 }
 
-# The areas that tier 1 runs under sanitizers too: memory by hand, bytes of
-# others, threads, what the network reaches.
+# The areas that tier 1 runs under sanitizers too: memory by hand, and what is
+# shared with clients, bytes of others, threads, what the network reaches.
 SANITIZED=(
-  //engine/base/... //engine/cache/... //engine/cuda/...
+  //engine/base/... //engine/cache/... //engine/cuda/... //engine/feed/...
   //engine/ingest/parse/... //engine/io/... //engine/pipeline/...
   //engine/store/... //kernels/... //server/front/...
 )

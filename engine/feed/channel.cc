@@ -1,6 +1,7 @@
 #include "engine/feed/channel.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <utility>
@@ -10,6 +11,13 @@
 #include "engine/base/status.h"
 
 namespace hearth::feed {
+namespace {
+
+absl::Status DrainError() {
+  return absl::UnavailableError("hearthd is draining: no training pass begins");
+}
+
+}  // namespace
 
 Channel::Channel(const Clock& clock, std::function<void()> wake)
     : clock_(clock),
@@ -85,10 +93,16 @@ absl::Status Channel::Open(const OpenPass& pass) {
                        last_pass_, ": numbers must ascend"));
     }
     last_pass_ = pass.number;
+    const bool is_refused = is_draining_ && (pass.split == Split::kTrain ||
+                                             pass.split == Split::kRequests);
     ForgetPass();
     open_ = pass;
     open_->end_batch = pass.next_batch;
-    has_yielded_ = false;
+    // The job gives up its place, however often the client asks again.
+    has_yielded_ = is_refused;
+    if (is_refused) {
+      SendEnd(DrainError());
+    }
   }
   NoteSign();
   return absl::OkStatus();
@@ -125,7 +139,9 @@ absl::Status Channel::Request(uint64_t pass, absl::Span<const uint64_t> nodes,
     nodes = nodes.subspan(0, space);
     partial_.insert(partial_.end(), nodes.begin(), nodes.end());
     if (goes_on) return absl::OkStatus();
-    if (requests_.size() < kMostRequests) {
+    if (is_draining_) {
+      requests_.emplace_back(DrainError());
+    } else if (requests_.size() < kMostRequests) {
       requests_.emplace_back(std::move(partial_));
     } else {
       requests_.emplace_back(absl::ResourceExhaustedError(
@@ -256,9 +272,11 @@ void Channel::SetOnChange(std::function<void()> on_change) {
   on_change_ = std::move(on_change);
 }
 
-void Channel::SetReady(const Welcome& welcome) {
+void Channel::SetReady(const Welcome& welcome,
+                       std::vector<std::shared_ptr<SlotPool>> pools) {
   absl::MutexLock lock(&mutex_);
   welcome_ = welcome;
+  pools_ = std::move(pools);
   credits_ = welcome.credits;
   batch_size_ = welcome.batch_size;
   last_sign_ = clock_.SteadySeconds();
@@ -266,7 +284,10 @@ void Channel::SetReady(const Welcome& welcome) {
 }
 
 void Channel::SetNotReady(std::shared_ptr<void> memory) {
+  // Destroyed without the lock.
+  std::vector<std::shared_ptr<SlotPool>> pools;
   absl::MutexLock lock(&mutex_);
+  pools.swap(pools_);
   welcome_.reset();
   on_change_ = nullptr;
   if (!held_.empty()) held_memory_.swap(memory);
@@ -339,10 +360,20 @@ void Channel::Skip(uint64_t pass) {
 void Channel::EndPass(uint64_t pass, const absl::Status& status) {
   absl::MutexLock lock(&mutex_);
   if (!open_.has_value() || open_->number != pass) return;
+  last_sign_ = clock_.SteadySeconds();
+  SendEnd(status);
+}
+
+// REQUIRES: a pass is open.
+void Channel::SendEnd(const absl::Status& status) {
   const OpenPass ended = *open_;
   ForgetPass();
-  last_sign_ = clock_.SteadySeconds();
   if (client_ != nullptr && !client_->SendEnd(ended, status).ok()) LoseClient();
+}
+
+void Channel::SetDraining(bool is_draining) {
+  absl::MutexLock lock(&mutex_);
+  is_draining_ = is_draining;
 }
 
 void Channel::End(const absl::Status& status) {
@@ -408,6 +439,19 @@ double Channel::seconds_without_client() const {
 int64_t Channel::held_batches() const {
   absl::MutexLock lock(&mutex_);
   return HeldBatches();
+}
+
+SlotCounts Channel::slots() const {
+  absl::MutexLock lock(&mutex_);
+  SlotCounts counts = {.held = std::ssize(held_)};
+  for (const std::shared_ptr<SlotPool>& pool : pools_) {
+    const int64_t lent = pool->lent();
+    counts.filled += lent;
+    counts.free += std::max<int64_t>(0, pool->num_slots() - lent);
+  }
+  // Some may be of pools that are closed.
+  counts.filled = std::max<int64_t>(0, counts.filled - counts.held);
+  return counts;
 }
 
 uint64_t Channel::held_bytes() const {

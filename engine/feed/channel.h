@@ -131,6 +131,16 @@ struct ClientSeconds {
   int64_t copies = 0;
 };
 
+/// Slots by where they are.
+struct SlotCounts {
+  /// In the pools, to be lent again.
+  int64_t free = 0;
+  /// Being filled, or waiting to be sent.
+  int64_t filled = 0;
+  /// With the client.
+  int64_t held = 0;
+};
+
 /// Passes over one split, and what they cost together.
 struct PassSum {
   int64_t passes = 0;
@@ -160,8 +170,11 @@ class Channel {
       ABSL_LOCKS_EXCLUDED(mutex_);
   /// The client has gone, and the memory that it holds with it.
   void Disconnect(const Client& client) ABSL_LOCKS_EXCLUDED(mutex_);
-  /// Asks for a pass in place of the one that is open. INVALID_ARGUMENT if its
-  /// number is not greater than all before, or a number is negative.
+  /// Asks for a pass in place of the one that is open. While passes are refused
+  /// (SetDraining), one over the training nodes or over requests ends at once
+  /// with UNAVAILABLE.
+  /// INVALID_ARGUMENT if its number is not greater than all before, or a number
+  /// is negative.
   absl::Status Open(const OpenPass& pass) ABSL_LOCKS_EXCLUDED(mutex_);
   /// Asks for the next batch of an open pass over kRequests, whose seeds are
   /// `nodes`, or, if it `goes_on`, these and those of the next call. Does
@@ -187,6 +200,10 @@ class Channel {
   absl::Status AddEpoch(ReportedEpoch epoch) ABSL_LOCKS_EXCLUDED(mutex_);
   static constexpr size_t kMostEpochs = 1000;
 
+  /// Whether training passes, and requests, are refused from now on. A training
+  /// pass that is open goes on.
+  void SetDraining(bool is_draining) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Calls of the job's side.
 
   /// What the job needs to know before it gets batches.
@@ -210,8 +227,10 @@ class Channel {
   void SetOnChange(std::function<void()> on_change) ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// The job's data are open: the client, and those that come later, are
-  /// welcomed.
-  void SetReady(const Welcome& welcome) ABSL_LOCKS_EXCLUDED(mutex_);
+  /// welcomed. `pools` lend the slots of the batches.
+  void SetReady(const Welcome& welcome,
+                std::vector<std::shared_ptr<SlotPool>> pools = {})
+      ABSL_LOCKS_EXCLUDED(mutex_);
   /// The job does not run any more, and may again. Keeps `memory`, the
   /// reservation of what the client still holds, until it holds nothing.
   void SetNotReady(std::shared_ptr<void> memory = nullptr)
@@ -267,6 +286,7 @@ class Channel {
   /// Batches, and bytes of the slots, that the client holds.
   int64_t held_batches() const ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t held_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
+  SlotCounts slots() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Seconds after which a client that holds all of its batches, or asks for no
   /// pass, is away. A client whose steps take long has three of them.
@@ -285,6 +305,8 @@ class Channel {
   bool HasCredit() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t HeldBatches() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendWelcome() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SendEnd(const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LoseClient() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Notes that the client has done something, and wakes the job.
   void NoteSign() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -299,6 +321,7 @@ class Channel {
   // cannot ask for a pass before.
   bool is_welcomed_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<Welcome> welcome_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<SlotPool>> pools_ ABSL_GUARDED_BY(mutex_);
   // Batches that the client may hold, by the last welcome; absent before any.
   std::optional<int> credits_ ABSL_GUARDED_BY(mutex_);
   // Most seeds of a batch, by the last welcome.
@@ -311,6 +334,7 @@ class Channel {
   uint64_t last_pass_ ABSL_GUARDED_BY(mutex_) = 0;
   bool has_yielded_ ABSL_GUARDED_BY(mutex_) = false;
   bool said_bye_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_draining_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
   // Slots that the client holds, by their ids.
   std::map<uint64_t, Held> held_ ABSL_GUARDED_BY(mutex_);

@@ -156,6 +156,52 @@ class ChannelTest : public testing::Test {
   std::optional<OpenPass> pass_;
 };
 
+TEST_F(ChannelTest, SlotsAreCountedByWhereTheyAre) {
+  const auto counts = [this] {
+    const SlotCounts slots = channel_.slots();
+    return std::vector<int64_t>{slots.free, slots.filled, slots.held};
+  };
+  channel_.SetReady({.credits = kCredits}, {pool_});
+  ASSERT_TRUE(channel_.Connect(client_).ok());
+  ASSERT_TRUE(Open(1).ok());
+  std::shared_ptr<Slot> filled = *pool_->TakeSlot(100);
+  Deliver(1, 0);
+  Deliver(1, 1);
+  EXPECT_THAT(counts(), ElementsAre(0, 1, 4));
+  ASSERT_TRUE(channel_.Release(client_->slots[0]).ok());
+  EXPECT_THAT(counts(), ElementsAre(2, 1, 2));
+  filled.reset();
+  EXPECT_THAT(counts(), ElementsAre(3, 0, 2));
+  channel_.SetNotReady();
+  EXPECT_THAT(counts(), ElementsAre(0, 0, 2));
+  // Slots of an earlier run are in none of the pools.
+  channel_.SetReady({.credits = kCredits}, {SlotPool::Make(0)});
+  EXPECT_THAT(counts(), ElementsAre(0, 0, 2));
+}
+
+TEST_F(ChannelTest, ADrainLetsAPassEndAndRefusesTheNextTraining) {
+  Begin();
+  ASSERT_TRUE(Open(1).ok());
+  channel_.SetDraining(true);
+  EXPECT_EQ(demand(), Channel::Demand::kPass);
+  channel_.EndPass(1);
+  client_->heard.clear();
+  ASSERT_TRUE(Open(2).ok());
+  EXPECT_THAT(client_->heard, ElementsAre("end 2 after 0: hearthd is draining: "
+                                          "no training pass begins"));
+  // Though it has just asked.
+  EXPECT_EQ(demand(), Channel::Demand::kAway);
+  EXPECT_FALSE(channel_.ClientWaits());
+  ASSERT_TRUE(Open(3, Split::kValid).ok());
+  EXPECT_EQ(demand(), Channel::Demand::kPass);
+  // It stops the validation, as every Open does.
+  ASSERT_TRUE(Open(4, Split::kTrain, /*first_batch=*/3).ok());
+  EXPECT_EQ(demand(), Channel::Demand::kAway);
+  channel_.SetDraining(false);
+  ASSERT_TRUE(Open(5, Split::kTrain, /*first_batch=*/3).ok());
+  EXPECT_EQ(demand(), Channel::Demand::kPass);
+}
+
 TEST_F(ChannelTest, ABatchIsHeldUntilBothOfItsSlotsAreReleased) {
   Begin();
   ASSERT_TRUE(Open(1).ok());
@@ -681,10 +727,12 @@ TEST_F(ChannelTest, SecondsAndPassesAddUp) {
 TEST_F(ChannelTest, BothSidesWorkAtOnce) {
   constexpr int64_t kBatches = 500;
   absl::Mutex mutex;
+  absl::CondVar changed;
   std::vector<std::vector<uint64_t>> delivered;
   client_->on_batch = [&](std::vector<uint64_t> slots) {
     absl::MutexLock lock(&mutex);
     delivered.push_back(std::move(slots));
+    changed.Signal();
   };
   Begin();
   ASSERT_TRUE(Open(1).ok());
@@ -696,10 +744,12 @@ TEST_F(ChannelTest, BothSidesWorkAtOnce) {
     channel_.EndPass(1);
   });
   for (size_t released = 0; released < kBatches; ++released) {
-    const auto has_come = [&] { return delivered.size() > released; };
-    mutex.LockWhen(absl::Condition(&has_come));
-    const std::vector<uint64_t> slots = delivered[released];
-    mutex.Unlock();
+    std::vector<uint64_t> slots;
+    {
+      absl::MutexLock lock(&mutex);
+      while (delivered.size() <= released) changed.Wait(&mutex);
+      slots = delivered[released];
+    }
     ASSERT_TRUE(channel_.Release(slots).ok());
   }
   job.join();

@@ -160,6 +160,11 @@ TEST_F(FeedDaemonTest, AClientTakesAllBatchesOfAPass) {
   }
   EXPECT_EQ(message.end().batches(), 6u);
   EXPECT_EQ(seeds, kTrainSeeds);
+  // While the job runs.
+  const v1::FeedReport::Passes passes = Get(id).report().feed().train();
+  EXPECT_EQ(passes.passes(), 1u);
+  EXPECT_EQ(passes.sum().batches(), 6u);
+  EXPECT_EQ(passes.sum().stages().rbegin()->name(), "client");
   v1::FeedUp last;
   last.mutable_epoch()->set_epoch(1);
   last.mutable_epoch()->set_loss(0.5);
@@ -274,6 +279,31 @@ TEST_F(FeedDaemonTest, AClientWaitsForAPlace) {
   gate_.Open();
   EXPECT_TRUE(Next(*client).has_welcome());
   EXPECT_EQ(AwaitEnd(train).state(), v1::SUCCEEDED);
+}
+
+TEST_F(FeedDaemonTest, ADrainEndsWithTheTrainingPass) {
+  Import("graph");
+  const std::string id = Submit(FeedSpec());
+  const auto client = NewClient(id);
+  EXPECT_TRUE(Next(*client).has_welcome());
+  ASSERT_TRUE(client->Open(1));
+  v1::FeedDown message = Next(*client);
+  EXPECT_TRUE(SetDraining(true).draining());
+  for (; message.has_batch(); message = Next(*client)) {
+    ASSERT_TRUE(client->Release(message.batch()));
+  }
+  EXPECT_EQ(message.end().batches(), 6u);
+  EXPECT_FALSE(message.end().has_error());
+  ASSERT_TRUE(client->Open(2));
+  message = Next(*client);
+  EXPECT_EQ(message.end().pass(), 2u);
+  EXPECT_EQ(message.end().error().code(),
+            static_cast<int>(absl::StatusCode::kUnavailable));
+  while (Get(id).state() != v1::WAITING) absl::SleepFor(absl::Milliseconds(1));
+  SetDraining(false);
+  ASSERT_TRUE(client->Open(3));
+  EXPECT_TRUE(Next(*client).has_welcome());
+  EXPECT_EQ(Next(*client).batch().pass(), 3u);
 }
 
 TEST_F(FeedDaemonTest, AStopHangsUpAndTheJobGoesOnAfterTheNextStart) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <limits>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -29,6 +30,7 @@ constexpr int kTickMilliseconds = 250;
 constexpr int kSendBufferBytes = 4 << 20;
 // Packets that are read of one connection before others have their turn.
 constexpr int kMostPackets = 64;
+constexpr double kNever = -std::numeric_limits<double>::infinity();
 
 class FeedSocketImpl final : public FeedSocket {
  public:
@@ -62,7 +64,11 @@ class FeedSocketImpl final : public FeedSocket {
     while (!stop.stop_requested()) {
       std::vector<pollfd> waits;
       waits.push_back({.fd = wake_.get(), .events = POLLIN, .revents = 0});
-      waits.push_back({.fd = accepting_.get(), .events = POLLIN, .revents = 0});
+      // A negative descriptor is not looked at.
+      const bool rests = clock_.SteadySeconds() < rests_until_;
+      waits.push_back({.fd = rests ? -1 : accepting_.get(),
+                       .events = POLLIN,
+                       .revents = 0});
       for (const Connection& connection : connections_) {
         waits.push_back(
             {.fd = connection.descriptor, .events = POLLIN, .revents = 0});
@@ -103,7 +109,15 @@ class FeedSocketImpl final : public FeedSocket {
   void Accept() {
     io::Descriptor connection(accept4(accepting_.get(), nullptr, nullptr,
                                       SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (connection.get() < 0 || connections_.size() >= kMostConnections) return;
+    if (connection.get() < 0) {
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
+          errno == ENOMEM) {
+        Rest(errno);
+      }
+      return;
+    }
+    rests_until_ = kNever;
+    if (connections_.size() >= kMostConnections) return;
     const absl::StatusOr<uid_t> user = listener_->UserOf(connection.get());
     const auto silent = std::count_if(connections_.begin(), connections_.end(),
                                       [](const Connection& other) {
@@ -121,6 +135,15 @@ class FeedSocketImpl final : public FeedSocket {
                return feeds_.Redeem(ticket, user);
              }),
          .since = clock_.SteadySeconds()});
+  }
+
+  // The connection that waits would wake the thread again at once.
+  void Rest(int error) {
+    if (rests_until_ == kNever) {
+      LogWarning("feed.sock: no connection is accepted for now: ",
+                 ErrnoStatus(error, "accept4", "accept").message());
+    }
+    rests_until_ = clock_.SteadySeconds() + kTickMilliseconds / 1e3;
   }
 
   void CloseSilent() {
@@ -148,6 +171,9 @@ class FeedSocketImpl final : public FeedSocket {
   // Used by the thread alone.
   std::vector<Connection> connections_;
   std::array<char, kMaxMessage> buffer_;
+  // Time until which no connection is accepted, since there was no descriptor
+  // for the last one.
+  double rests_until_ = kNever;
   // Last member: the thread ends before what it uses.
   std::jthread thread_;
 };

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -105,6 +107,46 @@ TEST_F(FeedSocketTest, ATicketBringsAWelcome) {
   EXPECT_EQ(received->message.welcome().feature_dim(), 4u);
   EXPECT_EQ(received->message.welcome().credits(), 3u);
   EXPECT_TRUE(channel_->has_client());
+}
+
+// Seconds of processors that this process has taken.
+double ProcessorSeconds() {
+  struct ::rusage usage;
+  EXPECT_EQ(::getrusage(RUSAGE_SELF, &usage), 0);
+  const auto seconds = [](const ::timeval& time) {
+    return static_cast<double>(time.tv_sec) +
+           1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+TEST_F(FeedSocketTest, AConnectionForWhichThereIsNoDescriptorWaits) {
+  const std::string ticket = NewTicket();
+  testing::internal::CaptureStdout();
+  // There is one more, which the client takes.
+  ::rlimit before;
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next = ::dup(0);
+  ASSERT_GE(next, 0);
+  ::close(next);
+  const ::rlimit one_more = {.rlim_cur = static_cast<rlim_t>(next) + 1,
+                             .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &one_more), 0);
+  FeedConnection client(path_);
+  const double began = ProcessorSeconds();
+  for (int i = 0; i < 3; ++i) {
+    absl::SleepFor(absl::Milliseconds(300));
+    clock_.Advance(1);
+  }
+  EXPECT_LT(ProcessorSeconds() - began, 0.2);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  clock_.Advance(1);
+  ASSERT_TRUE(client.SayHello(ticket));
+  const std::optional<Received> received = client.Receive();
+  EXPECT_TRUE(received.has_value() && received->message.has_welcome());
+  const std::string log = testing::internal::GetCapturedStdout();
+  EXPECT_THAT(log, HasSubstr("no connection is accepted"));
+  EXPECT_EQ(log.find("no connection"), log.rfind("no connection")) << log;
 }
 
 TEST_F(FeedSocketTest, AWrongTicketIsRefused) {

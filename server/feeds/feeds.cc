@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -41,7 +42,12 @@ absl::Status EndOf(const v1::Job& job) {
 }  // namespace
 
 Feeds::Feeds(JobStore& store, const Clock& clock, Options options)
-    : store_(store), clock_(clock), options_(std::move(options)) {}
+    : store_(store),
+      clock_(clock),
+      options_(std::move(options)),
+      metrics_(options_.registry == nullptr
+                   ? nullptr
+                   : std::make_unique<FeedMetrics>(*options_.registry)) {}
 
 Feeds::~Feeds() { Stop(); }
 
@@ -84,8 +90,17 @@ Feeds::Channels Feeds::ChannelsOf(const std::string& id, uint32_t trainers) {
       is_wanted_ = true;
       changed_.Signal();
     }));
+    channels.back()->SetDraining(is_draining_);
   }
   return channels;
+}
+
+void Feeds::SetDraining(bool is_draining) {
+  absl::MutexLock lock(&mutex_);
+  is_draining_ = is_draining;
+  for (const auto& [id, channels] : channels_) {
+    for (const auto& channel : channels) channel->SetDraining(is_draining);
+  }
 }
 
 absl::StatusOr<std::string> Feeds::NewTicket(const std::string& id,
@@ -109,6 +124,15 @@ absl::StatusOr<std::string> Feeds::NewTicket(const std::string& id,
   }
   HEARTH_ASSIGN_OR_RETURN(std::string ticket, RandomTicket());
   absl::MutexLock lock(&mutex_);
+  const auto outstanding = std::count_if(
+      tickets_.begin(), tickets_.end(),
+      [user](const auto& entry) { return entry.second.user == user; });
+  if (outstanding >= static_cast<ptrdiff_t>(kMostTickets)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("you have ", outstanding,
+                     " tickets that were not used: each is good for ",
+                     absl::FormatDuration(kTicketLife)));
+  }
   tickets_[ticket] = {
       .job = id,
       .rank = rank,
@@ -137,17 +161,18 @@ absl::StatusOr<std::shared_ptr<feed::Channel>> Feeds::Redeem(
   return channel->second[redeemed.rank];
 }
 
+Feeds::Channels Feeds::Find(const std::string& id) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = channels_.find(id);
+  return found == channels_.end() ? Channels() : found->second;
+}
+
 bool Feeds::ClientWaits(const std::string& id) const {
-  Channels channels;
-  {
-    absl::MutexLock lock(&mutex_);
-    const auto found = channels_.find(id);
-    if (found == channels_.end()) return false;
-    channels = found->second;
-  }
-  return std::all_of(channels.begin(), channels.end(), [](const auto& channel) {
-    return channel->ClientWaits();
-  });
+  const Channels channels = Find(id);
+  return !channels.empty() &&
+         std::all_of(channels.begin(), channels.end(), [](const auto& channel) {
+           return channel->ClientWaits();
+         });
 }
 
 void Feeds::Sweep() {
@@ -175,6 +200,7 @@ void Feeds::Sweep() {
       if (has_client) continue;
       absl::MutexLock lock(&mutex_);
       channels_.erase(id);
+      given_up_.erase(id);
       continue;
     }
     // One that is gone is missed by all.
@@ -182,8 +208,20 @@ void Feeds::Sweep() {
     for (const auto& channel : channels) {
       alone = std::max(alone, channel->seconds_without_client());
     }
-    if (alone > absl::ToDoubleSeconds(options_.patience)) options_.cancel(id);
+    if (alone > absl::ToDoubleSeconds(options_.patience)) GiveUp(id);
   }
+  if (metrics_ != nullptr) metrics_->Update(feeds);
+}
+
+// Its job may take a while to end.
+void Feeds::GiveUp(const std::string& id) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (given_up_.contains(id)) return;
+  }
+  if (!options_.cancel(id).ok()) return;
+  absl::MutexLock lock(&mutex_);
+  given_up_.insert(id);
 }
 
 }  // namespace hearth::server

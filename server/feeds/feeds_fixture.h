@@ -24,6 +24,7 @@
 #include "engine/base/manual_clock.h"
 #include "engine/io/descriptor.h"
 #include "engine/io/file_system.h"
+#include "engine/metrics/registry.h"
 #include "hearth/v1/feeds.pb.h"
 #include "hearth/v1/jobs.pb.h"
 #include "hearth/v1/spec.pb.h"
@@ -76,14 +77,21 @@ class FeedsFixture : public ::testing::Test {
     return *JobStore::Open(io::FileSystem::Posix(), folder_ + "/hearth.db",
                            clock_, [](const auto&) {});
   }();
+  const std::unique_ptr<metrics::Registry> registry_ = metrics::NewRegistry();
   std::vector<std::string> cancelled_;
+  // What cancelling a job returns.
+  absl::Status cancel_;
   std::atomic<int> wakes_ = 0;
-  Feeds feeds_{
-      *store_, clock_,
-      Feeds::Options{
-          .patience = absl::Seconds(kPatienceSeconds),
-          .cancel = [this](const std::string& id) { cancelled_.push_back(id); },
-          .wake = [this] { ++wakes_; }}};
+  Feeds feeds_{*store_, clock_,
+               Feeds::Options{.patience = absl::Seconds(kPatienceSeconds),
+                              .cancel =
+                                  [this](const std::string& id) {
+                                    if (!cancel_.ok()) return cancel_;
+                                    cancelled_.push_back(id);
+                                    return absl::OkStatus();
+                                  },
+                              .wake = [this] { ++wakes_; },
+                              .registry = registry_.get()}};
 };
 
 /// A message to a client; with the descriptor that came with it.

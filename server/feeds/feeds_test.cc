@@ -12,8 +12,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "engine/feed/channel.h"
+#include "engine/feed/slot_pool.h"
 #include "hearth/v1/jobs.pb.h"
 #include "server/feeds/feeds_fixture.h"
 #include "server/storage/job_state.h"
@@ -96,6 +99,22 @@ TEST_F(FeedsTest, ATicketIsGoodForSoLong) {
       absl::IsPermissionDenied(feeds_.Redeem(tickets[1], kUser).status()));
 }
 
+TEST_F(FeedsTest, AUserHasSoManyTickets) {
+  const std::string id = NewFeed();
+  std::vector<std::string> tickets;
+  while (tickets.size() < Feeds::kMostTickets) {
+    tickets.push_back(*feeds_.NewTicket(id, 0, kUser));
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      feeds_.NewTicket(NewFeed(), 0, kUser).status()));
+  EXPECT_TRUE(feeds_.NewTicket(id, 0, kUser + 1).ok());
+  EXPECT_TRUE(feeds_.Redeem(tickets[0], kUser).ok());
+  EXPECT_TRUE(feeds_.NewTicket(id, 0, kUser).ok());
+  clock_.Advance(absl::ToDoubleSeconds(Feeds::kTicketLife) + 1);
+  feeds_.Sweep();
+  EXPECT_TRUE(feeds_.NewTicket(id, 0, kUser).ok());
+}
+
 TEST_F(FeedsTest, TicketsAreForFeedsThatGoOnAndHaveNoClient) {
   EXPECT_TRUE(absl::IsNotFound(feeds_.NewTicket("feed-99", 0, kUser).status()));
   v1::JobSpec import;
@@ -138,6 +157,61 @@ TEST_F(FeedsTest, AJobWithoutAClientIsCancelledAfterAWhile) {
   clock_.Advance(1);
   feeds_.Sweep();
   EXPECT_THAT(cancelled_, ElementsAre(id, served));
+}
+
+TEST_F(FeedsTest, AJobThatTakesLongToEndIsCancelledOnce) {
+  const std::string id = NewFeed();
+  feeds_.ChannelsOf(id, 1);
+  clock_.Advance(kPatienceSeconds + 1);
+  cancel_ = absl::UnavailableError("no disk");
+  feeds_.Sweep();
+  EXPECT_THAT(cancelled_, IsEmpty());
+  cancel_ = absl::OkStatus();
+  feeds_.Sweep();
+  feeds_.Sweep();
+  EXPECT_THAT(cancelled_, ElementsAre(id));
+}
+
+TEST_F(FeedsTest, SecondsOfClientsAreCountedOnceAndSlotsByState) {
+  const auto has = [this](const std::string& line) {
+    feeds_.Sweep();
+    return absl::StrContains(registry_->Text(), absl::StrCat(line, "\n"));
+  };
+  const std::string ids[] = {NewFeed(), NewFeed()};
+  for (const std::string& id : ids) {
+    feeds_.ChannelsOf(id, 1)[0]->AddSeconds({.wait = 1.5, .script = 2});
+  }
+  EXPECT_TRUE(has("hearth_feed_wait_seconds_total 3"));
+  EXPECT_TRUE(has("hearth_feed_script_seconds_total 4"));
+  feeds_.ChannelsOf(ids[0], 1)[0]->AddSeconds({.wait = 1});
+  EXPECT_TRUE(has("hearth_feed_wait_seconds_total 4"));
+  // What a feed has had stays counted once it has ended.
+  ChangeState(ids[0], v1::CANCELLED);
+  EXPECT_TRUE(has("hearth_feed_wait_seconds_total 4"));
+  EXPECT_TRUE(has("hearth_feed_wait_seconds_total 4"));
+  const std::shared_ptr<feed::SlotPool> pool = feed::SlotPool::Make(0);
+  const std::shared_ptr<feed::Slot> filled = *pool->TakeSlot(1);
+  feeds_.ChannelsOf(ids[1], 1)[0]->SetReady({.credits = 3}, {pool});
+  EXPECT_TRUE(has("hearth_feed_slots{state=\"filled\"} 1"));
+  EXPECT_TRUE(has("hearth_feed_slots{state=\"free\"} 0"));
+  EXPECT_TRUE(has("hearth_feed_slots{state=\"held\"} 0"));
+}
+
+TEST_F(FeedsTest, ADrainIsForAllFeeds) {
+  const std::string ids[] = {NewFeed(), NewFeed()};
+  uint64_t pass = 0;
+  const auto refuses = [&](const std::string& id) {
+    feed::Channel& channel = *feeds_.ChannelsOf(id, 1)[0];
+    EXPECT_TRUE(channel.Open({.number = ++pass}).ok());
+    return !channel.open_pass().has_value();
+  };
+  EXPECT_FALSE(refuses(ids[0]));
+  feeds_.SetDraining(true);
+  EXPECT_TRUE(refuses(ids[0]));
+  EXPECT_TRUE(refuses(ids[1]));
+  feeds_.SetDraining(false);
+  EXPECT_FALSE(refuses(ids[0]));
+  EXPECT_FALSE(refuses(ids[1]));
 }
 
 TEST_F(FeedsTest, AnEndIsToldAndForgottenOnceTheClientHasGone) {

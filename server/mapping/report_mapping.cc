@@ -377,10 +377,8 @@ v1::EvaluateReport ToEvaluateReport(const job::TrainReport& report) {
   return proto;
 }
 
-v1::FeedReport ToFeedReport(
-    const job::TrainReport& report,
-    absl::Span<const std::shared_ptr<feed::Channel>> channels) {
-  v1::FeedReport proto;
+void SetUse(absl::Span<const std::shared_ptr<feed::Channel>> channels,
+            v1::FeedReport& proto) {
   const auto set = [&](feed::Split split, v1::FeedReport::Passes& passes) {
     const feed::PassSum sum = channels.front()->passes(split);
     passes.set_passes(static_cast<uint64_t>(sum.passes));
@@ -399,6 +397,13 @@ v1::FeedReport ToFeedReport(
   proto.set_wait_seconds(sum.wait);
   proto.set_script_seconds(sum.script);
   proto.set_copied_batches(static_cast<uint64_t>(sum.copies));
+}
+
+v1::FeedReport ToFeedReport(
+    const job::TrainReport& report,
+    absl::Span<const std::shared_ptr<feed::Channel>> channels) {
+  v1::FeedReport proto;
+  SetUse(channels, proto);
   proto.set_peak_memory_bytes(report.peak_memory_bytes);
   proto.set_memory_bound_bytes(report.memory_bound_bytes);
   AddMemory(report.memory, proto);

@@ -27,7 +27,11 @@ v1::PrepareReport ToProto(const job::PrepareReport& report);
 
 /// Report of a run that has only tested.
 v1::EvaluateReport ToEvaluateReport(const job::TrainReport& report);
-/// Report of a feed; the passes are those of the first of its clients.
+/// Sets what clients of a feed have had so far; the passes are those of the
+/// first of them.
+void SetUse(absl::Span<const std::shared_ptr<feed::Channel>> channels,
+            v1::FeedReport& proto);
+/// Report of a feed, with SetUse.
 v1::FeedReport ToFeedReport(
     const job::TrainReport& report,
     absl::Span<const std::shared_ptr<feed::Channel>> channels);

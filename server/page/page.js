@@ -12,7 +12,7 @@ const LESS_IS_BETTER = new Set(["mse", "loss"]);
 // Stages in the order in which batches pass them; others come before.
 // Kinds of jobs with curves: a feed has those that its script reports.
 const TRAINING = new Set(["train", "feed"]);
-const STAGES = ["sample", "sample_top", "sample_rest", "extract", "assemble", "train"];
+const STAGES = ["sample", "sample_top", "sample_rest", "extract", "assemble", "train", "client"];
 const $ = (id) => document.getElementById(id);
 
 const history = [];     // The states of the last seconds, parsed.

@@ -22,13 +22,16 @@
 #include "hearth/v1/sweeps.grpc.pb.h"
 #include "server/access/access_control.h"
 #include "server/access/endpoints.h"
+#include "server/feeds/feeds.h"
 #include "server/jobs/admission.h"
 #include "server/jobs/event_hub.h"
 #include "server/jobs/model_files.h"
+#include "server/mapping/report_mapping.h"
 #include "server/mapping/request_checks.h"
 #include "server/services/call_guard.h"
 #include "server/services/transfers.h"
 #include "server/storage/data_dir.h"
+#include "server/storage/job_state.h"
 #include "server/storage/job_store.h"
 #include "server/storage/sweep_store.h"
 #include "server/sweeps/sweep_manager.h"
@@ -191,10 +194,12 @@ class JobsService final
   grpc::Status GetJob(grpc::ServerContext* context,
                       const v1::GetJobRequest* request,
                       v1::Job* response) override {
-    return guard_.Run(*context, *request, response,
-                      [&](const Caller&) -> absl::Status {
-                        return Reply(store_.Get(request->id()), response);
-                      });
+    return guard_.Run(
+        *context, *request, response, [&](const Caller&) -> absl::Status {
+          HEARTH_RETURN_IF_ERROR(Reply(store_.Get(request->id()), response));
+          SetUseOf(*response);
+          return absl::OkStatus();
+        });
   }
 
   grpc::Status ListJobs(grpc::ServerContext* context,
@@ -210,7 +215,10 @@ class JobsService final
           query.page_token = request->page_token();
           absl::StatusOr<JobPage> page = store_.List(query);
           if (!page.ok()) return page.status();
-          for (v1::Job& job : page->jobs) response->add_jobs()->Swap(&job);
+          for (v1::Job& job : page->jobs) {
+            SetUseOf(job);
+            response->add_jobs()->Swap(&job);
+          }
           response->set_next_page_token(page->next_page_token);
           return absl::OkStatus();
         });
@@ -305,6 +313,15 @@ class JobsService final
     if (!job.ok()) return job.status();
     response->Swap(&*job);
     return absl::OkStatus();
+  }
+
+  // The store has the report of a feed once it has ended.
+  void SetUseOf(v1::Job& job) const {
+    if (!job.spec().has_feed() || HasEnded(job.state())) return;
+    const Feeds::Channels channels = deps_.feeds.Find(job.id());
+    if (!channels.empty()) {
+      SetUse(channels, *job.mutable_report()->mutable_feed());
+    }
   }
 
   const JobsDependencies deps_;

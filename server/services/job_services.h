@@ -19,6 +19,7 @@ class AccessControl;
 class Admission;
 class DataDir;
 class EventHub;
+class Feeds;
 class JobStore;
 class SweepManager;
 class SweepStore;
@@ -35,6 +36,7 @@ struct JobsDependencies {
   EventHub& hub;
   /// Hub and threads of downloads.
   Transfers& transfers;
+  const Feeds& feeds;
 };
 
 /// hearth.v1.Jobs.

@@ -24,6 +24,7 @@
 #include "hearth/v1/datasets.grpc.pb.h"
 #include "hearth/v1/plans.grpc.pb.h"
 #include "server/access/access_control.h"
+#include "server/feeds/feeds.h"
 #include "server/jobs/admission.h"
 #include "server/mapping/dataset_spec_mapping.h"
 #include "server/mapping/report_mapping.h"
@@ -270,6 +271,7 @@ class AdminService final : public v1::Admin::Service {
     return guard_.Run(*context, *request, response,
                       [&](const Caller& caller) -> absl::Status {
                         deps_.admission.SetDraining(request->draining());
+                        deps_.feeds.SetDraining(request->draining());
                         return Describe(caller, *response);
                       });
   }

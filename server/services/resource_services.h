@@ -35,6 +35,7 @@ class Admission;
 class DataDir;
 class DataDisks;
 class DatasetCatalog;
+class Feeds;
 class JobStore;
 class Transfers;
 class UploadStaging;
@@ -86,6 +87,7 @@ struct AdminDependencies {
   const DatasetCatalog& datasets;
   const DataDir& data_dir;
   JobStore& store;
+  Feeds& feeds;
 };
 
 /// hearth.v1.Admin.

@@ -1,14 +1,17 @@
 """A script that takes batches of its own, for tests that stop, kill or starve it.
 
     python3 feed_client.py OPTIONS   OPTIONS is JSON: server, loader, epochs, pause (seconds)
+    python3 feed_client.py --fork    a process for each line of OPTIONS that it reads
 
-It prints one line for each batch: epoch, number, digest.
+It prints one line for each batch: epoch, number, digest; with --fork, the ids of the processes.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+import signal
 import sys
 import time
 from typing import Any
@@ -26,11 +29,10 @@ def digest(batch: Any) -> str:
     return found.hexdigest()[:16]
 
 
-def main() -> None:
+def take(options: dict[str, Any]) -> None:
     import hearth
     import hearth.torch
 
-    options = json.loads(sys.argv[1])
     with hearth.Client(options["server"]) as client:
         with hearth.torch.NeighborLoader(client, **options["loader"]) as loader:
             for epoch in range(options["epochs"]):
@@ -39,5 +41,24 @@ def main() -> None:
                     time.sleep(options.get("pause", 0))
 
 
+def fork() -> None:
+    """Takes options from standard input, each in a process of its own; prints its id."""
+    import torch_geometric  # noqa: F401
+
+    import hearth.torch  # noqa: F401
+
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            take(json.loads(line))
+            os._exit(0)
+        print(child, flush=True)
+
+
 if __name__ == "__main__":
-    main()
+    if sys.argv[1] == "--fork":
+        fork()
+    else:
+        take(json.loads(sys.argv[1]))

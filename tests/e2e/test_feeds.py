@@ -249,6 +249,9 @@ def test_what_the_script_reports_is_shown(daemon, client):
     with hearth.torch.NeighborLoader(client, **LOADER, strategy="memory") as loader:
         for epoch in (1, 2):
             drain(loader)
+            # Whether or not the script has reported an epoch.
+            top, = (one for one in daemon.json("top")["jobs"] if one["id"] == newest_feed(daemon))
+            assert top["bound_by"] in top["stages"] and "client" in top["stages"]
             loader.report(epoch, loss=1 / epoch, metric=0.5 + epoch / 10)
     job = newest_feed(daemon)
     daemon.wait_for_state(job, "SUCCEEDED")
@@ -256,6 +259,7 @@ def test_what_the_script_reports_is_shown(daemon, client):
     assert [epoch["loss"] for epoch in shown["epochs"]] == [1, 0.5]
     assert [epoch["valid_metric"] for epoch in shown["epochs"]] == [0.6, 0.7]
     assert shown["train"]["passes"] == 2 and shown["train"]["sum"]["batches"] == 2 * BATCHES
+    assert shown["train"]["sum"]["stages"][-1]["name"] == "client"
     text = daemon.hearth("job", "show", job).out
     assert "the client waited for batches" in text and "0.600" in text
 

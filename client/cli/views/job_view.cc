@@ -272,8 +272,9 @@ void PrintComparison(const v1::TrainReport& report, std::ostream& out) {
   table.Print(out);
 }
 
-// Prints the time of an epoch by stage.
-void PrintStages(const v1::EpochReport& epoch, std::ostream& out) {
+// Prints the time of an epoch or of passes by stage.
+template <typename Passes>
+void PrintStages(const Passes& epoch, std::ostream& out) {
   Table table({{"stage"},
                {"threads", kRight},
                {"busy s", kRight},
@@ -471,6 +472,11 @@ void PrintFeedReport(const v1::FeedReport& report, std::ostream& out) {
   add("valid", report.valid());
   add("test", report.test());
   table.Print(out);
+  if (report.train().sum().stages_size() > 0) {
+    out << "\npasses over the training nodes by stage\n";
+    PrintStages(report.train().sum(), out);
+    out << "\n";
+  }
   for (const v1::PreparationReport& preparation : report.preparations()) {
     PrintPreparation(preparation, out);
   }

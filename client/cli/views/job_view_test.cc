@@ -78,6 +78,24 @@ TEST(PrintOutcome, TellsWhatWasTrained) {
   EXPECT_THAT(text, HasSubstr("1,234,567  25.0%       5.0 MiB"));
 }
 
+TEST(PrintOutcome, ShowsWhereTheTimeOfAFeedGoes) {
+  v1::Job job;
+  job.set_id("feed-1");
+  job.set_state(v1::SUCCEEDED);
+  job.mutable_spec()->mutable_feed()->mutable_data()->set_dataset("papers");
+  v1::FeedReport& report = *job.mutable_report()->mutable_feed();
+  EXPECT_THAT(Outcome(job), Not(HasSubstr("by stage")));
+  report.mutable_train()->set_passes(2);
+  v1::StageReport& stage = *report.mutable_train()->mutable_sum()->add_stages();
+  stage.set_name("client");
+  stage.set_threads(1);
+  stage.set_busy_seconds(3.5);
+  stage.set_starved_seconds(0.5);
+  const std::string text = Outcome(job);
+  EXPECT_THAT(text, HasSubstr("passes over the training nodes by stage\n"));
+  EXPECT_THAT(text, ContainsRegex("client +1 +3.5 +0.5 +0.0\n"));
+}
+
 TEST(PrintOutcome, ShowsWhatAHistoryCosts) {
   v1::Job job = TrainedJob();
   EXPECT_THAT(Outcome(job), Not(HasSubstr("with and without the history")));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -24,9 +25,22 @@ struct Occupancy {
   double share = 0;
 };
 
-const v1::EpochReport* LastEpoch(const v1::Job& job) {
+// The last epoch that a job has trained; of a feed, whose client may report
+// none, all of its training passes as one.
+std::optional<v1::EpochReport> LastEpoch(const v1::Job& job) {
+  if (job.report().has_feed()) {
+    const v1::PassReport& passes = job.report().feed().train().sum();
+    if (passes.batches() == 0) return std::nullopt;
+    v1::EpochReport epoch;
+    epoch.set_seconds(passes.seconds());
+    epoch.set_rows_needed(passes.rows_needed());
+    *epoch.mutable_stages() = passes.stages();
+    *epoch.mutable_hits() = passes.hits();
+    return epoch;
+  }
   const v1::TrainReport& report = job.report().train();
-  return report.epochs().empty() ? nullptr : &*report.epochs().rbegin();
+  if (report.epochs().empty()) return std::nullopt;
+  return *report.epochs().rbegin();
 }
 
 std::vector<Occupancy> OccupancyOf(const v1::EpochReport& epoch) {
@@ -100,8 +114,8 @@ nlohmann::ordered_json JobJson(const v1::Job& job) {
                                  {"stages", nlohmann::ordered_json::object()},
                                  {"bound_by", nullptr}};
   if (!job.waiting_reason().empty()) json["waits_for"] = job.waiting_reason();
-  const v1::EpochReport* epoch = LastEpoch(job);
-  if (epoch == nullptr) return json;
+  const std::optional<v1::EpochReport> epoch = LastEpoch(job);
+  if (!epoch.has_value()) return json;
   json["rows_per_second"] = RowsPerSecond(*epoch);
   for (const v1::LevelHits& level : epoch->hits()) {
     if (epoch->rows_needed() == 0) break;
@@ -250,7 +264,7 @@ std::string TopView::JobTable() const {
         row[7] = FormatLoss(progress.loss());
       }
     }
-    if (const v1::EpochReport* epoch = LastEpoch(job)) {
+    if (const std::optional<v1::EpochReport> epoch = LastEpoch(job)) {
       const std::vector<Occupancy> stages = OccupancyOf(*epoch);
       row[8] = Count(RowsPerSecond(*epoch));
       row[9] = HitsText(*epoch);

@@ -17,7 +17,8 @@ namespace hearth::cli {
 
 /// The picture of `hearth top`: a daemon and its unfinished jobs, from repeated
 /// answers of the daemon. A job's phase is the phase of its newest event;
-/// shares of its stages, hits and rows are of its last whole epoch.
+/// shares of its stages, hits and rows are of its last whole epoch, or of a
+/// feed's training passes.
 /// Single-owner.
 class TopView {
  public:

@@ -107,6 +107,32 @@ TEST(TopViewTest, AJobTellsWhatItDoesAndWhatBindsIt) {
   EXPECT_EQ(job["done"], 40);
 }
 
+TEST(TopViewTest, AFeedTellsWhatBindsItsTrainingPasses) {
+  v1::Job job;
+  job.set_id("feed-1");
+  job.set_state(v1::RUNNING);
+  job.mutable_spec()->mutable_feed()->mutable_data()->set_dataset("papers");
+  TopView view;
+  view.Add(StatusOf(7, 0), {job}, 10);
+  EXPECT_TRUE(view.Json()["jobs"][0]["bound_by"].is_null());
+  v1::PassReport& passes =
+      *job.mutable_report()->mutable_feed()->mutable_train()->mutable_sum();
+  passes.set_seconds(4);
+  passes.set_batches(6);
+  passes.set_rows_needed(2000);
+  for (const std::string name : {"sample", "client"}) {
+    v1::StageReport& stage = *passes.add_stages();
+    stage.set_name(name);
+    stage.set_busy_seconds(name == "client" ? 3 : 1);
+    stage.set_starved_seconds(1);
+  }
+  view.Add(StatusOf(7, 0), {job}, 11);
+  EXPECT_THAT(
+      LineOf(view, "feed-1"),
+      AllOf(HasSubstr("500"), HasSubstr("client    sample 50% client 75%")));
+  EXPECT_EQ(view.Json()["jobs"][0]["bound_by"], "client");
+}
+
 TEST(TopViewTest, WhatIsNotKnownIsNotMadeUp) {
   TopView view;
   view.Add(StatusOf(7, 0), {JobOf("train-1", v1::PREPARING)}, 10);

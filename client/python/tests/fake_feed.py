@@ -275,8 +275,10 @@ class _Session(threading.Thread):
             old = self.free.pop(0)
             del self.slots[old.id]
             self.send(drop={"slots": [old.id]})
-        self.feed.last_slot += 1
-        slot = self.slots[self.feed.last_slot] = _Slot(self.feed.last_slot, size)
+        with self.feed.numbering:  # The session of an ended job may go on for a moment.
+            self.feed.last_slot += 1
+            id = self.feed.last_slot
+        slot = self.slots[id] = _Slot(id, size)
         self.send([slot.file], slot={"id": slot.id, "bytes": slot.size})
         return slot
 
@@ -338,6 +340,7 @@ class FakeFeed:
         self.nodes = []  # Job, digest and ids of nodes that were sent.
         self.refused_nodes = ""  # Why they are refused.
         self.last_slot = self.last_pass = 0
+        self.numbering = threading.Lock()
         self.closes_on_error = False
         self.refusal = None  # Code and message with which streams end.
         self.is_slow = False

@@ -144,6 +144,20 @@ def test_a_pass_that_ends_early_raises_why_and_the_next_one_works(start):  # noq
     assert len(list(loader)) == 7 and feed.sent[-1] == ("train", 1, 6) and len(feed.specs) == 1
 
 
+def test_a_pass_that_a_drain_refuses_is_opened_again(start):  # noqa: F811
+    feed, client = start()
+    feed.ends += 3 * [(14, "hearthd is draining")]
+    assert len(list(loader_of(client))) == 7 and len(feed.messages("open")) == 4
+    with hearth.Client(feed.address, watch_patience=0.5) as client:
+        loader = loader_of(client)
+        feed.ends += 99 * [(14, "hearthd is draining")]
+        with pytest.raises(hearth.Unavailable, match="feed-2: hearthd is draining"):
+            list(loader)
+        feed.ends.clear()
+        # The script may try once more.
+        assert len(list(loader)) == 7
+
+
 def test_an_error_precedes_the_end_of_the_connection(start):  # noqa: F811
     """A daemon that closes with packets unread resets the connection; its last words come."""
     feed, client = start()

@@ -229,7 +229,7 @@ absl::Status FeedMember::Begin(const store::SelfLoops* /*self_loops*/) {
   for (const auto& channel : channels_) {
     rows_.push_back(feed::SlotPool::Make(RowBytes(shape_)));
     rest_.push_back(feed::SlotPool::Make(/*expected_bytes=*/0));
-    channel->SetReady(welcome_);
+    channel->SetReady(welcome_, {rows_.back(), rest_.back()});
   }
   return absl::OkStatus();
 }

@@ -2,6 +2,7 @@
 // get, and neither harms the other.
 #include "engine/job/run/feed_member.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -120,6 +121,7 @@ class Script final : public feed::Client {
   absl::Status Send(const feed::Welcome& /*welcome*/) override {
     absl::MutexLock lock(&mutex_);
     ++welcomes_;
+    changed_.SignalAll();
     return absl::OkStatus();
   }
   absl::Status Send(const feed::OutgoingBatch& batch) override {
@@ -141,6 +143,7 @@ class Script final : public feed::Client {
               .input_id = NumbersOf(batch.arrays, "input_id", rest),
               .y = NumbersOf(batch.arrays, "y", rest),
               .read = read});
+    changed_.SignalAll();
     return absl::OkStatus();
   }
   absl::Status SendEnd(const feed::OpenPass& pass,
@@ -148,16 +151,14 @@ class Script final : public feed::Client {
     absl::MutexLock lock(&mutex_);
     end_ = status;
     coming_.push_back(pass.number);
+    changed_.SignalAll();
     return absl::OkStatus();
   }
   void SendError(const absl::Status& /*error*/) override {}
 
   void AwaitWelcome() {
     absl::MutexLock lock(&mutex_);
-    const auto is_welcome = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-      return welcomes_ > 0;
-    };
-    mutex_.Await(absl::Condition(&is_welcome));
+    while (welcomes_ == 0) changed_.Wait(&mutex_);
   }
 
   void Open(feed::Split split, int64_t epoch = 0, int64_t first_batch = 0) {
@@ -219,10 +220,7 @@ class Script final : public feed::Client {
  private:
   std::variant<Batch, uint64_t> TakeNext() {
     absl::MutexLock lock(&mutex_);
-    const auto has_come = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-      return !coming_.empty();
-    };
-    mutex_.Await(absl::Condition(&has_come));
+    while (coming_.empty()) changed_.Wait(&mutex_);
     std::variant<Batch, uint64_t> next = std::move(coming_.front());
     coming_.pop_front();
     return next;
@@ -231,6 +229,7 @@ class Script final : public feed::Client {
   feed::Channel& channel_;
   uint64_t pass_ = 0;
   absl::Mutex mutex_;
+  absl::CondVar changed_;
   int welcomes_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status end_ ABSL_GUARDED_BY(mutex_);
   // Batches, and numbers of passes that have ended.
@@ -642,8 +641,8 @@ TEST_F(FeedTest, AWrongRequestEndsItsPassAfterTheBatchesBefore) {
   std::jthread thread([&] { Run(*feed); });
   script_->AwaitWelcome();
   const std::vector<int64_t> good = {3, 1, 2};
-  std::vector<int64_t> many(
-      static_cast<size_t>(feed->options.data.batch_size) + 1);
+  std::vector<int64_t> many(static_cast<size_t>(feed->options.data.batch_size) +
+                            1);
   std::iota(many.begin(), many.end(), 0);
   const std::pair<std::vector<int64_t>, std::string> wrong[] = {
       {{}, "request 1 has no seeds"},
@@ -790,6 +789,9 @@ TEST_F(FeedTest, ValidationAmidAnEpoch) {
   thread.join();
   EXPECT_TRUE(feed->report.ok()) << feed->report.status();
   EXPECT_EQ(feed->observer.running, 1);
+  for (const feed::Split split : {feed::Split::kTrain, feed::Split::kValid}) {
+    EXPECT_EQ(channel_->passes(split).sum.stages.back().name, "client");
+  }
 }
 
 TEST_F(FeedTest, AFeedAndModelsShareAPass) {
@@ -811,6 +813,8 @@ TEST_F(FeedTest, AFeedAndModelsShareAPass) {
   threads.clear();
   ASSERT_TRUE(feed->report.ok()) << feed->report.status();
   EXPECT_THAT(feed->report->peers.jobs, ElementsAre("a", "b"));
+  EXPECT_EQ(channel_->passes(feed::Split::kTrain).sum.stages.back().name,
+            "train");
   int64_t charged = feed->report->peers.bytes_charged;
   for (const std::unique_ptr<Job>& model : models) {
     ASSERT_TRUE(model->report.ok()) << model->report.status();
@@ -824,6 +828,27 @@ TEST_F(FeedTest, AFeedAndModelsShareAPass) {
   EXPECT_LE(charged, alone);
   EXPECT_GT(charged, alone - 100);
   EXPECT_EQ(memory_->reserved_bytes(), 0u);
+}
+
+TEST_F(FeedTest, AClientThatOnlyValidatesLetsOthersTrain) {
+  std::atomic<int64_t> trained = 0;
+  HoldModels([&](const train::StepPosition&) { ++trained; });
+  const std::unique_ptr<Job> feed = NewFeed();
+  const std::unique_ptr<Job> model = NewJob("a");
+  const std::string digest = DigestAlone(*model);
+  trained = 0;
+  std::vector<std::jthread> threads = Start({feed.get(), model.get()});
+  script_->AwaitWelcome();
+  for (int64_t passes = 0; passes < 2 * kEpochs; ++passes) {
+    script_->Open(feed::Split::kValid);
+    EXPECT_THAT(script_->Take(), SizeIs(2));
+    EXPECT_EQ(trained, kTrainBatches * std::min(passes, kEpochs));
+  }
+  channel_->Bye();
+  threads.clear();
+  EXPECT_TRUE(feed->report.ok()) << feed->report.status();
+  ASSERT_TRUE(model->report.ok()) << model->report.status();
+  EXPECT_EQ(model->report->loss_digest, digest);
 }
 
 TEST_F(FeedTest, WhatAClientHoldsStaysWhileOthersGoOn) {

@@ -61,6 +61,13 @@ bool TrainWhereRowsAre(const std::vector<AttachedJob*>& jobs) {
   });
 }
 
+// Whether all jobs pass batches on to clients.
+bool AreFeeds(const std::vector<AttachedJob*>& jobs) {
+  return std::all_of(jobs.begin(), jobs.end(), [](const AttachedJob* job) {
+    return job->options.feed.has_value();
+  });
+}
+
 // Seconds that a pass takes if nobody trains on its batches: seconds of its
 // slowest stage.
 double SecondsOfData(const strategy::PassReport& pass) {
@@ -239,6 +246,18 @@ TrainRun::AttachedJobs TrainRun::JobsWith(Wish::Kind kind) const {
   return jobs;
 }
 
+// The jobs that wish for this evaluation. A job that evaluates again and again,
+// as clients of feeds may, lets others train in between.
+TrainRun::AttachedJobs TrainRun::JobsThatMay(Wish::Kind evaluate) const {
+  AttachedJobs jobs = JobsWith(evaluate);
+  if (!JobsWith(Wish::Kind::kTraining).empty()) {
+    std::erase_if(jobs, [evaluate](const AttachedJob* job) {
+      return job->evaluated.contains(evaluate);
+    });
+  }
+  return jobs;
+}
+
 // The epoch that is trained next; nullopt without jobs.
 std::optional<int64_t> TrainRun::NextEpoch() const {
   AttachedJobs jobs = JobsWith(Wish::Kind::kTraining);
@@ -258,10 +277,11 @@ absl::Status TrainRun::EndEpochs() {
     HEARTH_RETURN_IF_ERROR(DetachStopped());
     AskAll();
     FinishDone();
-    AttachedJobs jobs = JobsWith(Wish::Kind::kValidation);
+    AttachedJobs jobs = JobsThatMay(Wish::Kind::kValidation);
     const bool validates = !jobs.empty();
-    if (!validates) jobs = JobsWith(Wish::Kind::kTest);
+    if (!validates) jobs = JobsThatMay(Wish::Kind::kTest);
     if (jobs.empty()) break;
+    for (AttachedJob* job : jobs) job->evaluated.insert(job->wish.kind);
     const PassSchedule& passes = source_.passes();
     strategy::PassReport report;
     HEARTH_RETURN_IF_ERROR(RunPass(
@@ -370,6 +390,7 @@ absl::StatusOr<bool> TrainRun::AnswerRequests() {
 
 // Trains the rest of the epoch, for the jobs that are at it.
 absl::Status TrainRun::Train(int64_t epoch) {
+  for (AttachedJob* job : attached_) job->evaluated.clear();
   AttachedJobs jobs = JobsWith(Wish::Kind::kTraining);
   std::erase_if(
       jobs, [epoch](const AttachedJob* job) { return EpochOf(*job) != epoch; });
@@ -427,6 +448,7 @@ absl::Status TrainRun::RunPass(strategy::Pass pass, const AttachedJobs& jobs,
 absl::Status TrainRun::Deliver(strategy::Pass pass,
                                strategy::PassReport& report) {
   pass.rows_on_gpu = TrainWhereRowsAre(in_pass_);
+  is_for_clients_ = AreFeeds(in_pass_);
   // The memory of one member serves all; it stays until the pass has ended.
   std::vector<std::shared_ptr<train::InputPool>> pools;
   for (const AttachedJob* job : in_pass_) {
@@ -436,6 +458,7 @@ absl::Status TrainRun::Deliver(strategy::Pass pass,
   int64_t batch = pass.first_batch;
   bool is_first = true;
   const auto count = [&] {
+    NameSink(report);
     for (const AttachedJob* job : in_pass_) {
       job->metrics.OnPass(report, is_first);
     }
@@ -455,7 +478,7 @@ absl::Status TrainRun::Deliver(strategy::Pass pass,
         }
         ++batch;
         ForAll(takers, [&](AttachedJob& job) {
-          return job.member.Take(shards, [&] { return source_.PassSoFar(); });
+          return job.member.Take(shards, [this] { return PassSoFar(); });
         });
         count();
         // Not before the batch is trained, since `report` counts it already.
@@ -494,7 +517,7 @@ absl::Status TrainRun::DetachStopped() {
   const AttachedJobs running = is_running_ ? in_pass_ : AttachedJobs();
   ForAll(stopped, [&](AttachedJob& job) {
     if (std::count(running.begin(), running.end(), &job) > 0) {
-      job.member.LeavePass(source_.PassSoFar());
+      job.member.LeavePass(PassSoFar());
     }
     HEARTH_RETURN_IF_ERROR(job.member.Stop());
     return absl::CancelledError("stopped");
@@ -510,9 +533,22 @@ void TrainRun::LetLeave() {
   }
   for (AttachedJob* job : leaving) std::erase(in_pass_, job);
   ForAll(leaving, [&](AttachedJob& job) {
-    job.member.LeavePass(source_.PassSoFar());
+    job.member.LeavePass(PassSoFar());
     return absl::OkStatus();
   });
+}
+
+strategy::PassReport TrainRun::PassSoFar() const {
+  strategy::PassReport report = source_.PassSoFar();
+  NameSink(report);
+  return report;
+}
+
+// What waits for clients is no training: the last stage is named after them.
+void TrainRun::NameSink(strategy::PassReport& report) const {
+  if (is_for_clients_ && !report.stages.empty()) {
+    report.stages.back().name = "client";
+  }
 }
 
 // Detaches each job whose call fails, with the error as its result.

@@ -56,6 +56,8 @@ struct AttachedJob {
 
   // Set by the run.
   Wish wish = {};
+  /// Evaluations that it has had since the last training pass of any job.
+  std::set<Wish::Kind> evaluated = {};
   std::optional<double> first_batch_seconds = {};
   Peers peers = {};
 };
@@ -132,10 +134,12 @@ class ChangeSignal {
 /// once for all jobs that need it. A job that fails, or is asked to stop, is
 /// detached at the next batch, and the others continue. The losses of each job
 /// are the losses that it has when it trains alone. Jobs whose next epochs
-/// differ take turns, in an order in which they meet soon. While a job has no
-/// wish (Wish::Kind::kNothing), the others wait for it between two epochs. A
-/// job that answers requests (kRequests) does so in turns with their epochs.
-/// Single-owner: belongs to one thread, which need not be a job's.
+/// differ take turns, in an order in which they meet soon. Between two training
+/// passes a job gets one validation and one test; only if nobody wants to train
+/// it gets more. A job that answers requests (kRequests) does so in turns with
+/// the epochs of others. While a job has no wish (Wish::Kind::kNothing), the
+/// others wait for it between two epochs. Single-owner: belongs to one thread,
+/// which need not be a job's.
 class TrainRun {
  public:
   struct Dependencies {
@@ -173,6 +177,7 @@ class TrainRun {
   void LogBegin(AttachedJob& job);
   void AskAll();
   AttachedJobs JobsWith(Wish::Kind kind) const;
+  AttachedJobs JobsThatMay(Wish::Kind evaluate) const;
   std::optional<int64_t> NextEpoch() const;
   absl::Status EndEpochs();
   void Report();
@@ -186,6 +191,8 @@ class TrainRun {
   absl::Status Deliver(strategy::Pass pass, strategy::PassReport& report);
   absl::Status DetachStopped();
   void LetLeave();
+  strategy::PassReport PassSoFar() const;
+  void NameSink(strategy::PassReport& report) const;
   void ForAll(const AttachedJobs& jobs,
               absl::FunctionRef<absl::Status(AttachedJob&)> call);
   void Detach(AttachedJob& job, absl::StatusOr<TrainReport> result);
@@ -201,6 +208,8 @@ class TrainRun {
   // pass's batches.
   AttachedJobs attached_;
   AttachedJobs in_pass_;
+  // Whether the current pass is for feeds alone.
+  bool is_for_clients_ = false;
   // Whether the current pass, with `in_pass_`, runs.
   bool is_running_ = false;
   // Whether requests were answered since the last training pass.

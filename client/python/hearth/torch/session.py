@@ -8,7 +8,7 @@
      their slots go back unseen. A pass over requests is opened with all that the script has not
      had the batches of.
   3. Where the connection breaks, the feed attaches again and opens the pass at the first batch
-     that the script has not had.
+     that the script has not had. It opens a pass again, too, that a daemon refuses while it drains.
   4. When the last loader leaves, the feed says bye. The connection, unless it is a stream, then
      stays for the slots that tensors are left over.
 
@@ -378,10 +378,14 @@ class Feed:
         if self._open is None or getattr(end, "pass") != self._last_pass:
             return
         run, self._open = self._open, None
+        code, text = code_of(end.error.code), f"{self._job.id}: {end.error.message}"
+        if code is grpc.StatusCode.UNAVAILABLE:
+            # The daemon drains: the pass is opened again, maybe after its next start.
+            self._job.pause(Unavailable(code, text))
+            return
         run.is_over = True
         if end.HasField("error"):
-            run.error = HearthError(code_of(end.error.code),
-                                    f"{self._job.id}: {end.error.message}")
+            run.error = HearthError(code, text)
         else:
             run.is_finished = True
 
@@ -390,6 +394,7 @@ class Feed:
             link.slots.give_back(message.slots)
             return
         link.has_begun = True
+        self._job.is_well()
         assert self._welcome is not None
         is_hoarded = link.slots.held >= self._welcome.credits - 1
         if is_hoarded:
