@@ -189,7 +189,6 @@ absl::Status FeedSession::Handle(const v1::FeedUp& message) {
     }
     case v1::FeedUp::kHello:
       return absl::InvalidArgumentError("hello was said before");
-    case v1::FeedUp::kRequest:
     case v1::FeedUp::MESSAGE_NOT_SET:
       break;
   }

@@ -126,7 +126,7 @@ absl::StatusOr<std::string> Feeds::NewTicket(const std::string& id,
   absl::MutexLock lock(&mutex_);
   const auto outstanding = std::count_if(
       tickets_.begin(), tickets_.end(),
-      [user](const auto& entry) { return entry.second.user == user; });
+      [&](const auto& entry) { return entry.second.holder == holder; });
   if (outstanding >= static_cast<ptrdiff_t>(kMostTickets)) {
     return absl::ResourceExhaustedError(
         absl::StrCat("you have ", outstanding,

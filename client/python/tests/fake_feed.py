@@ -166,9 +166,10 @@ class _Session(threading.Thread):
         self.feed, self.connection = feed, connection
         self.job = feed.job.id
         self.slots, self.free, self.out = {}, [], {}
-        self.open, self.number = None, 0
+        self.open, self.number, self.last_pass = None, 0, 0
         self.asked, self.partial = [], []
         self.is_waiting = self.stops_reading = self.has_stopped = False
+        feed.sessions.append(self)
         self.start()
 
     def run(self):
@@ -283,8 +284,8 @@ class _Session(threading.Thread):
         return slot
 
     def on_open(self, message):
-        assert getattr(message, "pass") > self.feed.last_pass
-        self.feed.last_pass = getattr(message, "pass")
+        assert getattr(message, "pass") > self.last_pass
+        self.last_pass = getattr(message, "pass")
         self.open, self.number = message, message.first_batch
         self.asked, self.partial = [], []
         if self.is_waiting:
@@ -306,7 +307,7 @@ class _Session(threading.Thread):
             self.free.append(self.slots[id])
 
     def on_close(self, message):
-        assert getattr(message, "pass") <= self.feed.last_pass
+        assert getattr(message, "pass") <= self.last_pass
         if self.open is not None and getattr(message, "pass") == getattr(self.open, "pass"):
             self.open = None
 
@@ -339,7 +340,7 @@ class FakeFeed:
         self.tickets, self.sessions = [], []
         self.nodes = []  # Job, digest and ids of nodes that were sent.
         self.refused_nodes = ""  # Why they are refused.
-        self.last_slot = self.last_pass = 0
+        self.last_slot = 0
         self.numbering = threading.Lock()
         self.closes_on_error = False
         self.refusal = None  # Code and message with which streams end.
@@ -387,13 +388,12 @@ class FakeFeed:
     def _accept(self, listener):
         while True:
             try:
-                self.sessions.append(_Session(self, listener.accept()[0]))
+                _Session(self, listener.accept()[0])
             except OSError:
                 return
 
     def _submit(self, request):
         self.specs.append(request.spec.feed)
-        self.last_pass = 0
         self.job = jobs_pb2.Job(id=f"feed-{len(self.specs)}", state="RUNNING", spec=request.spec)
         return self.job
 
@@ -417,7 +417,7 @@ class FakeFeed:
     def _stream(self, requests):
         """A session of the socket, whose packets are passed on, and slots as pieces."""
         near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.sessions.append(_Session(self, far))
+        _Session(self, far)
 
         def pass_on():
             with contextlib.suppress(Exception):  # The stream or the session has ended.

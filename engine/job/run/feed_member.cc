@@ -187,7 +187,11 @@ FeedMember::FeedMember(const Job& job, const store::Dataset& dataset,
       channels_(job.options.feed->channels),
       graph_(feed::FeedGraph::Of(dataset.manifest(), dataset.target_type())),
       welcome_(WelcomeTo(job, dataset, passes)),
-      passes_(channels_.size()) {}
+      passes_(channels_.size()) {
+  // What clients hold of an earlier run counts among the slots of this one: its
+  // own reservation ends.
+  for (const auto& channel : channels_) channel->SetNotReady();
+}
 
 // What clients hold stays reserved. If others have taken the memory meanwhile,
 // it is more than the ledger knows of until the clients release it.

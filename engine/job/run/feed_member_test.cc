@@ -924,6 +924,31 @@ TEST_F(FeedTest, AStalledClientHoldsNobodyForLongAndGoesOnLater) {
   EXPECT_EQ(memory_->reserved_bytes(), 0u);
 }
 
+TEST_F(FeedTest, WhatAClientHoldsCountsOnceWhenItsJobRunsAgain) {
+  const std::unique_ptr<Job> feed = NewFeed();
+  std::jthread first([&] { Run(*feed); });
+  script_->Open(feed::Split::kTrain);
+  const Batch held = *script_->Next();
+  const uint64_t reserved = memory_->reserved_bytes();
+  script_->Close();
+  channel_->Yield();
+  first.join();
+  EXPECT_EQ(WaitCauseOf(feed->report.status()), WaitCause::kClient)
+      << feed->report.status();
+  EXPECT_GT(memory_->reserved_bytes(), 0u);
+  std::jthread again([&] { Run(*feed); });
+  script_->Open(feed::Split::kTrain);
+  const Batch next = *script_->Next();
+  EXPECT_EQ(memory_->reserved_bytes(), reserved);
+  EXPECT_TRUE(held.read() == held.content);
+  script_->Release(held);
+  script_->Release(next);
+  channel_->Bye();
+  again.join();
+  EXPECT_TRUE(feed->report.ok()) << feed->report.status();
+  EXPECT_EQ(memory_->reserved_bytes(), 0u);
+}
+
 TEST_F(FeedTest, AFeedThatWaitsForCreditsIsStoppedAtOnce) {
   const std::unique_ptr<Job> feed = NewFeed();
   std::jthread thread([&] { Run(*feed); });

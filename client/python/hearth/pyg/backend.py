@@ -46,7 +46,7 @@ def remote(client: Client, dataset: str, *, num_neighbors: NumNeighbors,
         raise TypeError(f"{type(client).__name__} is not a hearth.Client")
     chosen = options_of(num_neighbors, "pyg", batch_size, None, options)
     chosen["dataset"] = dataset
-    backend = Backend(feed_of(client, chosen, feed_spec(chosen), Trainers(1, 0)))
+    backend = Backend(feed_of(client, chosen, feed_spec(chosen), Trainers(1, 0), "train", None))
     from hearth.pyg.stores import Features, Graph, Sampler
     return (Features(backend), Graph(backend)), Sampler(backend)
 
@@ -146,7 +146,7 @@ class Backend:
     def kept(self, nodes: Any, group: Optional[str]) -> Optional[dict[str, Any]]:
         """What was sampled with these nodes."""
         found = self._samples.get(id(nodes))
-        return found[2] if found is not None and found[:2] == (found[0], group) else None
+        return found[2] if found is not None and found[1] == group else None
 
     def seeds(self, nodes: Any, input_type: Optional[str]) -> list[int]:
         """Ids of seeds, over all types, of those within their type."""
