@@ -34,25 +34,15 @@ def accuracy(model, loader, device):
     return right / seeds
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("path", help="folder of a graph; a daemon of the processes imports it")
-    parser.add_argument("--classes", type=int, default=40)
-    parser.add_argument("--epochs", type=int, default=5)
-    parser.add_argument("--strategy", default="gnndrive")
-    args = parser.parse_args()
-
-    dist.init_process_group("gloo")
+def train(args):
     device = torch.device("cuda", dist.get_rank()) if torch.cuda.is_available() else "cpu"
     kwargs = {"strategy": args.strategy, "num_neighbors": [10, 10], "batch_size": 1024}
     train_loader = NeighborLoader(args.path, split="train", **kwargs)
     valid_loader = NeighborLoader(args.path, split="valid", **kwargs)
     torch.manual_seed(1)
-    model = GraphSAGE(-1, 256, 2, args.classes, dropout=0.5).to(device)
-    batch = next(iter(train_loader)).to(device)
-    with torch.no_grad():  # Gives lazy layers their widths.
-        model(batch.x, batch.edge_index)
+    width = next(iter(train_loader)).num_features
     train_loader.set_epoch(0)
+    model = GraphSAGE(width, 256, 2, args.classes, dropout=0.5).to(device)
     shared = DistributedDataParallel(model)
     optimizer = torch.optim.Adam(shared.parameters(), lr=0.003)
     for epoch in range(1, args.epochs + 1):
@@ -71,6 +61,17 @@ def main():
         train_loader.report(epoch, loss=loss, metric=valid)
         if dist.get_rank() == 0:
             print(f"epoch {epoch}: loss {loss:.4f}, accuracy {valid:.4f}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("path", help="folder of a graph; a daemon of the processes imports it")
+    parser.add_argument("--classes", type=int, default=40)
+    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--strategy", default="gnndrive")
+    args = parser.parse_args()
+    dist.init_process_group("gloo")
+    train(args)  # The model ends before its group: the last to leave it could wait for ever.
     dist.destroy_process_group()
 
 
