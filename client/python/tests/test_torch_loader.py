@@ -405,7 +405,7 @@ def test_labels_of_all_nodes_are_asked_for(start):
     ({"input_nodes": torch.ones(3, dtype=torch.bool)}, "input_nodes", "the type has 1000"),
     ({"input_nodes": ("author", [1])}, "input_nodes", "of type 'author'"),
     ({"input_nodes": [1], "shuffle": False, "split": "train"}, "shuffle", "shuffled anew"),
-    ({"device": "cuda"}, "device", "batch.to"), ({"trainers": 2}, "trainers", "world_size"),
+    ({"trainers": 2}, "trainers", "world_size"),
     ({"world_size": 2}, "world_size", "init_process_group comes first"),
     ({"daemon_options": {}}, "daemon_options", "for a path"), ({"dataset": None}, "dataset", "needed"),
     ({"disjoint": True}, "disjoint", "share"), ({"replace": True}, "replace", "without"),

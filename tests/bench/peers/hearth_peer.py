@@ -2,6 +2,9 @@
 
 `--features` is a strategy of the daemon, which has done its preparations before the first epoch
 that is reported. The memory is that of the daemon, too.
+
+On a GPU the loader copies batches to it. `--feed` with "device": "cpu" and "pin_memory": true
+has the script do it.
 """
 
 from __future__ import annotations
@@ -44,8 +47,8 @@ def main() -> None:
         reporter = Reporter(4 * nodes.feature_dim, options.daemon)
         with hearth.torch.NeighborLoader(
                 client, dataset=options.dataset.name, num_neighbors=options.fanouts,
-                batch_size=options.batch_size, pin_memory=options.device != "cpu",
-                **options.feed) as loader:
+                batch_size=options.batch_size,
+                **{"device": options.device, **options.feed}) as loader:
             len(loader)  # Waits for the preparations.
             for _ in range(options.epochs):
                 reporter.epoch(_batches(loader, trainer, options.device),

@@ -36,7 +36,6 @@ _REFUSED: dict[str, tuple[tuple[Any, ...], str]] = {
     "custom_cls": ((None,), "layout chooses the class of batches"),
     "collate_fn": ((None,), "the daemon makes whole batches; transform gets them"),
     "batch_sampler": ((None,), "the daemon orders the seeds"),
-    "device": ((None, "cpu"), "cannot be chosen yet: move the batch, by batch.to(device)"),
     "trainers": ((), "is world_size here, by default that of torch.distributed"),
 }
 

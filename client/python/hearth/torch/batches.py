@@ -109,9 +109,11 @@ class Arrays:
         count = math.prod(shape)
         if not count:
             return torch().empty(shape, dtype=dtype)
+        return self._flat(array, dtype, count).view(shape)
+
+    def _flat(self, array: feeds_pb2.FeedArray, dtype: Any, count: int) -> Any:
         view, _ = self._lent[array.slot]
-        return torch().frombuffer(view, dtype=dtype, count=count,
-                                  offset=array.offset).view(shape)
+        return torch().frombuffer(view, dtype=dtype, count=count, offset=array.offset)
 
 
 def made(layout: str, arrays: Arrays, welcome: feeds_pb2.FeedWelcome) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import logging
 import weakref
@@ -19,6 +20,7 @@ from hearth.private import PrivateDaemon
 from hearth.torch.arguments import (SPLITS, NumNeighbors, chosen_split, options_of,
                                     wants_all_labels)
 from hearth.torch.batches import Arrays, made
+from hearth.torch.device_copies import DeviceCopies, DevicePass, device_of
 from hearth.torch.nodes import Nodes, nodes_of
 from hearth.torch.origin import Origin, origin_of
 from hearth.torch.session import Arrived, Feed, Run, feed_of
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from hearth.client import Job
 
 _STATE_VERSION = 1
+_Following = Callable[[], Optional[tuple[Any, int]]]
 _log = logging.getLogger("hearth")
 
 
@@ -54,6 +57,8 @@ class NeighborLoader:
     - `labels`: "seeds", or "all" for y of all nodes; -1 or NaN where there is none.
     - `layout`: "pyg" gives Data, or HeteroData for graphs of several types; "layers" a
       LayerBatch; "tensors" a dict.
+    - `device`: "cuda", "cuda:1" or a torch.device copies batches to a GPU, on a stream of the
+      loader's own, one batch ahead where it has come.
     - `transform` is called with each batch, and its result is what the script gets.
     - `options` are those of `hearth train` that decide about batches (client/guide/options.md):
       `fanouts` is `num_neighbors` here, `credits` is `prefetch_factor`.
@@ -75,12 +80,14 @@ class NeighborLoader:
                  split: Optional[str] = None, layout: str = "pyg", input_nodes: Any = None,
                  transform: Optional[Callable[[Any], Any]] = None, drop_last: bool = False,
                  prefetch_factor: Optional[int] = None, pin_memory: bool = False,
-                 shuffle: Optional[bool] = None, labels: str = "seeds",
+                 shuffle: Optional[bool] = None, labels: str = "seeds", device: Any = None,
                  world_size: Optional[int] = None,
                  daemon_options: Optional[Mapping[str, Any]] = None, **options: Any) -> None:
         torch() if layout != "pyg" else geometric()
         self.split = chosen_split(split, shuffle, input_nodes is not None)
         self._all_labels = wants_all_labels(labels)
+        self._device = device_of(device)
+        self._copies: Optional[DeviceCopies] = None
         self._trainers = trainers_of(world_size)
         self._options = options_of(num_neighbors, layout, batch_size, prefetch_factor, options)
         if self._trainers.size > 1:
@@ -121,8 +128,8 @@ class NeighborLoader:
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles have no client."""
         return {**vars(self), "_spec": self._spec.SerializeToString(), "_run": None,
-                "_feed": None, "_end": None, **dict(zip(("_next_epoch", "_first_batch"),
-                                                        self._place()))}
+                "_feed": None, "_end": None, "_copies": None,
+                **dict(zip(("_next_epoch", "_first_batch"), self._place()))}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _spec=spec_pb2.FeedSpec.FromString(state["_spec"]))
@@ -166,7 +173,8 @@ class NeighborLoader:
             self._next_epoch, self._first_batch = epoch + 1, 0
         else:
             epoch, first_batch = self._place()
-        run = self._run = Run(SPLITS[self.split], layout, epoch, first_batch, self._all_labels)
+        run = self._run = Run(SPLITS[self.split], layout, epoch, first_batch, self._all_labels,
+                              is_copied=self._device is not None)
         return self._batches(feed, run, len(self))
 
     def close(self) -> None:
@@ -255,22 +263,37 @@ class NeighborLoader:
         try:
             run.is_begun = True
             run.is_finished = run.next_batch >= end
-            while not run.is_finished and self._take(feed, run, ready):
+            following = self._following(feed, run, end)
+            while not run.is_finished and self._take(following, run, ready):
                 yield ready.pop()
                 run.is_finished |= self.drop_last and run.next_batch >= end
         finally:
             feed.stop(run)
 
-    def _take(self, feed: Feed, run: Run, ready: list[Any]) -> bool:
+    def _take(self, following: _Following, run: Run, ready: list[Any]) -> bool:
         """Puts the next batch into `ready`; False at the end."""
+        found = following()
+        if found is None:
+            return False
+        batch, number = found
+        ready.append(batch if self.transform is None else self.transform(batch))
+        run.next_batch = number + 1
+        return True
+
+    def _following(self, feed: Feed, run: Run, end: int) -> _Following:
+        if self._device is None:
+            return functools.partial(self._next, feed, run)
+        if self._copies is None:
+            self._copies = DeviceCopies(self._device, feed.in_flight)
+        return DevicePass(self._copies, feed, run, self.layout, end).next
+
+    def _next(self, feed: Feed, run: Run) -> Optional[tuple[Any, int]]:
+        """The next batch and its number; None at the end."""
         arrived = feed.next(run)
         if arrived is None:
-            return False
-        batch = made(self.layout, Arrays(arrived.message, arrived.lent, self._own(arrived)),
-                     feed.welcome())
-        ready.append(batch if self.transform is None else self.transform(batch))
-        run.next_batch = arrived.message.number + 1
-        return True
+            return None
+        return (made(self.layout, Arrays(arrived.message, arrived.lent, self._own(arrived)),
+                     feed.welcome()), arrived.message.number)
 
     def _own(self, arrived: Arrived) -> Optional[Callable[[Any], Any]]:
         if self.pin_memory and torch().cuda.is_available():

@@ -28,7 +28,7 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Iterator, Mapping, Optional, Sequence
 from weakref import WeakSet, WeakValueDictionary
 
 import grpc
@@ -38,6 +38,7 @@ from hearth.options.specs import METRICS
 from hearth.options.values import Value
 from hearth.torch.attachment import FeedJob, Link
 from hearth.torch.batches import Lent
+from hearth.torch.device_copies import InFlight
 from hearth.torch.nodes import Nodes
 from hearth.torch.trainers import Trainers
 from hearth.torch.wire import ConnectionLost
@@ -79,6 +80,8 @@ class Run:
     of the split."""
     error: Optional[HearthError] = None
     """Why the daemon has ended the pass before its last batch."""
+    is_copied: bool = False
+    """Whether all batches are copied to a GPU, which leaves their slots soon."""
 
 
 @dataclass
@@ -109,6 +112,7 @@ class Feed:
         self._last_pass = 0
         self._open: Optional[Run] = None
         self._arrived: Optional[Arrived] = None
+        self.in_flight = InFlight()
         self._times = _Times()
         self._warned: set[str] = set()
 
@@ -174,7 +178,7 @@ class Feed:
 
     def welcome(self) -> feeds_pb2.FeedWelcome:
         """What the daemon has said about the data; waits for it."""
-        self._check_process()
+        self.check_process()
         with self._lock:
             if self._error is not None:
                 raise self._error
@@ -190,28 +194,39 @@ class Feed:
     def next(self, run: Run) -> Optional[Arrived]:
         """The next batch of a pass, which is opened if it is not; None at its end. Raises
         HearthError for a pass that ends early."""
-        self._check_process()
-        with self._lock:
+        self.check_process()
+        with self._lock, self._timed():
             wait = _Wait()
-            self._times.asked()
             if self._open is not run:
                 self._arrived = None
-            try:
-                while not run.is_over and self._arrived is None:
-                    self._turn(wait, run)
-                if run.error is not None:
-                    raise run.error
-                arrived, self._arrived = self._arrived, None
-                return arrived
-            finally:
-                self._times.answered()
-                if self._link is not None and self._times.are_due:
-                    self._link.send(seconds=self._times.taken())
+            while not run.is_over and self._arrived is None:
+                self._turn(wait, run)
+            if run.error is not None:
+                raise run.error
+            arrived, self._arrived = self._arrived, None
+            return arrived
+
+    def ready(self, run: Run) -> Optional[Arrived]:
+        """The next batch of the open pass, if it has come and the daemon has credits for more.
+        Never waits for one."""
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            with self._timed(), contextlib.suppress(HearthError):
+                # What is wrong is found again when a batch is awaited.
+                while self._open is run and self._arrived is None and self._has_more():
+                    self._turn(_Wait())
+            if self._open is not run:
+                return None
+            arrived, self._arrived = self._arrived, None
+            return arrived
+        finally:
+            self._lock.release()
 
     def ask(self, run: Run, nodes: Sequence[int]) -> None:
         """Asks for the next batch of a pass over requests, which `next` then gives. It is sent at
         once if the pass is open."""
-        self._check_process()
+        self.check_process()
         with self._lock:
             assert run.requests is not None
             run.requests.append(nodes)
@@ -229,6 +244,7 @@ class Feed:
                 if self._link is not None:
                     self._link.send(close=feeds_pb2.FeedClose(**{"pass": self._last_pass}))
                     self._link.slots.flush()
+            self.in_flight.finish()
 
     def report(self, epoch: int, loss: float, metric: Optional[float],
                metric_name: Optional[str]) -> None:
@@ -260,14 +276,35 @@ class Feed:
                     self._open = None
                 link.has_yielded = True
                 link.send(**{"yield": feeds_pb2.FeedYield()})
+                self.in_flight.sweep()
                 link.slots.flush()
         finally:
             self._lock.release()
 
-    def _check_process(self) -> None:
+    def check_process(self) -> None:
+        """Raises RuntimeError in children of the process that made it."""
         if os.getpid() != self._process:
             raise RuntimeError("a loader works in the process that made it, not in its children: "
                                "make the loader after the fork")
+
+    @contextlib.contextmanager
+    def _timed(self) -> Iterator[None]:
+        """The script asks for a batch, until it is left."""
+        self._times.asked()
+        try:
+            yield
+        finally:
+            self._times.answered()
+            if self._link is not None and self._times.are_due:
+                self._link.send(seconds=self._times.taken())
+
+    def _has_more(self) -> bool:
+        """Whether there is something to read, and a credit left when it is a batch."""
+        link, welcome = self._link, self._welcome
+        if link is None or welcome is None:
+            return False
+        self.in_flight.sweep()
+        return link.slots.held < welcome.credits - 1 and link.wire.wait(0)
 
     def _turn(self, wait: _Wait, run: Optional[Run] = None) -> None:
         """One step to the next batch of `run`, or to the welcome: takes a second at most, but for
@@ -277,6 +314,7 @@ class Feed:
         is_between_steps = False
         try:
             link = self._link = self._link or self._attached()
+            self.in_flight.sweep()
             link.slots.flush()
             if run is not None and link.is_welcome and (self._open is not run or link.is_paused):
                 self._ask_for(link, run)
@@ -317,6 +355,7 @@ class Feed:
         self._open = self._arrived = None
         if link is None:
             return
+        self.in_flight.finish()
         link.slots.flush()
         if link.slots.held and link.slots.are_shared:
             link.slots.when_all_are_back(lambda: link.wire.end(0.0))
@@ -396,6 +435,9 @@ class Feed:
         link.has_begun = True
         self._job.is_well()
         assert self._welcome is not None
+        if self._open.is_copied:
+            self._arrived = Arrived(message, link.slots.lend(message, is_shared=True), True)
+            return
         is_hoarded = link.slots.held >= self._welcome.credits - 1
         if is_hoarded:
             self._times.copies += 1

@@ -2,7 +2,8 @@
 network it is this process's own, and all but the pages in 1 and 3 is the same.
 
   1. The daemon sends a slot once (`add`). It is mapped privately: pages that the script writes
-     become its own, and no other reader sees them.
+     become its own, and no other reader sees them. Copies to a GPU read a second map, which is
+     shared.
   2. A batch lends its slots (`lend`): tensors are made over a memoryview of the map, which lives
      as long as any of them, their views, or what autograd has saved of them.
   3. When the view dies, on whatever thread, own pages are given up, so that the next batch in the
@@ -13,6 +14,7 @@ network it is this process's own, and all but the pages in 1 and 3 is the same.
 from __future__ import annotations
 
 import collections
+import functools
 import math
 import mmap
 import os
@@ -41,13 +43,22 @@ AnyWire = Union[Wire, StreamWire]
 
 
 class Slot:
-    """The private map of one slot."""
+    """The maps of one slot."""
 
     def __init__(self, descriptor: int, size: int) -> None:
         self.map = mmap.mmap(descriptor, size, flags=mmap.MAP_PRIVATE,
                              prot=mmap.PROT_READ | mmap.PROT_WRITE)
         self.size = size
+        self._descriptor = os.dup(descriptor)
+        weakref.finalize(self, os.close, self._descriptor).atexit = False
+        self.is_registered = False
+        """Whether CUDA has registered the shared map."""
         self._address: int = torch().frombuffer(self.map, dtype=torch().uint8).data_ptr()
+
+    @functools.cached_property
+    def shared(self) -> mmap.mmap:
+        """A second map, which is shared and cannot be written. Made at its first use."""
+        return mmap.mmap(self._descriptor, self.size, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ)
 
     def give_up_own_pages(self) -> int:
         """Gives up the pages that this process has written, and returns how many bytes they
@@ -65,7 +76,7 @@ class ReceivedSlot:
     """A slot whose bytes come over the network, in memory of this process."""
 
     def __init__(self, memory: mmap.mmap) -> None:
-        self.map = memory
+        self.map = self.shared = memory
 
     def give_up_own_pages(self) -> int:
         """The next batch is written over what the script has written: there is no need."""
@@ -121,15 +132,17 @@ class Slots:
         for id in ids:
             self._slots.pop(id, None)
 
-    def lend(self, batch: feeds_pb2.FeedBatch) -> dict[int, tuple[memoryview, Loan]]:
-        """Memory of the batch's slots, by their ids: each goes back when its memoryview dies."""
+    def lend(self, batch: feeds_pb2.FeedBatch,
+             is_shared: bool = False) -> dict[int, tuple[memoryview, Loan]]:
+        """Memory of the batch's slots, by their ids: each goes back when its memoryview dies. That
+        of shared maps is only read."""
         rows = {array.slot: 4 * math.prod(array.shape) for array in batch.arrays
                 if array.name == "x"}
         lent = {}
         for id in batch.slots:
             slot = self._slots[id]
             loan = Loan(id, slot, (getattr(batch, "pass"), batch.number), rows.get(id, 0))
-            view = memoryview(slot.map)
+            view = memoryview(slot.shared if is_shared else slot.map)
             self._out[id] = loan
             weakref.finalize(view, self._end, loan).atexit = False
             lent[id] = view, loan
