@@ -78,7 +78,7 @@ def run_example(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("example", ["sage.py", "rgat_hetero.py", "sage_lightning.py",
-                                     "pyg_remote.py"])
+                                     "sage_graphbolt.py", "pyg_remote.py"])
 def test_examples(start_daemon, run_example, graph_folder, typed_folder, monkeypatch, example):
     daemon = start_daemon()
     monkeypatch.setenv("HEARTH_SERVER", f"unix:{daemon.data_dir}/hearth.sock")

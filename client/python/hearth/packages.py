@@ -20,6 +20,12 @@ def geometric() -> Any:
     return module
 
 
+def graphbolt() -> Any:
+    """GraphBolt of DGL."""
+    torch()
+    return _imported("dgl.graphbolt")
+
+
 def numpy() -> Any:
     """numpy."""
     return _imported("numpy")

@@ -103,8 +103,20 @@ class Batch:
         self.put("in_degrees", self.random.integers(1, 9, sizes[0]))
         for i, (sources, destinations) in enumerate(zip(sizes, sizes[1:])):
             self.put("edge_index", self._edges(sources, destinations, 8), layer=i)
+        if graph.is_typed:
+            self._add_types_of_layers(sizes)
         self.fields = {"layers": [{"num_sources": sources, "num_destinations": destinations}
                                   for sources, destinations in zip(sizes, sizes[1:])]}
+
+    def _add_types_of_layers(self, sizes):
+        # Destinations are papers; some of what they cite is written by authors.
+        types = numpy.zeros(sizes[0], numpy.int64)
+        types[sizes[1]:] = self.random.integers(0, 2, sizes[0] - sizes[1])
+        self.put("node_type", types)
+        self.put("n_id", self.arrays["n_id", None, None] + 1000 * types)
+        for i in range(len(sizes) - 1):
+            sources = self.arrays["edge_index", None, i][0]
+            self.put("edge_type", 1 - types[sources], layer=i)
 
 
 class Graph:

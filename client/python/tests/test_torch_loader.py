@@ -393,7 +393,7 @@ def test_labels_of_all_nodes_are_asked_for(start):
 
 @pytest.mark.parametrize("options, field, words", [
     ({"split": "val"}, "split", "train, valid, test"),
-    ({"layout": "graphbolt"}, "layout", "pyg, layers, tensors yet"),
+    ({"layout": "dgl"}, "layout", "pyg, layers, graphbolt, tensors"),
     ({"layout": "pyg", "sampler": "neighbor"}, "layout", "needs the sampler subgraph"),
     ({"labels": "some"}, "labels", "not one of seeds, all"),
     ({"shuffle": False}, "shuffle", "shuffled anew"),

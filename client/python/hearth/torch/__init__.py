@@ -6,7 +6,7 @@
 
 The daemon samples batches and assembles their rows in memory that it shares with this process,
 which must be on the same machine. torch is imported when a loader needs it, torch_geometric for
-the layout "pyg" only.
+the layout "pyg" only, dgl for "graphbolt".
 """
 
 from hearth.torch.batches import Layer, LayerBatch

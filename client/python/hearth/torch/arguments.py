@@ -14,6 +14,7 @@ NumNeighbors = Union[Sequence[int], Mapping[Any, Sequence[int]]]
 SPLITS = {"train": feeds_pb2.FEED_TRAIN, "valid": feeds_pb2.FEED_VALID,
           "test": feeds_pb2.FEED_TEST}
 _LEAST_CREDITS = 3
+_OF_LAYERS = ("layers", "graphbolt")
 
 # Batches are made by the daemon, not by workers of this process.
 _WITHOUT_EFFECT = {"num_workers", "persistent_workers", "worker_init_fn", "multiprocessing_context",
@@ -44,14 +45,15 @@ def options_of(num_neighbors: NumNeighbors, layout: str, batch_size: Optional[in
                prefetch_factor: Optional[int], more: Mapping[str, Any]) -> dict[str, Value]:
     """The options of the feed job. Raises InvalidRequest, which names the argument."""
     if layout not in LAYOUTS:
-        why = " yet" if layout == "graphbolt" else ""
-        raise invalid("layout", f"{layout!r} is not one of {', '.join(LAYOUTS)}{why}")
+        raise invalid("layout", f"{layout!r} is not one of {', '.join(LAYOUTS)}")
     options: dict[str, Value] = {name.replace("-", "_"): value for name, value in more.items()
                if not _is_for_nothing(name, value)}
-    options.setdefault("sampler", "neighbor" if layout == "layers" else "subgraph")
+    options.setdefault("sampler", "neighbor" if layout in _OF_LAYERS else "subgraph")
     if layout == "pyg" and options["sampler"] != "subgraph":
         raise invalid("layout", "pyg needs the sampler subgraph, whose batches are one graph; "
                       "layers takes the others")
+    if layout == "graphbolt" and options["sampler"] == "subgraph":
+        raise invalid("layout", "graphbolt needs a sampler that draws each layer, as neighbor")
     _set_neighbors(num_neighbors, options)
     if batch_size is not None:
         options["batch_size"] = batch_size
@@ -74,10 +76,12 @@ def chosen_split(split: Optional[str], shuffle: Optional[bool], has_nodes: bool)
     return split
 
 
-def wants_all_labels(labels: str) -> bool:
+def wants_all_labels(labels: str, layout: str) -> bool:
     """Whether y is of all nodes. Raises InvalidRequest."""
     if labels not in ("seeds", "all"):
         raise invalid("labels", f"{labels!r} is not one of seeds, all")
+    if labels == "all" and layout == "graphbolt":
+        raise invalid("labels", "are the seeds' in the layout graphbolt")
     return labels == "all"
 
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Callable, NamedTuple, Optional, Sequence
 
 from hearth.packages import geometric, torch
+from hearth.torch.mini_batches import mini_batch
 from hearth.torch.slots import Loan
 from hearth.v1 import feeds_pb2
 
 Lent = dict[int, tuple[memoryview, Loan]]
-LAYOUTS = ("pyg", "layers", "tensors")
+LAYOUTS = ("pyg", "layers", "graphbolt", "tensors")
 _DTYPES = {feeds_pb2.FeedArray.FLOAT32: "float32", feeds_pb2.FeedArray.INT64: "int64"}
 
 
@@ -87,13 +88,16 @@ class Arrays:
         rows = self.inner("rows", of_type)
         if rows is None:
             return self.tensor("x")
-        chosen = self.inner("x")[:, :width].index_select(0, rows)
-        return chosen if self._own is None else self.owned(chosen)
+        return self.kept(self.inner("x")[:, :width].index_select(0, rows))
 
     def of_seeds(self) -> dict[str, Any]:
         """What belongs to the seeds, whatever their type: labels, None without any, and places."""
         return {name: next((self.tensor(*key) for key in self._arrays if key[0] == name), None)
                 for name in ("y", "input_id")}
+
+    def kept(self, values: Any) -> Any:
+        """A new tensor, made of others, as one for the script."""
+        return values if self._own is None else self.owned(values)
 
     def owned(self, values: Any) -> Any:
         assert self._own is not None
@@ -120,6 +124,8 @@ def made(layout: str, arrays: Arrays, welcome: feeds_pb2.FeedWelcome) -> Any:
     """The batch in a layout."""
     if arrays.message.layers:
         tensors = _layers(arrays)
+        if layout == "graphbolt":
+            return mini_batch(tensors, welcome, arrays.kept)
         return tensors if layout == "tensors" else LayerBatch(
             **{**tensors, "layers": [Layer(**layer) for layer in tensors["layers"]]})
     if len(welcome.node_types) > 1 or len(welcome.edge_types) > 1:

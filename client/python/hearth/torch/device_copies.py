@@ -199,7 +199,7 @@ class _DeviceArrays(Arrays):
     def tensor(self, name: str, of_type: Optional[int] = None,
                layer: Optional[int] = None) -> Any:
         values = self.inner(name, of_type, layer)
-        return None if values is None else self._handed_out(self._moved(values))
+        return None if values is None else self.kept(self._moved(values))
 
     def rows(self, of_type: int, width: int) -> Any:
         rows = self.inner("rows", of_type)
@@ -207,7 +207,7 @@ class _DeviceArrays(Arrays):
             return self.tensor("x")
         if self._x is None:
             self._x = self._moved(self.inner("x"))
-        return self._handed_out(self._x[:, :width].index_select(0, self._moved(rows)))
+        return self.kept(self._x[:, :width].index_select(0, self._moved(rows)))
 
     def _flat(self, array: feeds_pb2.FeedArray, dtype: Any, count: int) -> Any:
         end = array.offset + count * dtype.itemsize
@@ -216,9 +216,9 @@ class _DeviceArrays(Arrays):
     def _moved(self, values: Any) -> Any:
         return self._calls.moved(values, self._waits)
 
-    def _handed_out(self, tensor: Any) -> Any:
-        self.tensors.append(tensor)
-        return tensor
+    def kept(self, values: Any) -> Any:
+        self.tensors.append(values)
+        return values
 
 
 class DeviceCopies:

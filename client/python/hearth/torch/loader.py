@@ -15,7 +15,7 @@ from hearth.dataset_calls import AnyPath
 from hearth.errors import invalid
 from hearth.options.specs import FEED, deciding_options, feed_spec
 from hearth.options.values import Value
-from hearth.packages import geometric, torch
+from hearth.packages import geometric, graphbolt, torch
 from hearth.private import PrivateDaemon
 from hearth.torch.arguments import (SPLITS, NumNeighbors, chosen_split, options_of,
                                     wants_all_labels)
@@ -56,7 +56,7 @@ class NeighborLoader:
       over these, or a pair of that type's name and those. They need not be labeled.
     - `labels`: "seeds", or "all" for y of all nodes; -1 or NaN where there is none.
     - `layout`: "pyg" gives Data, or HeteroData for graphs of several types; "layers" a
-      LayerBatch; "tensors" a dict.
+      LayerBatch; "graphbolt" a MiniBatch of DGL; "tensors" a dict.
     - `device`: "cuda", "cuda:1" or a torch.device copies batches to a GPU, on a stream of the
       loader's own, one batch ahead where it has come.
     - `transform` is called with each batch, and its result is what the script gets.
@@ -83,9 +83,9 @@ class NeighborLoader:
                  shuffle: Optional[bool] = None, labels: str = "seeds", device: Any = None,
                  world_size: Optional[int] = None,
                  daemon_options: Optional[Mapping[str, Any]] = None, **options: Any) -> None:
-        torch() if layout != "pyg" else geometric()
+        {"pyg": geometric, "graphbolt": graphbolt}.get(layout, torch)()
         self.split = chosen_split(split, shuffle, input_nodes is not None)
-        self._all_labels = wants_all_labels(labels)
+        self._all_labels = wants_all_labels(labels, layout)
         self._device = device_of(device)
         self._copies: Optional[DeviceCopies] = None
         self._trainers = trainers_of(world_size)
