@@ -710,6 +710,7 @@ job::TrainJobOptions ToFeedJobOptions(const v1::FeedSpec& spec,
   job::TrainJobOptions options;
   options.data = ToBatchOptions(spec.data(), spec.pipeline(), dataset_path);
   options.data.own_nodes = ToOwnNodes(spec, directory);
+  options.data.needs_labels = false;
   options.train.model = train::NoModelOptions();
   options.pipeline = ToPipelineOptions(spec.pipeline());
   options.sharing_key = SharingKeyOf(spec);

@@ -57,6 +57,28 @@ def test_nodes_of_the_split_are_the_split(client, graph):
         assert nodes[places].tolist() == seeds_of(expected[1])
 
 
+def test_a_graph_without_labels_has_batches_without_y(daemon, client, graph, mine, tmp_path):
+    folder = graph.write(tmp_path / "plain")
+    for name in ("node_label", "train_idx", "valid_idx", "test_idx"):
+        (folder / f"{name}.npy").unlink()
+    daemon.import_graph("plain", folder)
+
+    def parts(**options):
+        with NeighborLoader(client, **{**LOADER, "input_nodes": mine, **options}) as loader:
+            return [(batch.x, batch.edge_index, batch.n_id) for batch in loader], batch
+
+    expected, batch = parts()
+    assert batch.y is not None
+    for strategy in ("memory", "gnndrive"):
+        found, batch = parts(dataset="plain", strategy=strategy, labels="all")
+        assert batch.y is None
+        assert len(found) == len(expected) == 8
+        for one, other in zip(found, expected):
+            assert all(torch.equal(a, b) for a, b in zip(one, other))
+    with pytest.raises(hearth.HearthError, match="plain has no training nodes to train with"):
+        next(iter(NeighborLoader(client, **{**LOADER, "dataset": "plain"})))
+
+
 def test_every_strategy_has_the_seeds_of_memory(client, mine):
     expected = taken(client, input_nodes=mine, strategy="memory")
     for epoch in expected:

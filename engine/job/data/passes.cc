@@ -87,7 +87,9 @@ absl::Status CheckTrainable(const store::Dataset& dataset,
   if (target.train.path.empty() && !data.own_nodes.train.has_value()) {
     lacking = "training nodes" + of_target;
   }
-  if (target.labels.path.empty()) lacking = "labels" + of_target;
+  if (target.labels.path.empty() && data.needs_labels) {
+    lacking = "labels" + of_target;
+  }
   for (const store::NodeTypeEntry& type : manifest.node_types) {
     if (!type.features.path.empty()) continue;
     lacking = manifest.node_types.size() == 1
@@ -130,7 +132,8 @@ absl::StatusOr<LabeledSplit> WithoutUnlabeled(store::Split split,
   const auto prune = [&](absl::string_view part,
                          const std::optional<NodesFile>& chosen,
                          std::vector<store::NodeId>& nodes) {
-    if (!chosen.has_value()) Prune(part, labels, nodes, labeled.warnings);
+    if (chosen.has_value() || labels.width() == 0) return;
+    Prune(part, labels, nodes, labeled.warnings);
   };
   prune("training", own.train, labeled.nodes.train);
   prune("validation", own.valid, labeled.nodes.valid);

@@ -24,10 +24,10 @@
 namespace hearth::job {
 
 /// Checks that a model can be trained on a dataset. FAILED_PRECONDITION if it
-/// lacks edges, features of any node type, or labels or training nodes of the
-/// target type, where `data` has none of its own. INVALID_ARGUMENT, naming the
-/// types, if it has several and `data` asks for layer-wise sampling, or if
-/// `data` has fan-outs of unknown edge types.
+/// lacks edges, features of any node type, training nodes of the target type,
+/// where `data` has none of its own, or its labels, unless `data` needs none.
+/// INVALID_ARGUMENT, naming the types, if it has several and `data` asks for
+/// layer-wise sampling, or if `data` has fan-outs of unknown edge types.
 absl::Status CheckTrainable(const store::Dataset& dataset,
                             const BatchOptions& data);
 
@@ -44,7 +44,8 @@ struct LabeledSplit {
 };
 
 /// Removes the nodes without a label from a split (a test set's labels may be
-/// kept secret), but for parts that are `own`, which clients have chosen.
+/// kept secret), but for parts that are `own`, which clients have chosen, and
+/// where the dataset has no labels (of width 0).
 /// FAILED_PRECONDITION if no training node is left. REQUIRES: the split and
 /// `labels` are of the same nodes.
 absl::StatusOr<LabeledSplit> WithoutUnlabeled(store::Split split,

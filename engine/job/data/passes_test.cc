@@ -114,6 +114,17 @@ BatchOptions Asking(Change change) {
   return data;
 }
 
+TEST(CheckTrainableTest, FeedsNeedNoLabels) {
+  store::Manifest manifest = Whole();
+  manifest.node_types[0].labels.path.clear();
+  const BatchOptions feed =
+      Asking([](BatchOptions& data) { data.needs_labels = false; });
+  EXPECT_EQ(CheckTrainable(ManifestOnly(manifest), feed), absl::OkStatus());
+  manifest.node_types[0].train.path.clear();
+  EXPECT_TRUE(
+      absl::IsFailedPrecondition(CheckTrainable(ManifestOnly(manifest), feed)));
+}
+
 // Papers cite papers, and authors write them.
 store::Manifest Typed() {
   store::Manifest manifest = Whole();

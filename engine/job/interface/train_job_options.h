@@ -92,6 +92,9 @@ struct BatchOptions {
   std::string target;
   /// Seeds that need not be labeled. Only for feeds.
   OwnNodes own_nodes;
+  /// Whether the dataset must have labels. False for feeds: batches of datasets
+  /// without any have none.
+  bool needs_labels = true;
   /// Nodes drawn for each layer as a whole; each fan-out is then -1. Empty:
   /// neighbors are drawn for each node.
   std::vector<int32_t> layer_nodes;
