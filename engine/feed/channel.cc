@@ -14,7 +14,8 @@ namespace hearth::feed {
 namespace {
 
 absl::Status DrainError() {
-  return absl::UnavailableError("hearthd is draining: no training pass begins");
+  return absl::UnavailableError(
+      "hearthd is draining: no epoch begins, and no request is answered");
 }
 
 }  // namespace
@@ -22,7 +23,8 @@ absl::Status DrainError() {
 Channel::Channel(const Clock& clock, std::function<void()> wake)
     : clock_(clock),
       wake_(std::move(wake)),
-      last_sign_(clock.SteadySeconds()),
+      last_seconds_(clock.SteadySeconds()),
+      last_sign_(last_seconds_),
       client_gone_at_(last_sign_) {}
 
 absl::Status Channel::Connect(std::shared_ptr<Client> client) {
@@ -35,7 +37,8 @@ absl::Status Channel::Connect(std::shared_ptr<Client> client) {
       return absl::FailedPreconditionError("the feed has ended");
     }
     client_ = std::move(client);
-    last_pass_ = 0;
+    // Runs may still be in passes of the client before, whose numbers differ.
+    first_pass_ = last_pass_;
     SendWelcome();
   }
   NoteSign();
@@ -82,27 +85,30 @@ void Channel::ForgetPass() {
 }
 
 absl::Status Channel::Open(const OpenPass& pass) {
-  if (pass.epoch < 0 || pass.next_batch < 0) {
-    return absl::InvalidArgumentError("numbers of a pass must not be negative");
+  if (pass.epoch < 0 || pass.next_batch < 0 || pass.number > kMostPasses) {
+    return absl::InvalidArgumentError(
+        "numbers of a pass must not be negative, or too large");
   }
   {
     absl::MutexLock lock(&mutex_);
-    if (pass.number <= last_pass_) {
+    const uint64_t number = first_pass_ + pass.number;
+    if (number <= last_pass_) {
       return absl::InvalidArgumentError(
           absl::StrCat("pass ", pass.number, " was opened after pass ",
-                       last_pass_, ": numbers must ascend"));
+                       last_pass_ - first_pass_, ": numbers must ascend"));
     }
-    last_pass_ = pass.number;
-    const bool is_refused = is_draining_ && (pass.split == Split::kTrain ||
-                                             pass.split == Split::kRequests);
+    last_pass_ = number;
     ForgetPass();
     open_ = pass;
+    open_->number = number;
     open_->end_batch = pass.next_batch;
+    const bool is_refused =
+        is_draining_ && (pass.split == Split::kRequests ||
+                         (pass.split == Split::kTrain && pass.epoch != epoch_));
+    if (pass.split == Split::kTrain && !is_refused) epoch_ = pass.epoch;
     // The job gives up its place, however often the client asks again.
     has_yielded_ = is_refused;
-    if (is_refused) {
-      SendEnd(DrainError());
-    }
+    if (is_refused) SendEnd(DrainError());
   }
   NoteSign();
   return absl::OkStatus();
@@ -111,7 +117,8 @@ absl::Status Channel::Open(const OpenPass& pass) {
 void Channel::Close(uint64_t pass) {
   {
     absl::MutexLock lock(&mutex_);
-    if (!open_.has_value() || open_->number != pass) return;
+    if (!open_.has_value() || open_->number != first_pass_ + pass) return;
+    if (open_->split == Split::kTrain) epoch_.reset();
     ForgetPass();
   }
   NoteSign();
@@ -121,11 +128,13 @@ absl::Status Channel::Request(uint64_t pass, absl::Span<const uint64_t> nodes,
                               bool goes_on) {
   {
     absl::MutexLock lock(&mutex_);
-    if (pass > last_pass_) {
+    if (pass > last_pass_ - first_pass_) {
       return absl::InvalidArgumentError(
           absl::StrCat("pass ", pass, " was never opened"));
     }
-    if (!open_.has_value() || open_->number != pass) return absl::OkStatus();
+    if (!open_.has_value() || open_->number != first_pass_ + pass) {
+      return absl::OkStatus();
+    }
     if (open_->split != Split::kRequests) {
       return absl::InvalidArgumentError(
           absl::StrCat("pass ", pass, " is over a split, not over requests"));
@@ -139,13 +148,22 @@ absl::Status Channel::Request(uint64_t pass, absl::Span<const uint64_t> nodes,
     nodes = nodes.subspan(0, space);
     partial_.insert(partial_.end(), nodes.begin(), nodes.end());
     if (goes_on) return absl::OkStatus();
+    if (is_draining_ && requests_.empty()) {
+      has_yielded_ = true;
+      SendEnd(DrainError());
+      return absl::OkStatus();
+    }
+    size_t seeds = partial_.size();
+    for (const SeedRequest& request : requests_) seeds += request->size();
     if (is_draining_) {
       requests_.emplace_back(DrainError());
-    } else if (requests_.size() < kMostRequests) {
+    } else if (requests_.size() < kMostRequests &&
+               seeds <=
+                   static_cast<size_t>(kMostRequestedBatches * *batch_size_)) {
       requests_.emplace_back(std::move(partial_));
     } else {
       requests_.emplace_back(absl::ResourceExhaustedError(
-          absl::StrCat("request ", open_->end_batch, ": ", kMostRequests,
+          absl::StrCat("request ", open_->end_batch, ": ", requests_.size(),
                        " others wait for their batches")));
     }
     partial_.clear();
@@ -203,9 +221,13 @@ void Channel::Bye() {
 
 void Channel::AddSeconds(const ClientSeconds& more) {
   absl::MutexLock lock(&mutex_);
-  seconds_.wait += std::max(0.0, more.wait);
-  seconds_.script += std::max(0.0, more.script);
-  seconds_.copies += std::max<int64_t>(0, more.copies);
+  // What a client says is at most what can have been since it spoke last.
+  const double now = clock_.SteadySeconds();
+  const double most = now - std::exchange(last_seconds_, now);
+  seconds_.wait += std::clamp(more.wait, 0.0, most);
+  seconds_.script += std::clamp(more.script, 0.0, most);
+  seconds_.copies +=
+      std::clamp<int64_t>(more.copies, 0, num_delivered_ - seconds_.copies);
 }
 
 absl::Status Channel::AddEpoch(ReportedEpoch epoch) {
@@ -319,8 +341,10 @@ std::optional<SeedRequest> Channel::AwaitRequest(uint64_t pass, int64_t number,
   absl::MutexLock lock(&mutex_);
   while (!stop.stop_requested() && client_ != nullptr && open_.has_value() &&
          open_->number == pass) {
-    if (number < open_->end_batch) {
-      return requests_[static_cast<size_t>(number - open_->next_batch)];
+    const int64_t index = number - open_->next_batch;
+    if (index < 0) break;
+    if (index < std::ssize(requests_)) {
+      return requests_[static_cast<size_t>(index)];
     }
     const double now = clock_.SteadySeconds();
     if (now >= until || IsAway()) break;
@@ -344,7 +368,9 @@ void Channel::Deliver(const OutgoingBatch& batch) {
   ++num_delivered_;
   // From now on it is the client's turn.
   last_sign_ = clock_.SteadySeconds();
-  if (!client_->Send(batch).ok()) LoseClient();
+  OutgoingBatch sent = batch;
+  sent.pass -= first_pass_;
+  if (!client_->Send(sent).ok()) LoseClient();
 }
 
 std::optional<OpenPass> Channel::open_pass() const {
@@ -361,12 +387,14 @@ void Channel::EndPass(uint64_t pass, const absl::Status& status) {
   absl::MutexLock lock(&mutex_);
   if (!open_.has_value() || open_->number != pass) return;
   last_sign_ = clock_.SteadySeconds();
+  if (open_->split == Split::kTrain) epoch_.reset();
   SendEnd(status);
 }
 
 // REQUIRES: a pass is open.
 void Channel::SendEnd(const absl::Status& status) {
-  const OpenPass ended = *open_;
+  OpenPass ended = *open_;
+  ended.number -= first_pass_;
   ForgetPass();
   if (client_ != nullptr && !client_->SendEnd(ended, status).ok()) LoseClient();
 }

@@ -40,7 +40,8 @@ enum class Split {
 
 /// A pass that a client has asked for.
 struct OpenPass {
-  /// Number that the client gave it.
+  /// Number that the client gave it; in passes that a channel tells of, its own
+  /// number, which no other pass has, whoever opened it.
   uint64_t number = 0;
   Split split = Split::kTrain;
   /// Epoch, from 0.
@@ -172,19 +173,23 @@ class Channel {
   void Disconnect(const Client& client) ABSL_LOCKS_EXCLUDED(mutex_);
   /// Asks for a pass in place of the one that is open. While passes are refused
   /// (SetDraining), one over the training nodes or over requests ends at once
-  /// with UNAVAILABLE.
-  /// INVALID_ARGUMENT if its number is not greater than all before, or a number
-  /// is negative.
+  /// with UNAVAILABLE, but for the rest of an epoch that was begun before.
+  /// INVALID_ARGUMENT if its number is not greater than all of the client's
+  /// before, or above kMostPasses, or a number is negative.
   absl::Status Open(const OpenPass& pass) ABSL_LOCKS_EXCLUDED(mutex_);
   /// Asks for the next batch of an open pass over kRequests, whose seeds are
   /// `nodes`, or, if it `goes_on`, these and those of the next call. Does
   /// nothing if the pass has ended. A wrong request ends the pass in place of
-  /// its batch: so does one beyond kMostRequests that wait for their batches
+  /// its batch: so does one beyond kMostRequests, or beyond the seeds of
+  /// kMostRequestedBatches of Welcome::batch_size, that wait for their batches
   /// (RESOURCE_EXHAUSTED). INVALID_ARGUMENT if there was no such pass, or it
   /// has no requests; FAILED_PRECONDITION before the first welcome.
   absl::Status Request(uint64_t pass, absl::Span<const uint64_t> nodes,
                        bool goes_on) ABSL_LOCKS_EXCLUDED(mutex_);
   static constexpr size_t kMostRequests = 64;
+  static constexpr int64_t kMostRequestedBatches = 16;
+  /// Greatest number of a client's pass.
+  static constexpr uint64_t kMostPasses = uint64_t{1} << 40;
   /// Ends the pass early. Does nothing if it is not open.
   void Close(uint64_t pass) ABSL_LOCKS_EXCLUDED(mutex_);
   /// The client does not use these slots any more. INVALID_ARGUMENT for a slot
@@ -195,13 +200,14 @@ class Channel {
   void Yield() ABSL_LOCKS_EXCLUDED(mutex_);
   /// The client needs the job no longer.
   void Bye() ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Counts of each no more than there can have been since the last call.
   void AddSeconds(const ClientSeconds& more) ABSL_LOCKS_EXCLUDED(mutex_);
   /// RESOURCE_EXHAUSTED beyond kMostEpochs that were not taken.
   absl::Status AddEpoch(ReportedEpoch epoch) ABSL_LOCKS_EXCLUDED(mutex_);
   static constexpr size_t kMostEpochs = 1000;
 
-  /// Whether training passes, and requests, are refused from now on. A training
-  /// pass that is open goes on.
+  /// Whether training passes, and requests, are refused from now on. An epoch
+  /// that is open goes on to its end.
   void SetDraining(bool is_draining) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Calls of the job's side.
@@ -331,7 +337,13 @@ class Channel {
   // for its next batch; and the seeds so far of one that goes on.
   std::deque<SeedRequest> requests_ ABSL_GUARDED_BY(mutex_);
   std::vector<store::NodeId> partial_ ABSL_GUARDED_BY(mutex_);
+  // Number of the last pass, of any client: passes are numbered through, so
+  // that a run never takes one for another. Those of the client come after
+  // `first_pass_`.
   uint64_t last_pass_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t first_pass_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Epoch of the training pass that is not at its end, wherever its client is.
+  std::optional<int64_t> epoch_ ABSL_GUARDED_BY(mutex_);
   bool has_yielded_ ABSL_GUARDED_BY(mutex_) = false;
   bool said_bye_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_draining_ ABSL_GUARDED_BY(mutex_) = false;
@@ -344,6 +356,8 @@ class Channel {
   std::map<Split, PassSum> passes_ ABSL_GUARDED_BY(mutex_);
   int64_t num_delivered_ ABSL_GUARDED_BY(mutex_) = 0;
   ClientSeconds seconds_ ABSL_GUARDED_BY(mutex_);
+  // Time of the last AddSeconds.
+  double last_seconds_ ABSL_GUARDED_BY(mutex_);
   // Time of the client's last request or release, or of the last batch that it
   // got; time of its last release, and the longest of the last times between
   // two releases.

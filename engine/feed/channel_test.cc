@@ -188,7 +188,8 @@ TEST_F(ChannelTest, ADrainLetsAPassEndAndRefusesTheNextTraining) {
   client_->heard.clear();
   ASSERT_TRUE(Open(2).ok());
   EXPECT_THAT(client_->heard, ElementsAre("end 2 after 0: hearthd is draining: "
-                                          "no training pass begins"));
+                                          "no epoch begins, and no request is "
+                                          "answered"));
   // Though it has just asked.
   EXPECT_EQ(demand(), Channel::Demand::kAway);
   EXPECT_FALSE(channel_.ClientWaits());
@@ -294,6 +295,70 @@ TEST_F(ChannelTest, AClosedPassIsWantedNoMore) {
   EXPECT_EQ(channel_.held_batches(), 1) << "the client still reads it";
 }
 
+TEST_F(ChannelTest, ADrainLetsAnEpochGoOnInAPassThatIsOpenedAnew) {
+  Begin();
+  ASSERT_TRUE(Open(1).ok());
+  Deliver(1, 0);
+  channel_.SetDraining(true);
+  ASSERT_TRUE(Open(2, Split::kValid).ok());
+  ASSERT_TRUE(Open(3, Split::kTrain, /*first_batch=*/1).ok());
+  EXPECT_EQ(demand(), Channel::Demand::kPass);
+  channel_.Disconnect(*client_);
+  ASSERT_TRUE(channel_.Connect(client_).ok());
+  ASSERT_TRUE(Open(1, Split::kTrain, /*first_batch=*/1).ok());
+  EXPECT_EQ(demand(), Channel::Demand::kPass);
+  channel_.Close(1);
+  ASSERT_TRUE(Open(2, Split::kTrain, /*first_batch=*/1).ok());
+  EXPECT_EQ(demand(), Channel::Demand::kAway);
+}
+
+TEST_F(ChannelTest, ADrainRefusesRequests) {
+  Begin();
+  ASSERT_TRUE(Open(1, Split::kRequests).ok());
+  const std::vector<uint64_t> seeds = {1};
+  ASSERT_TRUE(channel_.Request(1, seeds, /*goes_on=*/false).ok());
+  channel_.SetDraining(true);
+  ASSERT_TRUE(channel_.Request(1, seeds, /*goes_on=*/false).ok());
+  EXPECT_EQ(Asked(1, 0), "1");
+  EXPECT_THAT(Asked(1, 1), ::testing::HasSubstr("draining"));
+  Deliver(1, 0);
+  channel_.EndPass(1);
+  // One that waits for nothing ends at once, and does not wake its job.
+  channel_.SetDraining(false);
+  ASSERT_TRUE(Open(2, Split::kRequests).ok());
+  channel_.SetDraining(true);
+  client_->heard.clear();
+  ASSERT_TRUE(channel_.Request(2, seeds, /*goes_on=*/false).ok());
+  EXPECT_THAT(client_->heard, SizeIs(1));
+  EXPECT_EQ(demand(), Channel::Demand::kAway);
+}
+
+// A run may still be in the pass of a client that has gone.
+TEST_F(ChannelTest, ThePassOfOneClientIsNotTheNextOnes) {
+  Begin();
+  ASSERT_TRUE(Open(1, Split::kRequests).ok());
+  const std::vector<uint64_t> seeds = {7};
+  ASSERT_TRUE(channel_.Request(1, seeds, /*goes_on=*/false).ok());
+  channel_.Disconnect(*client_);
+  ASSERT_TRUE(channel_.Connect(client_).ok());
+  ASSERT_TRUE(Open(1, Split::kRequests, /*first_batch=*/100).ok());
+  ASSERT_TRUE(channel_.Request(1, seeds, /*goes_on=*/false).ok());
+  client_->heard.clear();
+  EXPECT_EQ(Asked(1, 0), "none");
+  EXPECT_FALSE(channel_.AwaitCredit(1, {}));
+  Deliver(1, 0);
+  channel_.EndPass(1);
+  EXPECT_THAT(client_->heard, IsEmpty());
+  const uint64_t pass = channel_.open_pass()->number;
+  EXPECT_EQ(Asked(pass, 0), "none");
+  EXPECT_EQ(Asked(pass, 100), "7");
+  EXPECT_EQ(Asked(pass, 101), "none");
+  channel_.EndPass(pass);
+  EXPECT_THAT(client_->heard, ElementsAre("end 1 after 0"));
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      Open(Channel::kMostPasses + 1, Split::kRequests)));
+}
+
 TEST_F(ChannelTest, OneClientAtATime) {
   Begin();
   const auto other = std::make_shared<FakeClient>();
@@ -356,7 +421,7 @@ TEST_F(ChannelTest, AMessageThatCannotBeSentLosesTheClient) {
   ASSERT_TRUE(channel_.Connect(client_).ok());
   ASSERT_TRUE(Open(1).ok());
   client_->is_lost = true;
-  channel_.EndPass(1);
+  channel_.EndPass(channel_.open_pass()->number);
   EXPECT_FALSE(channel_.has_client());
   EXPECT_EQ(demand(), Channel::Demand::kNothing);
 }
@@ -444,9 +509,10 @@ TEST_F(ChannelTest, TheTimeBetweenTwoClientsIsNoStep) {
   clock_.Advance(8);
   ASSERT_TRUE(channel_.Connect(client_).ok());
   ASSERT_TRUE(Open(1).ok());
-  Deliver(1, 0);
+  const uint64_t pass = channel_.open_pass()->number;
+  Deliver(pass, 0);
   ASSERT_TRUE(channel_.Release(client_->slots[1]).ok());
-  DeliverAll(1);
+  DeliverAll(pass);
   clock_.Advance(Channel::kPatienceSeconds);
   EXPECT_EQ(demand(), Channel::Demand::kAway);
 }
@@ -622,14 +688,27 @@ TEST_F(ChannelTest, WhoAsksForNothingInAPassOfRequestsIsAwayAfterAWhile) {
   EXPECT_EQ(demand(), Channel::Demand::kPass) << "it has asked since";
 }
 
-TEST_F(ChannelTest, RequestsAreBounded) {
+TEST_F(ChannelTest, SeedsThatWaitAreBounded) {
   Begin();
+  ASSERT_TRUE(Open(1, Split::kRequests).ok());
+  constexpr int64_t kMost = Channel::kMostRequestedBatches;
+  for (int64_t i = 0; i < kMost; ++i) {
+    ASSERT_TRUE(channel_.Request(1, {1, 2, 3, 4}, /*goes_on=*/false).ok());
+  }
+  ASSERT_TRUE(channel_.Request(1, {5}, /*goes_on=*/false).ok());
+  EXPECT_EQ(Asked(1, kMost - 1), "1,2,3,4");
+  EXPECT_EQ(Asked(1, kMost), "request 16: 16 others wait for their batches");
+}
+
+TEST_F(ChannelTest, RequestsAreBounded) {
+  channel_.SetReady({.credits = kCredits, .batch_size = 2 * kBatchSize});
+  ASSERT_TRUE(channel_.Connect(client_).ok());
   ASSERT_TRUE(Open(1, Split::kRequests).ok());
   // Seeds beyond a batch's are not kept, but for one that tells.
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(channel_.Request(1, {1, 2, 3}, /*goes_on=*/i < 2).ok());
   }
-  EXPECT_EQ(Asked(1, 0), "1,2,3,1,2");
+  EXPECT_EQ(Asked(1, 0), "1,2,3,1,2,3,1,2,3");
   for (size_t i = 1; i < Channel::kMostRequests + 5; ++i) {
     ASSERT_TRUE(channel_.Request(1, {i}, /*goes_on=*/false).ok());
   }
@@ -703,11 +782,22 @@ TEST_F(ChannelTest, EpochsAreTakenOnceAndBounded) {
 }
 
 TEST_F(ChannelTest, SecondsAndPassesAddUp) {
+  Begin();
+  ASSERT_TRUE(Open(1).ok());
+  for (int i = 0; i < 4; ++i) Deliver(1, i);
+  clock_.Advance(10);
   channel_.AddSeconds({.wait = 1, .script = 2, .copies = 3});
+  clock_.Advance(10);
   channel_.AddSeconds({.wait = 4, .script = -5, .copies = -6});
   EXPECT_EQ(channel_.seconds().wait, 5);
   EXPECT_EQ(channel_.seconds().script, 2);
   EXPECT_EQ(channel_.seconds().copies, 3);
+  // No more than there can have been.
+  clock_.Advance(1);
+  channel_.AddSeconds({.wait = 1e308, .script = 1e308, .copies = INT64_MAX});
+  EXPECT_EQ(channel_.seconds().wait, 6);
+  EXPECT_EQ(channel_.seconds().script, 3);
+  EXPECT_EQ(channel_.seconds().copies, 4);
   strategy::PassReport report;
   report.batches = 6;
   report.stages = {{.name = "read"}};

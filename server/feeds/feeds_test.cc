@@ -178,11 +178,14 @@ TEST_F(FeedsTest, SecondsOfClientsAreCountedOnceAndSlotsByState) {
     return absl::StrContains(registry_->Text(), absl::StrCat(line, "\n"));
   };
   const std::string ids[] = {NewFeed(), NewFeed()};
+  for (const std::string& id : ids) feeds_.ChannelsOf(id, 1);
+  clock_.Advance(10);
   for (const std::string& id : ids) {
     feeds_.ChannelsOf(id, 1)[0]->AddSeconds({.wait = 1.5, .script = 2});
   }
   EXPECT_TRUE(has("hearth_feed_wait_seconds_total 3"));
   EXPECT_TRUE(has("hearth_feed_script_seconds_total 4"));
+  clock_.Advance(10);
   feeds_.ChannelsOf(ids[0], 1)[0]->AddSeconds({.wait = 1});
   EXPECT_TRUE(has("hearth_feed_wait_seconds_total 4"));
   // What a feed has had stays counted once it has ended.

@@ -121,9 +121,9 @@ class FeedStream final
     HEARTH_RETURN_IF_ERROR(check_());
     if (place_ == nullptr) HEARTH_RETURN_IF_ERROR(Enter());
     if (has_message_) HEARTH_RETURN_IF_ERROR(Take());
-    if (!session_->has_said_hello() &&
-        (has_read_all_ || Now() >= hello_until_)) {
-      return absl::UnauthenticatedError(
+    if (!session_->has_said_hello() && !has_read_all_ &&
+        Now() >= hello_until_) {
+      return absl::DeadlineExceededError(
           absl::StrCat("no ticket has come within ",
                        absl::FormatDuration(FeedSocket::kHelloPatience)));
     }

@@ -96,7 +96,7 @@ def test_the_example_of_several_processes(run_example, tmp_path, private):
     folder = planted_graph().write(tmp_path / "papers")
     code, out, err = run_example("-m", "torch.distributed.run", "--standalone",
                                  "--nproc_per_node=2", _PYTHON / "examples/sage_ddp.py", folder,
-                                 "--classes", "4", "--epochs", "2")
+                                 "--epochs", "2")
     assert code == 0, err
     assert out.count("epoch 2: loss") == 1, out + err
     with hearth.PrivateDaemon() as daemon, daemon.client() as client:

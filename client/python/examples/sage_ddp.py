@@ -40,9 +40,8 @@ def train(args):
     train_loader = NeighborLoader(args.path, split="train", **kwargs)
     valid_loader = NeighborLoader(args.path, split="valid", **kwargs)
     torch.manual_seed(1)
-    width = next(iter(train_loader)).num_features
-    train_loader.set_epoch(0)
-    model = GraphSAGE(width, 256, 2, args.classes, dropout=0.5).to(device)
+    model = GraphSAGE(train_loader.num_features, 256, 2, train_loader.num_classes,
+                      dropout=0.5).to(device)
     shared = DistributedDataParallel(model)
     optimizer = torch.optim.Adam(shared.parameters(), lr=0.003)
     for epoch in range(1, args.epochs + 1):
@@ -66,7 +65,6 @@ def train(args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("path", help="folder of a graph; a daemon of the processes imports it")
-    parser.add_argument("--classes", type=int, default=40)
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--strategy", default="gnndrive")
     args = parser.parse_args()

@@ -56,8 +56,9 @@ _NAME_CHARACTERS = 100
 # Codes of a submission whose dataset exists, or is being submitted by another.
 _TAKEN = (grpc.StatusCode.ALREADY_EXISTS, grpc.StatusCode.FAILED_PRECONDITION)
 _REFUSALS = 10
-_MISSING = ("there is no hearthd: `pip install \"hearth-gnn[daemon]\"` installs it, and HEARTHD "
-            "names one that was built (bazel-bin/server/hearthd in a clone)")
+_MISSING = ("there is no hearthd in PATH: HEARTHD names one that was built "
+            "(bazel-bin/server/hearthd in a clone, after deploy/quickstart.sh); a wheel that "
+            "deploy/python/build_wheel.sh makes installs it with the client")
 
 
 class PrivateDaemon:

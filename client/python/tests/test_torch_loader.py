@@ -73,6 +73,7 @@ def test_batches_are_data_of_pyg(start):
     feed, client = start()
     with loader_of(client) as loader:
         assert len(loader) == 7 and len(loader.dataset) == 27 and loader.batch_size == 4
+        assert loader.num_features == 6 and loader.num_classes == feed.graph.welcome(4).label_width
         for epoch in range(2):
             for number, batch in enumerate(loader):
                 wanted = feed.graph.batch(TRAIN, epoch, number)

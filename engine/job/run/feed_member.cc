@@ -210,18 +210,25 @@ FeedMember::~FeedMember() {
 uint64_t FeedMember::ModelBytes(const sample::BatchShape& shape) const {
   if (shape.nodes.empty()) return 0;
   const auto credits = static_cast<uint64_t>(welcome_.credits);
+  // Places of the seeds of a pass; seeds of requests that wait.
+  const auto seeds = static_cast<uint64_t>(
+      std::max({welcome_.train.seeds, welcome_.valid.seeds, welcome_.test.seeds,
+                welcome_.batch_size}) +
+      feed::Channel::kMostRequestedBatches * welcome_.batch_size);
+  return seeds * sizeof(int64_t) +
+         channels_.size() *
+             (credits * feed::SlotPool::SlotBytes(RowBytes(shape)) +
+              (credits + 1) * feed::SlotPool::SlotBytes(RestBytes(shape)));
+}
+
+uint64_t FeedMember::RestBytes(const sample::BatchShape& shape) const {
   uint64_t rest =
       feed::MostArrayBytes(feed::BatchLayout::kLayers, shape, graph_);
   if (job_.options.data.once) {
     rest = std::max(
         rest, feed::MostArrayBytes(feed::BatchLayout::kGraph, shape, graph_));
   }
-  const auto seeds = static_cast<uint64_t>(std::max(
-      {welcome_.train.seeds, welcome_.valid.seeds, welcome_.test.seeds}));
-  return seeds * sizeof(int64_t) +
-         channels_.size() *
-             (credits * feed::SlotPool::SlotBytes(RowBytes(shape)) +
-              (credits + 1) * feed::SlotPool::SlotBytes(rest));
+  return rest;
 }
 
 absl::Status FeedMember::Reserve(const sample::BatchShape& shape) {
@@ -441,6 +448,14 @@ absl::Status FeedMember::Deliver(const train::BatchView& shard, size_t rank,
   HEARTH_ASSIGN_OR_RETURN(
       const feed::BatchArrays arrays,
       feed::DescribeArrays(pass.layout, shard, graph_, extras));
+  if (split() == feed::Split::kRequests) {
+    if (const absl::Status status = ReserveFor(rows->bytes(), arrays.bytes);
+        !status.ok()) {
+      EndPasses(absl::ResourceExhaustedError(
+          absl::StrCat("request ", pass.next_batch, ": ", status.message())));
+      return absl::OkStatus();
+    }
+  }
   HEARTH_ASSIGN_OR_RETURN(const std::shared_ptr<feed::Slot> rest,
                           rest_[rank]->TakeSlot(arrays.bytes));
   feed::FillArrays(arrays, shard, graph_, rest->data(), extras);
@@ -451,6 +466,24 @@ absl::Status FeedMember::Deliver(const train::BatchView& shard, size_t rank,
                             .arrays = arrays,
                             .rows = rows,
                             .rest = rest});
+  return absl::OkStatus();
+}
+
+// Batches of requests may be larger than any that was measured: reserves the
+// slots that are then larger, too.
+absl::Status FeedMember::ReserveFor(uint64_t rows_bytes, uint64_t rest_bytes) {
+  const uint64_t bytes = rows_bytes + feed::SlotPool::SlotBytes(rest_bytes);
+  if (bytes <= most_batch_bytes_) return absl::OkStatus();
+  const uint64_t planned = feed::SlotPool::SlotBytes(RowBytes(shape_)) +
+                           feed::SlotPool::SlotBytes(RestBytes(shape_));
+  if (bytes > planned) {
+    strategy::MemoryEstimate estimate;
+    estimate.Add("feed", static_cast<uint64_t>(welcome_.credits + 1) *
+                             (bytes - planned));
+    HEARTH_RETURN_IF_ERROR(
+        job_.environment.memory.Reserve(estimate, larger_slots_));
+  }
+  most_batch_bytes_ = bytes;
   return absl::OkStatus();
 }
 

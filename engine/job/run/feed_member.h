@@ -77,7 +77,10 @@ class FeedMember final : public Member {
   // passes that differ.
   absl::StatusOr<feed::Channel::Demand> Demand();
   feed::Split split() const { return passes_.front().split; }
+  // Memory of a batch's rows, and of all else, at most.
   uint64_t RowBytes(const sample::BatchShape& shape) const;
+  uint64_t RestBytes(const sample::BatchShape& shape) const;
+  absl::Status ReserveFor(uint64_t rows_bytes, uint64_t rest_bytes);
   absl::StatusOr<std::shared_ptr<feed::Slot>> RowsOf(
       const train::BatchView& shard, size_t rank);
   absl::Status Deliver(const train::BatchView& shard, size_t rank,
@@ -97,7 +100,11 @@ class FeedMember final : public Member {
   // Slots of input rows, and of all else, of each trainer.
   std::vector<std::shared_ptr<feed::SlotPool>> rows_;
   std::vector<std::shared_ptr<feed::SlotPool>> rest_;
-  // Pass that the last wish was for, or that it takes part in, as each client
+  // Memory of slots for requests beyond that of `shape_`; bytes of the largest
+  // batch of requests.
+  MemoryLedger::Reservation larger_slots_;
+  uint64_t most_batch_bytes_ = 0;
+  // Pass that the last wish was for, or that it takes part in, as each channel
   // numbers it.
   std::vector<feed::OpenPass> passes_;
   // Places of the seeds of the pass that it takes part in, in the order of the

@@ -666,7 +666,7 @@ TEST_F(FeedTest, AWrongRequestEndsItsPassAfterTheBatchesBefore) {
   script_->Open(feed::Split::kRequests);
   std::vector<Batch> held;
   for (size_t i = 0; i < kCredits + feed::Channel::kMostRequests + 1; ++i) {
-    script_->Ask(good);
+    script_->Ask({3});
     if (i < kCredits) held.push_back(*script_->Next());
   }
   for (const Batch& batch : held) script_->Release(batch);

@@ -72,7 +72,8 @@ def chosen_split(split: Optional[str], shuffle: Optional[bool], has_nodes: bool)
         raise invalid("split", f"{split!r} is not one of {', '.join(SPLITS)}")
     if shuffle is not None and shuffle != (split == "train"):
         order = "shuffled anew in each epoch" if split == "train" else "in order"
-        raise invalid("shuffle", f"cannot be {shuffle}: the nodes of {split} come {order}")
+        raise invalid("shuffle", f"cannot be {shuffle}: the nodes of {split} come {order}; those "
+                      "of input_nodes come either way")
     return split
 
 

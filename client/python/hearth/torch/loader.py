@@ -147,6 +147,18 @@ class NeighborLoader:
         return range(self._seeds())
 
     @property
+    def num_features(self) -> Union[int, dict[str, int]]:
+        """Columns of x; by node type in graphs of several."""
+        types = self._used().welcome().node_types
+        return (types[0].feature_dim if len(types) == 1
+                else {one.name: one.feature_dim for one in types})
+
+    @property
+    def num_classes(self) -> int:
+        """Classes of the seeds, or labels or targets of each; 0 without labels."""
+        return int(self._used().welcome().label_width)
+
+    @property
     def job(self) -> Job:
         """The feed job in its current state; it is submitted if need be."""
         return self._used().job()

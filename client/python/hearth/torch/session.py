@@ -52,6 +52,8 @@ _TURN_SECONDS = 1.0
 _YIELD_SECONDS = 2.0
 _TOLD_SECONDS = 10.0
 _BYE_SECONDS = 2.0
+# A job that has waited begins again for a moment, and other trainers say bye, too.
+_END_SECONDS = 10.0
 # Ids in a message: it has 64 KiB at most, an id ten bytes.
 _REQUESTED_IDS = 4096
 _METRICS = {"classes": "accuracy", "multi_label": "micro_f1", "targets": "mse"}
@@ -169,7 +171,7 @@ class Feed:
     def await_end(self) -> None:
         """After the last `leave`: waits a little until the job has ended."""
         if self._error is not None:
-            self._job.await_end(_BYE_SECONDS)
+            self._job.await_end(_END_SECONDS)
 
     @property
     def is_usable(self) -> bool:
