@@ -13,6 +13,9 @@
 namespace hearth::feed {
 namespace {
 
+// More than there are batches in a lifetime.
+constexpr int64_t kMostCopies = int64_t{1} << 50;
+
 absl::Status DrainError() {
   return absl::UnavailableError(
       "hearthd is draining: no epoch begins, and no request is answered");
@@ -226,8 +229,9 @@ void Channel::AddSeconds(const ClientSeconds& more) {
   const double most = now - std::exchange(last_seconds_, now);
   seconds_.wait += std::clamp(more.wait, 0.0, most);
   seconds_.script += std::clamp(more.script, 0.0, most);
-  seconds_.copies +=
-      std::clamp<int64_t>(more.copies, 0, num_delivered_ - seconds_.copies);
+  seconds_.copies = std::min(
+      seconds_.copies + std::clamp<int64_t>(more.copies, 0, kMostCopies),
+      kMostCopies);
 }
 
 absl::Status Channel::AddEpoch(ReportedEpoch epoch) {

@@ -285,6 +285,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_F(FeedSocketTest, MessagesReachTheChannel) {
   const auto client = NewClient();
+  clock_.Advance(4);
   v1::FeedUp message;
   message.mutable_seconds()->set_wait(2);
   message.mutable_seconds()->set_script(3);

@@ -205,7 +205,10 @@ TEST_F(FeedsTest, ADrainIsForAllFeeds) {
   uint64_t pass = 0;
   const auto refuses = [&](const std::string& id) {
     feed::Channel& channel = *feeds_.ChannelsOf(id, 1)[0];
-    EXPECT_TRUE(channel.Open({.number = ++pass}).ok());
+    ++pass;
+    EXPECT_TRUE(
+        channel.Open({.number = pass, .epoch = static_cast<int64_t>(pass)})
+            .ok());
     return !channel.open_pass().has_value();
   };
   EXPECT_FALSE(refuses(ids[0]));

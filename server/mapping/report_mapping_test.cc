@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/base/clock.h"
+#include "engine/base/manual_clock.h"
 #include "engine/feed/channel.h"
 
 namespace hearth::server {
@@ -214,11 +214,13 @@ TEST(ReportMappingTest, EveryFieldOfAnImportReport) {
 }
 
 TEST(ReportMappingTest, AFeedHasThePassesOfItsChannel) {
-  const auto shared = std::make_shared<feed::Channel>(Clock::Real());
+  ManualClock clock;
+  const auto shared = std::make_shared<feed::Channel>(clock);
   feed::Channel& channel = *shared;
   channel.AddPass(feed::Split::kTrain, Pass(100));
   channel.AddPass(feed::Split::kTrain, Pass(100));
   channel.AddPass(feed::Split::kTest, Pass(300));
+  clock.Advance(4);
   channel.AddSeconds({.wait = 1.5, .script = 2.5, .copies = 3});
   job::TrainReport report;
   report.peak_memory_bytes = 4;
