@@ -312,6 +312,24 @@ def test_nested_loaders_on_a_device(start, cuda):  # noqa: F811
     assert numbers == list(range(7))
 
 
+def test_memory_is_awaited_while_another_looks_at_it():
+    in_flight, awaited = device_copies.InFlight(), []
+
+    class Event:
+        def query(self):
+            in_flight.finish()  # As another thread, or a finalizer, may do.
+            assert awaited == [self]
+            return False
+
+        def synchronize(self):
+            awaited.append(self)
+
+    in_flight.add(Event(), None)
+    in_flight.sweep()
+    in_flight.finish()
+    assert len(awaited) == 1
+
+
 @pytest.mark.parametrize("awaits", [True, False])
 def test_a_loader_on_a_device_outlives_its_daemon(start, cuda, awaits):  # noqa: F811
     cuda.is_awaited = awaits
