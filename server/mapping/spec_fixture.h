@@ -29,13 +29,13 @@ inline std::string Train(const std::string& data, const std::string& train) {
                       " } trains { ", train, " } }");
 }
 
-/// Feed with further fields of its data and its own.
-// A FeedNodes whose digest has 64 times the digit.
+/// A FeedNodes whose digest has 64 times the digit.
 inline std::string Nodes(const std::string& split, int count, char digit) {
   return absl::StrCat("nodes { split: '", split, "' count: ", count,
                       " sha256: '", std::string(64, digit), "' } ");
 }
 
+/// Feed with further fields of its data and its own.
 inline std::string Feed(const std::string& data, const std::string& feed) {
   return absl::StrCat("feed { data { dataset: 'wordnet' mmap {} ", data, " } ",
                       feed, " }");

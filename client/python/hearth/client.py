@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Optional
+from typing import Iterator, Optional
 
 from hearth.blocking import blocking, iterating, of_client, on_id
 from hearth.calls import Calls
@@ -13,7 +13,8 @@ from hearth.graphs import DatasetRecord
 from hearth.jobs import JobRecord
 from hearth.servers import choose
 from hearth.sweeps import SweepRecord
-from hearth.transport import BlockingTransport
+from hearth.transport import BlockingTransport, BothWays
+from hearth.v1 import feeds_pb2
 
 
 class _Calls(Calls["Job", "Dataset", "Sweep"]):
@@ -88,6 +89,13 @@ class Client:
     submit_feed = blocking(of_client(_Calls.submit_feed))
     put_nodes = blocking(of_client(_Calls.put_nodes))
     attach_feed = blocking(of_client(_Calls.attach_feed))
+
+    def stream_feed(self, messages: Iterator[feeds_pb2.FeedUp]
+                    ) -> BothWays[feeds_pb2.FeedDown]:
+        """Takes the batches of a feed job over the network, as hearth.torch does. The first of
+        the messages says hello, with a ticket of attach_feed."""
+        return self._transport.both_ways("Feeds/Stream", messages, feeds_pb2.FeedDown)
+
     export = blocking(of_client(_Calls.export))
     download_model = blocking(of_client(_Calls.download_model))
     jobs = blocking(of_client(_Calls.jobs))

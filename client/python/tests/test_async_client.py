@@ -45,8 +45,9 @@ def names_of(kind):
     (client.Client, async_client.AsyncClient), (client.Job, async_client.AsyncJob),
     (client.Dataset, async_client.AsyncDataset), (client.Sweep, async_client.AsyncSweep)])
 def test_both_clients_have_one_surface(blocking, awaited):
-    assert names_of(blocking) == names_of(awaited)
-    for name in names_of(blocking):
+    # Batches are taken by threads alone.
+    assert names_of(blocking) - {"stream_feed"} == names_of(awaited)
+    for name in names_of(awaited):
         one, other = getattr(blocking, name), getattr(awaited, name)
         if inspect.isfunction(one) and name != "close":
             assert list(inspect.signature(one).parameters) == list(

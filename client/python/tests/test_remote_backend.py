@@ -108,6 +108,9 @@ def test_hetero_data_have_values_by_type(start):
     assert batch["paper", "cites", "paper"].num_sampled_edges == [6, 0]
     with pytest.raises(hearth.InvalidRequest, match="'author', not of 'paper'"):
         asked(sampler, 1, input_type="author")
+    with pytest.raises(hearth.InvalidRequest, match="id -4 at position 1") as refused:
+        asked(sampler, 3, -4, -5, input_type="paper")
+    assert refused.value.field == "input_nodes"
 
 
 def test_the_stores_know_sizes(start):

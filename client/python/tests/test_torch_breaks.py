@@ -23,6 +23,7 @@ from test_torch_loader import (TRAIN, VALID, Graph, hearth, loader_of, same,  # 
 import grpc  # noqa: E402
 
 from hearth.torch import session  # noqa: E402
+from hearth.torch.nodes import Nodes  # noqa: E402
 from hearth.torch.trainers import Trainers  # noqa: E402
 
 
@@ -158,6 +159,28 @@ def test_a_pass_that_a_drain_refuses_is_opened_again(start):  # noqa: F811
         assert len(list(loader)) == 7
 
 
+@pytest.mark.parametrize("breaks", [True, False])
+def test_a_look_for_a_batch_never_pauses(start, monkeypatch, breaks):  # noqa: F811
+    feed, client = start()
+    loader = loader_of(client)
+    iterator = iter(loader)
+    next(iterator)
+    feed.is_slow = True
+    used, run, pauses = loader._feed, loader._run, []
+    if breaks:
+        feed.kill()
+    else:
+        feed.ends.append((14, "hearthd is draining"))
+    with monkeypatch.context() as patched:
+        patched.setattr(used._job, "pause", pauses.append)
+        wait_until(lambda: used.ready(run) is None and used._open is None)
+    assert pauses == []
+    if breaks:
+        feed.start()
+    feed.is_slow = False
+    assert len(list(iterator)) == 6
+
+
 def test_an_error_precedes_the_end_of_the_connection(start):  # noqa: F811
     """A daemon that closes with packets unread resets the connection; its last words come."""
     feed, client = start()
@@ -192,6 +215,19 @@ def test_a_job_that_was_cancelled_while_the_connection_was_lost(start):  # noqa:
     feed.start()
     with pytest.raises(hearth.JobFailed, match="feed-1 was cancelled"):
         list(iterator)
+
+
+def test_nodes_that_are_refused_end_the_job_of_all_trainers(start):  # noqa: F811
+    feed, client = start()
+    feed.refused_nodes = "ids[1]: 5 is there twice"
+    first = session.Feed(client, {"dataset": "papers", "fanouts": [2]}, Trainers(2, 0))
+    first.takes("train", Nodes("ab", b""))
+    first.submit()
+    for _ in range(2):
+        with pytest.raises(hearth.InvalidRequest, match="5 is there twice"):
+            first.welcome()
+    assert feed.job.state == feed.job.__class__(state="CANCELLED").state
+    assert not first.is_usable
 
 
 def test_a_job_that_cannot_be_attached_to_is_cancelled(start):  # noqa: F811

@@ -13,6 +13,7 @@ from hearth.options.specs import feed_spec
 from hearth.packages import geometric, torch
 from hearth.torch.arguments import NumNeighbors, options_of
 from hearth.torch.batches import Arrays, made
+from hearth.torch.node_types import is_typed, names_of
 from hearth.torch.session import Feed, Run, feed_of
 from hearth.torch.trainers import Trainers
 from hearth.v1 import feeds_pb2
@@ -77,16 +78,14 @@ class Backend:
     @property
     def is_typed(self) -> bool:
         """Whether nodes or edges are of several types."""
-        welcome = self._welcome()
-        return len(welcome.node_types) > 1 or len(welcome.edge_types) > 1
+        return is_typed(self._welcome())
 
     @property
     def node_types(self) -> list[NodeType]:
         """The types of the nodes, in order."""
         welcome, first, types = self._welcome(), 0, []
-        alone = welcome.edge_types[0].split(":")[0] if self.is_typed else None
-        for one in welcome.node_types:
-            types.append(NodeType(one.name or alone if self.is_typed else None, one.feature_dim,
+        for name, one in zip(names_of(welcome), welcome.node_types):
+            types.append(NodeType(name if is_typed(welcome) else None, one.feature_dim,
                                   one.num_nodes, first))
             first += one.num_nodes
         return types
@@ -149,13 +148,18 @@ class Backend:
         return found[2] if found is not None and found[1] == group else None
 
     def seeds(self, nodes: Any, input_type: Optional[str]) -> list[int]:
-        """Ids of seeds, over all types, of those within their type."""
+        """Ids of seeds, over all types, of those within their type. Raises InvalidRequest."""
         target = self.target
         if input_type != target.name:
             raise invalid("input_nodes", f"are of type {input_type!r}, not of {target.name!r}, "
                           "the type of the dataset's seeds" if self.is_typed else
                           "have a type, and the dataset's nodes have none")
-        found: list[int] = (torch().as_tensor(nodes).to(torch().int64) + target.first).tolist()
+        own = torch().as_tensor(nodes).to(torch().int64)
+        negative = (own < 0).nonzero().flatten().tolist()
+        if negative:
+            raise invalid("input_nodes", f"have the id {int(own[negative[0]])} at position "
+                          f"{negative[0]} of a batch")
+        found: list[int] = (own + target.first).tolist()
         return found
 
     def _welcome(self) -> feeds_pb2.FeedWelcome:

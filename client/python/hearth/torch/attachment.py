@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Mapping, Optional, Union
 import grpc
 
 from hearth.connection import Pauses
-from hearth.errors import HearthError, JobFailed, Unavailable
+from hearth.errors import HearthError, InvalidRequest, JobFailed, Unavailable
 from hearth.jobs import JobState
 from hearth.options.values import Value
 from hearth.torch.nodes import Nodes
@@ -72,7 +72,7 @@ class FeedJob:
 
     def attach(self) -> Link:
         """A new connection. A job that there was is tried for the client's `watch_patience`.
-        Raises JobFailed if the job has ended, and HearthError."""
+        Raises JobFailed if the job has ended, and HearthError: InvalidRequest as `connect`."""
         if not self.id:
             return self._submit_and_connect()
         while True:
@@ -80,6 +80,8 @@ class FeedJob:
                 return self.connect()
             except OSError as error:
                 self.pause(Unavailable(grpc.StatusCode.UNAVAILABLE, f"{self.id}: {error}"))
+            except InvalidRequest:
+                raise
             except HearthError as error:
                 if error.code not in _WORTH_ANOTHER_TRY:
                     self._raise_end()
@@ -108,19 +110,23 @@ class FeedJob:
         return self.id
 
     def connect(self) -> Link:
-        """One attempt to attach, with the nodes for the job. Raises OSError, and HearthError."""
+        """One attempt to attach, with the nodes for the job. Raises OSError, and HearthError:
+        InvalidRequest for wrong nodes, which end the job."""
         if self._rank == 0:
             # The daemon takes none that it has.
             for nodes in self._decide().values():
-                self._client.put_nodes(self.id, nodes.sha256, nodes.ids)
+                try:
+                    self._client.put_nodes(self.id, nodes.sha256, nodes.ids)
+                except InvalidRequest:
+                    # The other trainers are not to wait for nodes that will not come.
+                    self._cancel(self.id)
+                    raise
         server = self._client.server
         address = self._client.attach_feed(self.id, self._rank,
                                            stream=not server.startswith("unix:"))
         if address.path:
             return Link(Wire(address.path, address.ticket))
-        return Link(StreamWire(
-            lambda messages: self._client._transport.both_ways(
-                "Feeds/Stream", messages, feeds_pb2.FeedDown), server, address.ticket))
+        return Link(StreamWire(self._client.stream_feed, server, address.ticket))
 
     def pause(self, problem: HearthError) -> None:
         """Waits before the next attempt to attach; raises `problem` when there were enough."""
@@ -157,12 +163,15 @@ class FeedJob:
             return self.connect()
         except BaseException as error:
             job, self.id = self.id, ""
-            with contextlib.suppress(HearthError):
-                self._client.cancel(job)
+            self._cancel(job)
             if isinstance(error, OSError):
                 raise Unavailable(grpc.StatusCode.UNAVAILABLE,
                                   f"the socket of feeds cannot be reached: {error}") from None
             raise
+
+    def _cancel(self, job: str) -> None:
+        with contextlib.suppress(HearthError):
+            self._client.cancel(job)
 
     def _decide(self) -> dict[str, Nodes]:
         """The nodes by the splits whose place they take; loaders change them no more."""

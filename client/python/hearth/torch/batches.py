@@ -8,6 +8,7 @@ from typing import Any, Callable, NamedTuple, Optional, Sequence
 
 from hearth.packages import geometric, torch
 from hearth.torch.mini_batches import mini_batch
+from hearth.torch.node_types import is_typed, names_of
 from hearth.torch.slots import Loan
 from hearth.v1 import feeds_pb2
 
@@ -128,7 +129,7 @@ def made(layout: str, arrays: Arrays, welcome: feeds_pb2.FeedWelcome) -> Any:
             return mini_batch(tensors, welcome, arrays.kept)
         return tensors if layout == "tensors" else LayerBatch(
             **{**tensors, "layers": [Layer(**layer) for layer in tensors["layers"]]})
-    if len(welcome.node_types) > 1 or len(welcome.edge_types) > 1:
+    if is_typed(welcome):
         tensors = _typed_graph(arrays, welcome)
         return tensors if layout == "tensors" else _hetero_data(
             tensors, welcome.target or next(iter(tensors["x"])))
@@ -150,7 +151,8 @@ def _typed_graph(arrays: Arrays, welcome: feeds_pb2.FeedWelcome) -> dict[str, An
     """Values of a batch; those of nodes and edges are dicts by type."""
     message = arrays.message
     edge_types = [tuple(name.split(":")) for name in welcome.edge_types]
-    types = [(node.name or edge_types[0][0], node.feature_dim) for node in welcome.node_types]
+    types = [(name, node.feature_dim)
+             for name, node in zip(names_of(welcome), welcome.node_types)]
 
     def of_nodes(name: str) -> dict[str, Any]:
         alone = arrays.tensor(name) if len(types) == 1 else None

@@ -105,13 +105,16 @@ class CudaCalls:
 
 
 class InFlight:
-    """Memory that a GPU reads, each until an event has come. Thread-safe."""
+    """Memory that a GPU reads, each until an event has come. Thread-safe, without a lock: memory
+    that dies may call anything, and so may wait for locks of those who wait here."""
 
     def __init__(self) -> None:
-        self._copies: collections.deque[tuple[Any, Any]] = collections.deque()
+        # By numbers, as they were added. Each stays until it has been read, for all threads.
+        self._copies: dict[int, tuple[Any, Any]] = {}
+        self._numbers = itertools.count()
 
     def add(self, event: Any, memory: Any) -> None:
-        self._copies.append((event, memory))
+        self._copies[next(self._numbers)] = event, memory
 
     def sweep(self) -> None:
         """Lets memory go that has been read. Never waits."""
@@ -122,22 +125,14 @@ class InFlight:
         self._let_go(lambda event: event.synchronize() is None)
 
     def _let_go(self, is_done: Callable[[Any], bool]) -> None:
-        # Without a lock: memory that dies may call anything.
-        while self._copies:
+        for number in list(self._copies):
+            event, _ = self._copies.get(number, (None, None))
             try:
-                copy = self._copies.popleft()
-            except IndexError:
-                return  # Another thread has taken it.
-            is_left = True
-            try:
-                is_left = not is_done(copy[0])
+                if event is not None and not is_done(event):
+                    return
             except RuntimeError:
-                is_left = False  # The device has failed, as the script's own calls tell it.
-            finally:
-                if is_left:
-                    self._copies.appendleft(copy)
-            if is_left:
-                return
+                pass  # The device has failed, as the script's own calls tell it.
+            self._copies.pop(number, None)
 
 
 class _Way(enum.Enum):

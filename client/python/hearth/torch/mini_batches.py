@@ -6,6 +6,7 @@ import itertools
 from typing import Any, Callable
 
 from hearth.packages import graphbolt, torch
+from hearth.torch.node_types import is_typed, names_of
 from hearth.v1 import feeds_pb2
 
 _FEATURE = "feat"
@@ -17,8 +18,7 @@ Kept = Callable[[Any], Any]
 def mini_batch(tensors: dict[str, Any], welcome: feeds_pb2.FeedWelcome, kept: Kept) -> Any:
     """The MiniBatch of a batch of layers, whose values are `tensors`: its subgraphs are those of
     the layers, the input layer's first. Of a graph of several types, all are dicts by type."""
-    is_typed = len(welcome.node_types) > 1 or len(welcome.edge_types) > 1
-    values = _typed(tensors, welcome, kept) if is_typed else _plain(tensors, kept)
+    values = _typed(tensors, welcome, kept) if is_typed(welcome) else _plain(tensors, kept)
     kind = graphbolt().MiniBatch
     # Newer versions have seeds alone.
     name = "seed_nodes" if "seed_nodes" in kind.__dataclass_fields__ else "seeds"
@@ -39,8 +39,7 @@ def _plain(tensors: dict[str, Any], kept: Kept) -> dict[str, Any]:
 
 
 def _typed(tensors: dict[str, Any], welcome: feeds_pb2.FeedWelcome, kept: Kept) -> dict[str, Any]:
-    edge_types = list(welcome.edge_types)
-    names = [node.name or edge_types[0].split(":")[0] for node in welcome.node_types]
+    edge_types, names = list(welcome.edge_types), names_of(welcome)
     firsts = itertools.accumulate((node.num_nodes for node in welcome.node_types), initial=0)
     # Where the nodes of each type are, and what each node is among those of its type.
     places = {name: (tensors["node_type"] == i).nonzero().flatten()

@@ -33,7 +33,8 @@ from weakref import WeakSet, WeakValueDictionary
 
 import grpc
 
-from hearth.errors import HearthError, JobFailed, Unavailable, code_of, invalid
+from hearth.errors import (HearthError, InvalidRequest, JobFailed, Unavailable, code_of,
+                           invalid)
 from hearth.options.specs import METRICS
 from hearth.options.values import Value
 from hearth.torch.attachment import FeedJob, Link
@@ -217,7 +218,7 @@ class Feed:
             with self._timed(), contextlib.suppress(HearthError):
                 # What is wrong is found again when a batch is awaited.
                 while self._open is run and self._arrived is None and self._has_more():
-                    self._turn(_Wait())
+                    self._step(_Wait())
             if self._open is not run:
                 return None
             arrived, self._arrived = self._arrived, None
@@ -310,7 +311,13 @@ class Feed:
 
     def _turn(self, wait: _Wait, run: Optional[Run] = None) -> None:
         """One step to the next batch of `run`, or to the welcome: takes a second at most, but for
-        attaching."""
+        attaching, and for a pause where another try is needed."""
+        problem = self._step(wait, run)
+        if problem is not None:
+            self._job.pause(problem)
+
+    def _step(self, wait: _Wait, run: Optional[Run] = None) -> Optional[Unavailable]:
+        """`_turn` without the pause: returns what it is for."""
         if self._error is not None:
             raise self._error
         is_between_steps = False
@@ -325,17 +332,17 @@ class Feed:
             is_between_steps = False
             if not is_readable:
                 self._waited(link, wait)
-                return
+                return None
             message, descriptor = link.wire.read()
             try:
-                self._take(link, message, descriptor)
+                return self._take(link, message, descriptor)
             finally:
                 if descriptor >= 0:
                     os.close(descriptor)
         except ConnectionLost:
             self._drop_link()
-            self._job.pause(Unavailable(grpc.StatusCode.UNAVAILABLE,
-                                        f"{self._job.id}: the daemon closes the connection"))
+            return Unavailable(grpc.StatusCode.UNAVAILABLE,
+                               f"{self._job.id}: the daemon closes the connection")
         except BaseException:
             # An interrupt amid a step may have lost what was read: the daemon is to begin anew.
             if not is_between_steps:
@@ -347,6 +354,11 @@ class Feed:
             return self._job.attach()
         except JobFailed as error:
             self._error = error
+            raise
+        except InvalidRequest as error:
+            if self._is_shared:
+                # The job of all trainers has ended.
+                self._error = error
             raise
 
     def _part(self, why: HearthError) -> None:
@@ -395,7 +407,9 @@ class Feed:
             link.send(request=feeds_pb2.FeedRequest(
                 nodes=nodes[begin:end], goes_on=end < len(nodes), **{"pass": self._last_pass}))
 
-    def _take(self, link: Link, message: feeds_pb2.FeedDown, descriptor: int) -> None:
+    def _take(self, link: Link, message: feeds_pb2.FeedDown,
+              descriptor: int) -> Optional[Unavailable]:
+        """Returns why the pass is to be opened again after a pause, if it is."""
         kind = message.WhichOneof("message")
         if kind == "slot":
             link.slots.add(message.slot.id, message.slot.bytes, descriptor)
@@ -404,7 +418,7 @@ class Feed:
         elif kind == "batch":
             self._take_batch(link, message.batch)
         elif kind == "end":
-            self._end_pass(message.end)
+            return self._end_pass(message.end)
         elif kind == "welcome":
             self._welcome = message.welcome
             link.is_welcome = True
@@ -414,21 +428,22 @@ class Feed:
                 self._open = None
         elif kind == "error":
             self._fail(code_of(message.error.code), message.error.message)
+        return None
 
-    def _end_pass(self, end: feeds_pb2.FeedEnd) -> None:
+    def _end_pass(self, end: feeds_pb2.FeedEnd) -> Optional[Unavailable]:
         if self._open is None or getattr(end, "pass") != self._last_pass:
-            return
+            return None
         run, self._open = self._open, None
         code, text = code_of(end.error.code), f"{self._job.id}: {end.error.message}"
         if code is grpc.StatusCode.UNAVAILABLE:
             # The daemon drains: the pass is opened again, maybe after its next start.
-            self._job.pause(Unavailable(code, text))
-            return
+            return Unavailable(code, text)
         run.is_over = True
         if end.HasField("error"):
             run.error = HearthError(code, text)
         else:
             run.is_finished = True
+        return None
 
     def _take_batch(self, link: Link, message: feeds_pb2.FeedBatch) -> None:
         if self._open is None or getattr(message, "pass") != self._last_pass:
