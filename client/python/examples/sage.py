@@ -24,12 +24,10 @@ class SAGE(torch.nn.Module):
         return self.convs[1](F.dropout(x, p=0.5, training=self.training), edge_index)
 
 
-def dataset_of(client, name):
-    """The dataset, which is imported first if it is the path of one."""
-    path = Path(name)
+def import_once(client, path):
+    """Imports the dataset at a path, unless it is there under the name of its folder."""
     if path.exists() and path.name not in [one.name for one in client.datasets()]:
         client.import_dataset(path.name, path)
-    return client.dataset(path.name)
 
 
 def accuracy(model, loader, device):
@@ -53,12 +51,12 @@ def main():
 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     client = hearth.Client()
-    (nodes,) = dataset_of(client, args.dataset).node_types
+    import_once(client, Path(args.dataset))
     kwargs = {"dataset": Path(args.dataset).name, "strategy": args.strategy,
               "num_neighbors": [10, 10], "batch_size": 1024}
     train_loader = NeighborLoader(client, split="train", **kwargs)
     valid_loader = NeighborLoader(client, split="valid", **kwargs)
-    model = SAGE(nodes.feature_dim, 256, nodes.label_width).to(device)
+    model = SAGE(train_loader.num_features, 256, train_loader.num_classes).to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
     for epoch in range(1, args.epochs + 1):
         model.train()
