@@ -595,9 +595,12 @@ absl::Status Dataset::VerifyFeatures(const std::stop_token& stop) const {
   return absl::OkStatus();
 }
 
+// Labels without rows, and of width 0, where the target type has none.
 absl::StatusOr<Labels> Dataset::LoadLabels() const {
-  HEARTH_ASSIGN_OR_RETURN(Labels labels, LoadLabels(target_type()));
-  labels.set_first_node(NodeSpace(manifest()).First(target_type()));
+  const size_t target = target_type();
+  if (manifest().node_types[target].labels.path.empty()) return Labels();
+  HEARTH_ASSIGN_OR_RETURN(Labels labels, LoadLabels(target));
+  labels.set_first_node(NodeSpace(manifest()).First(target));
   return labels;
 }
 

@@ -199,6 +199,8 @@ Labels Labels::Gather(absl::Span<const NodeId> nodes) const {
   gathered.num_rows_ = static_cast<int64_t>(nodes.size());
   gathered.width_ = width_;
   gathered.partial_ = partial_;
+  // There are none.
+  if (width_ == 0) return gathered;
   switch (kind_) {
     case LabelKind::kClasses:
       gathered.classes_ = GatherRows(classes_, 1, nodes, first_node_);

@@ -107,6 +107,13 @@ TEST(LabelsTest, TargetsOfNaNAreUnlabeled) {
   EXPECT_FALSE(labels.IsLabeled(1));
 }
 
+TEST(LabelsTest, WhereThereAreNoneNoneAreGathered) {
+  const Labels none = Labels().Gather({5, 7});
+  EXPECT_EQ(none.view().num_rows, 2);
+  EXPECT_EQ(none.view().width, 0);
+  EXPECT_TRUE(none.view().classes.empty());
+}
+
 TEST(LabelsTest, GathersRowsInTheOrderAsked) {
   const Labels classes = Labels::Classes({5, 6, 7}, 8).Gather({2, 0, 2});
   EXPECT_THAT(classes.view().classes, ElementsAre(7, 5, 7));

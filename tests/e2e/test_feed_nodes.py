@@ -57,28 +57,6 @@ def test_nodes_of_the_split_are_the_split(client, graph):
         assert nodes[places].tolist() == seeds_of(expected[1])
 
 
-def test_a_graph_without_labels_has_batches_without_y(daemon, client, graph, mine, tmp_path):
-    folder = graph.write(tmp_path / "plain")
-    for name in ("node_label", "train_idx", "valid_idx", "test_idx"):
-        (folder / f"{name}.npy").unlink()
-    daemon.import_graph("plain", folder)
-
-    def parts(**options):
-        with NeighborLoader(client, **{**LOADER, "input_nodes": mine, **options}) as loader:
-            return [(batch.x, batch.edge_index, batch.n_id) for batch in loader], batch
-
-    expected, batch = parts()
-    assert batch.y is not None
-    for strategy in ("memory", "gnndrive"):
-        found, batch = parts(dataset="plain", strategy=strategy, labels="all")
-        assert batch.y is None
-        assert len(found) == len(expected) == 8
-        for one, other in zip(found, expected):
-            assert all(torch.equal(a, b) for a, b in zip(one, other))
-    with pytest.raises(hearth.HearthError, match="plain has no training nodes to train with"):
-        next(iter(NeighborLoader(client, **{**LOADER, "dataset": "plain"})))
-
-
 def test_every_strategy_has_the_seeds_of_memory(client, mine):
     expected = taken(client, input_nodes=mine, strategy="memory")
     for epoch in expected:
@@ -167,6 +145,20 @@ def test_typed_graphs_have_nodes_and_labels_of_the_target(start_daemon, typed_fo
                 assert papers[paper.input_id].tolist() == paper.n_id[:paper.batch_size].tolist()
         with pytest.raises(hearth.InvalidRequest, match="'author', and the seeds of 'paper'"):
             NeighborLoader(client, **{**options, "input_nodes": ("author", [1])})
+        # Authors have neither labels nor a split.
+        authors = [7, 3, 5, 100]
+        options = {**options, "target": "author", "input_nodes": ("author", authors)}
+        for strategy in ("memory", "gnndrive"):
+            with NeighborLoader(client, strategy=strategy, **options) as loader:
+                (batch,) = loader
+                author = batch["author"]
+                found = author.n_id[:author.batch_size].tolist()
+                assert sorted(found) == sorted(authors)
+                assert [authors[place] for place in author.input_id] == found
+                assert "y" not in author and "y" not in batch["paper"]
+                assert loader.num_classes == 0
+        with pytest.raises(hearth.HearthError, match='no training nodes of nodes of type "author"'):
+            next(iter(NeighborLoader(client, **{**options, "input_nodes": None})))
 
 
 def test_a_daemon_that_is_killed_finds_the_nodes_again(start_daemon, graph_folder, mine):

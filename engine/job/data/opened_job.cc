@@ -67,10 +67,7 @@ strategy::MemoryEstimate OpeningMemory(const store::Dataset& dataset,
   const store::NodeTypeEntry& nodes =
       dataset.manifest().node_types[dataset.target_type()];
   strategy::MemoryEstimate estimate;
-  estimate.Add("labels",
-               nodes.labels.path.empty()
-                   ? static_cast<uint64_t>(nodes.num_nodes) * sizeof(int32_t)
-                   : nodes.labels.file_size_bytes);
+  estimate.Add("labels", nodes.labels.file_size_bytes);
   uint64_t seeds = nodes.train.file_size_bytes + nodes.valid.file_size_bytes +
                    nodes.test.file_size_bytes;
   for (const std::optional<NodesFile>* file :
@@ -80,20 +77,6 @@ strategy::MemoryEstimate OpeningMemory(const store::Dataset& dataset,
   }
   estimate.Add("seeds", 3 * seeds);
   return estimate;
-}
-
-// Labels of the target type; of width 0, and none of them known, where the
-// dataset has none.
-absl::StatusOr<store::Labels> LoadLabels(const store::Dataset& dataset) {
-  const store::Manifest& manifest = dataset.manifest();
-  const size_t target = dataset.target_type();
-  const store::NodeTypeEntry& nodes = manifest.node_types[target];
-  if (!nodes.labels.path.empty()) return dataset.LoadLabels();
-  store::Labels labels = store::Labels::Classes(
-      std::vector<int32_t>(static_cast<size_t>(nodes.num_nodes), -1),
-      /*num_classes=*/0);
-  labels.set_first_node(store::NodeSpace(manifest).First(target));
-  return labels;
 }
 
 // Opens the dataset of `data` for training, and sets the budgets in `data` that
@@ -205,7 +188,7 @@ absl::StatusOr<OpenedJob> OpenJob(const JobEnvironment& environment,
   MemoryLedger::Reservation memory;
   HEARTH_RETURN_IF_ERROR(environment.memory.Reserve(
       OpeningMemory(*dataset, data.own_nodes), memory));
-  HEARTH_ASSIGN_OR_RETURN(store::Labels labels, LoadLabels(*dataset));
+  HEARTH_ASSIGN_OR_RETURN(store::Labels labels, dataset->LoadLabels());
   HEARTH_ASSIGN_OR_RETURN(
       store::Split nodes,
       LoadNodes(environment.files, *dataset, labels, data.own_nodes,
