@@ -58,6 +58,11 @@ std::string Sha256::HexDigest() const {
       reinterpret_cast<const char*>(bytes.data()), bytes.size()));
 }
 
+bool Sha256::IsHexDigest(absl::string_view text) {
+  return text.size() == 2 * SHA256_DIGEST_LENGTH &&
+         text.find_first_not_of("0123456789abcdef") == absl::string_view::npos;
+}
+
 std::string Sha256::SaveState() const {
   const SHA256_CTX& digest = context_->digest;
   SavedState saved = {};

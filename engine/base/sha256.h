@@ -26,6 +26,8 @@ class Sha256 {
 
   /// Digest of the message so far, 64 hexadecimal digits. Update may follow.
   std::string HexDigest() const;
+  /// Whether `text` can be one, with small letters.
+  static bool IsHexDigest(absl::string_view text);
 
   /// State after the message so far, kStateBytes bytes, for Restore.
   std::string SaveState() const;

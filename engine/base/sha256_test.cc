@@ -17,6 +17,15 @@ std::string DigestOf(const std::string& text) {
 }
 
 // FIPS 180-2, appendix B.
+TEST(Sha256Test, TellsWhatCanBeADigest) {
+  const std::string digest = Sha256().HexDigest();
+  EXPECT_TRUE(Sha256::IsHexDigest(digest));
+  EXPECT_FALSE(Sha256::IsHexDigest(digest + "0"));
+  EXPECT_FALSE(Sha256::IsHexDigest(digest.substr(1)));
+  EXPECT_FALSE(Sha256::IsHexDigest(digest.substr(1) + "g"));
+  EXPECT_FALSE(Sha256::IsHexDigest(digest.substr(1) + "A"));
+}
+
 TEST(Sha256Test, PublishedVectors) {
   EXPECT_EQ(DigestOf(""),
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");

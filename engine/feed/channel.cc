@@ -104,7 +104,6 @@ absl::Status Channel::Open(const OpenPass& pass) {
     ForgetPass();
     open_ = pass;
     open_->number = number;
-    open_->end_batch = pass.next_batch;
     const bool is_refused =
         is_draining_ && (pass.split == Split::kRequests ||
                          (pass.split == Split::kTrain && pass.epoch != epoch_));
@@ -165,12 +164,11 @@ absl::Status Channel::Request(uint64_t pass, absl::Span<const uint64_t> nodes,
                    static_cast<size_t>(kMostRequestedBatches * *batch_size_)) {
       requests_.emplace_back(std::move(partial_));
     } else {
-      requests_.emplace_back(absl::ResourceExhaustedError(
-          absl::StrCat("request ", open_->end_batch, ": ", requests_.size(),
-                       " others wait for their batches")));
+      requests_.emplace_back(absl::ResourceExhaustedError(absl::StrCat(
+          "request ", open_->next_batch + std::ssize(requests_), ": ",
+          requests_.size(), " others wait for their batches")));
     }
     partial_.clear();
-    ++open_->end_batch;
     has_yielded_ = false;
   }
   NoteSign();
@@ -267,6 +265,7 @@ Channel::Demand Channel::demand(std::optional<OpenPass>& pass) const {
   if (client_ != nullptr && open_.has_value() && HasCredit() &&
       !(is_idle && IsAway())) {
     pass = open_;
+    pass->end_batch = pass->next_batch + std::ssize(requests_);
     return Demand::kPass;
   }
   return IsAway() ? Demand::kAway : Demand::kNothing;

@@ -53,7 +53,8 @@ struct OpenPass {
   bool all_labels = false;
   /// Batches that it has had.
   int64_t num_batches = 0;
-  /// kRequests: number of the batch after the last that it has asked for.
+  /// kRequests: number of the batch after the last that it has asked for; told
+  /// by Channel::demand alone.
   int64_t end_batch = 0;
 };
 

@@ -86,12 +86,6 @@ constexpr uint32_t kEpochsOfFeed = 100'000;
 // Nodes of a feed's own; no graph has more.
 constexpr uint64_t kMostNodes = uint64_t{1} << 40;
 
-bool IsSha256(absl::string_view text) {
-  constexpr size_t kDigits = 64;
-  return text.size() == kDigits &&
-         text.find_first_not_of("0123456789abcdef") == absl::string_view::npos;
-}
-
 train::OptimizerOptions ToOptimizerOptions(const v1::TrainSpec& train) {
   switch (train.optimizer_case()) {
     case v1::TrainSpec::kAdamw:
@@ -290,7 +284,7 @@ class SpecChecker {
                         absl::StrCat("must be from 1 to ", kMostNodes, ", not ",
                                      nodes.count()));
       }
-      if (!IsSha256(nodes.sha256())) {
+      if (!Sha256::IsHexDigest(nodes.sha256())) {
         violations_.Add(path + ".sha256",
                         "must be 64 hexadecimal digits, in small letters");
       }

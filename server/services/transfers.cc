@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "engine/base/status.h"
 #include "server/access/endpoints.h"
 #include "server/mapping/request_checks.h"
+#include "server/services/incoming_stream.h"
 #include "server/storage/staged_upload.h"
 #include "server/storage/upload_staging.h"
 
@@ -241,176 +241,65 @@ absl::Span<const std::byte> BytesOf(const std::string& text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
 
-// Bytes of an upload, pumped by the hub of transfers:
-//
-//   1. a message is read: gRPC's threads only note its arrival and wake the
-//      hub;
-//   2. with the first message, the caller is checked: only the owner may send;
-//   3. bytes received before the daemon's start are caught up with, step by
-//      step: between steps the hub serves other transfers;
-//   4. the bytes are written, up to the end of a file. The second thread
-//      finishes the file; there a slow disk delays only other files being
-//      finished;
-//   5. the next message is read: the stream holds one message, and a client
-//      that sends faster waits.
-//
-// The stream lives until both gRPC and the hub have released it.
-class UploadStream final : public grpc::ServerReadReactor<v1::UploadChunk>,
-                           public Watcher,
-                           public std::enable_shared_from_this<UploadStream> {
+// Bytes of an upload. Those received before the daemon's start are caught up
+// with, step by step: between steps the hub serves other transfers. The second
+// thread finishes files; there a slow disk delays only other files being
+// finished.
+class UploadStream final : public IncomingStream<v1::UploadChunk> {
  public:
   UploadStream(Transfers& transfers, const CallGuard& guard,
                UploadStaging& uploads, grpc::CallbackServerContext& context,
                v1::Upload* response)
-      : transfers_(transfers),
-        guard_(guard),
+      : IncomingStream(
+            transfers, guard, context, response,
+            "; what has come stays: go on with the upload from there"),
         uploads_(uploads),
-        context_(context),
         response_(response) {}
 
-  void Start() {
-    self_ = shared_from_this();
-    // Tells the client at once that the daemon has taken the call.
-    StartSendInitialMetadata();
-    transfers_.hub().Add("", self_);
-    Read();
-  }
-
-  bool Pump(bool stopping) override {
-    if (is_finishing_) return true;
-    const absl::StatusOr<bool> goes_on = Step(stopping);
-    if (goes_on.ok() && *goes_on) return true;
-    place_.reset();
-    Finish(is_refused_ ? refusal_ : ToGrpcStatus(goes_on.status()));
-    return false;
-  }
-
-  void OnReadDone(bool ok) override {
-    (ok ? has_chunk_ : has_ended_) = true;
-    transfers_.hub().Wake(this);
-  }
-
-  void OnCancel() override {
-    is_broken_ = true;
-    transfers_.hub().Wake(this);
-  }
-
-  void OnDone() override {
-    const std::shared_ptr<UploadStream> last_share = std::move(self_);
-  }
-
  private:
-  // False: the client has ended the stream, or was refused.
-  absl::StatusOr<bool> Step(bool stopping) {
-    if (is_broken_) return absl::CancelledError("the client is gone");
-    if (stopping) {
-      return absl::UnavailableError(
-          "hearthd is stopping; what has come stays: go on with the upload "
-          "from there");
-    }
-    if (has_ended_) return End();
-    if (!has_chunk_) {
-      if (!Transfers::HasPassed(patient_until_)) return true;
-      return absl::DeadlineExceededError(absl::StrCat(
-          "nothing has been sent for ",
-          absl::FormatDuration(transfers_.patience()),
-          "; what has come stays: go on with the upload from there"));
-    }
-    if (upload_ == nullptr && !Open()) return false;
-    HEARTH_RETURN_IF_ERROR(check_());
-    // The upload may have been removed since; later errors would not say so.
-    HEARTH_RETURN_IF_ERROR(uploads_.Find(id_).status());
-    HEARTH_RETURN_IF_ERROR(finished_);
-    HEARTH_ASSIGN_OR_RETURN(const bool is_ready, upload_->CatchUp());
-    if (!is_ready) {
-      transfers_.hub().Wake(this);
-      return true;
-    }
-    if (!chunk_.id().empty() && chunk_.id() != id_) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("id: must be the id of the stream, ", id_));
-    }
-    if (!upload_->IsFileFull()) {
-      HEARTH_ASSIGN_OR_RETURN(
-          const size_t taken,
-          upload_->Append(chunk_.offset() + taken_,
-                          BytesOf(chunk_.data()).subspan(taken_)));
-      taken_ += taken;
-    }
-    if (upload_->IsFileFull()) {
-      FinishFile();
-      return true;
-    }
-    has_chunk_ = false;
-    taken_ = 0;
-    Read();
-    return true;
-  }
-
-  void Read() {
-    patient_until_ = transfers_.BePatientWith(*this);
-    StartRead(&chunk_);
-  }
-
-  void FinishFile() {
-    is_finishing_ = true;
-    transfers_.DoSlowly([stream = shared_from_this()] {
-      stream->finished_ = stream->upload_->FinishFile();
-      stream->is_finishing_ = false;
-      stream->transfers_.hub().Wake(stream.get());
-    });
-  }
-
-  // Finds the upload, if the caller may change it.
-  bool Open() {
-    refusal_ =
-        guard_.Run(context_, chunk_, response_,
-                   [this](const Caller& caller) { return Enter(caller); });
-    is_refused_ = !refusal_.ok();
-    if (!is_refused_) check_ = guard_.CheckOf(context_, chunk_);
-    return !is_refused_;
-  }
-
-  absl::Status Enter(const Caller& caller) {
-    HEARTH_ASSIGN_OR_RETURN(place_, transfers_.Enter(caller.name));
-    id_ = chunk_.id();
-    HEARTH_ASSIGN_OR_RETURN(upload_, uploads_.Find(id_));
+  absl::Status Enter() override {
+    HEARTH_ASSIGN_OR_RETURN(upload_, uploads_.Find(message().id()));
     return absl::OkStatus();
   }
 
-  absl::StatusOr<bool> End() {
-    if (upload_ == nullptr) {
-      return absl::InvalidArgumentError("a stream without any message");
+  absl::StatusOr<bool> Take() override {
+    // The upload may have been removed since; later errors would not say so.
+    HEARTH_RETURN_IF_ERROR(uploads_.Find(id()).status());
+    HEARTH_RETURN_IF_ERROR(finished_);
+    HEARTH_ASSIGN_OR_RETURN(const bool is_ready, upload_->CatchUp());
+    if (!is_ready) {
+      Wake();
+      return true;
     }
-    HEARTH_ASSIGN_OR_RETURN(*response_, uploads_.Get(id_));
+    HEARTH_RETURN_IF_ERROR(CheckId());
+    if (!upload_->IsFileFull()) {
+      HEARTH_ASSIGN_OR_RETURN(
+          const size_t taken,
+          upload_->Append(message().offset() + taken_,
+                          BytesOf(message().data()).subspan(taken_)));
+      taken_ += taken;
+    }
+    if (upload_->IsFileFull()) {
+      DoSlowly([this] { finished_ = upload_->FinishFile(); });
+      return true;
+    }
+    taken_ = 0;
+    ReadNext();
+    return true;
+  }
+
+  absl::StatusOr<bool> End() override {
+    HEARTH_ASSIGN_OR_RETURN(*response_, uploads_.Get(id()));
     return false;
   }
 
-  Transfers& transfers_;
-  const CallGuard& guard_;
   UploadStaging& uploads_;
-  grpc::CallbackServerContext& context_;
   v1::Upload* const response_;
-  std::function<absl::Status()> check_;
-  std::string id_;
   std::shared_ptr<StagedUpload> upload_;
-  std::unique_ptr<Transfers::Place> place_;
-  // Whether the caller may not send this upload.
-  bool is_refused_ = false;
-  grpc::Status refusal_;
-  // gRPC reads into it until `has_chunk_`.
-  v1::UploadChunk chunk_;
-  // Number of its bytes that are written.
+  // Number of the message's bytes that are written.
   size_t taken_ = 0;
-  // Belongs to the second thread while `is_finishing_`.
+  // Belongs to the second thread while it finishes a file.
   absl::Status finished_;
-  std::atomic<bool> is_finishing_ = false;
-  std::atomic<bool> has_chunk_ = false;
-  // Time until which the client may send the next chunk, on the steady clock.
-  std::atomic<double> patient_until_ = std::numeric_limits<double>::infinity();
-  std::atomic<bool> has_ended_ = false;
-  std::atomic<bool> is_broken_ = false;
-  std::shared_ptr<UploadStream> self_;
 };
 
 }  // namespace

@@ -17,7 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -37,17 +36,8 @@ constexpr size_t kMaxPathBytes = 512;
 constexpr size_t kMaxNameBytes = 255;
 constexpr size_t kMaxParts = 17;
 constexpr uint64_t kMaxUploadBytes = uint64_t{1} << 48;
-constexpr size_t kDigestDigits = 64;
 constexpr uint64_t kMaxManifestBytes = 2 << 20;
 constexpr uint64_t kStepBytes = 4 << 20;
-
-bool IsDigest(const std::string& text) {
-  return text.size() == kDigestDigits &&
-         std::all_of(text.begin(), text.end(), [](char c) {
-           return absl::ascii_isdigit(static_cast<unsigned char>(c)) ||
-                  (c >= 'a' && c <= 'f');
-         });
-}
 
 bool IsBelow(absl::string_view path) {
   if (path.size() > kMaxPathBytes) return false;
@@ -93,7 +83,7 @@ void CheckFile(const v1::UploadFile& file, const std::string& field,
                      "\".\" and \"..\", of at most ",
                      kMaxPathBytes, " bytes and ", kMaxParts - 1, " folders"));
   }
-  if (!IsDigest(file.sha256())) {
+  if (!Sha256::IsHexDigest(file.sha256())) {
     violations.Add(absl::StrCat(field, ".sha256"),
                    "must be 64 hexadecimal digits, in small letters");
   }

@@ -29,6 +29,26 @@ def digest(batch: Any) -> str:
     return found.hexdigest()[:16]
 
 
+def taken_through_kills(daemon: Any, address: str, epochs: int, **loader: Any) -> list[list[str]]:
+    """Digests of the batches of a script whose daemon is killed twice in each epoch. Memory that a
+    killed daemon has given stays."""
+    import hearth
+    import hearth.torch
+
+    def epoch(batches: Any) -> list[str]:
+        found = []
+        for number, batch in enumerate(batches):
+            if number in (4, 17):
+                daemon.kill()
+                daemon.start()
+            found.append(digest(batch))
+        return found
+
+    with hearth.Client(address) as client, \
+            hearth.torch.NeighborLoader(client, **loader) as batches:
+        return [epoch(batches) for _ in range(epochs)]
+
+
 def take(options: dict[str, Any]) -> None:
     import hearth
     import hearth.torch

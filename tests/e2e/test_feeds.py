@@ -19,7 +19,7 @@ pytest.importorskip("grpc", reason="grpcio is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
 
-from feed_client import digest  # noqa: E402
+from feed_client import digest, taken_through_kills  # noqa: E402
 
 import hearth  # noqa: E402
 import hearth.torch  # noqa: E402
@@ -127,20 +127,8 @@ def test_outre_gives_the_batches_of_memory_in_its_order(client):
 
 def test_a_daemon_that_is_killed_changes_no_batch(fresh, expected):
     daemon = fresh()
-    batches = []
-    with hearth.Client(socket_of(daemon)) as client:
-        with hearth.torch.NeighborLoader(client, **LOADER, strategy="gnndrive") as loader:
-            for epoch in range(3):
-                found = []
-                for number, batch in enumerate(loader):
-                    if number in (4, 17):
-                        daemon.kill()
-                        daemon.start()
-                    # Memory that a killed daemon has given stays.
-                    found.append(digest(batch))
-                batches.append(found)
-                del batch
-    assert batches == expected[:3]
+    assert taken_through_kills(daemon, socket_of(daemon), epochs=3, **LOADER,
+                               strategy="gnndrive") == expected[:3]
     wait_for(lambda: daemon.state(newest_feed(daemon)) == "SUCCEEDED", "the feed's end")
     wait_for(lambda: not slots_of(daemon), "all slots to be free")
 

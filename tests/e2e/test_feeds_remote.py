@@ -22,7 +22,7 @@ import torch  # noqa: E402
 
 import hearth  # noqa: E402
 import hearth.torch  # noqa: E402
-from feed_client import digest  # noqa: E402
+from feed_client import digest, taken_through_kills  # noqa: E402
 from hearth.errors import HearthError  # noqa: E402
 from hearth.v1 import feeds_pb2  # noqa: E402
 
@@ -83,18 +83,9 @@ def test_a_pass_is_left_and_the_next_one_begins(client, expected):  # noqa: F811
 
 
 def test_a_daemon_that_is_killed_changes_no_batch(fresh, expected):  # noqa: F811
-    daemon, batches = fresh(), []
-    with hearth.Client(daemon.address) as client:
-        with hearth.torch.NeighborLoader(client, **LOADER, strategy="gnndrive") as loader:
-            for _ in range(2):
-                found = []
-                for number, batch in enumerate(loader):
-                    if number in (4, 17):
-                        daemon.kill()
-                        daemon.start()
-                    found.append(digest(batch))
-                batches.append(found)
-    assert batches == expected[:2]
+    daemon = fresh()
+    assert taken_through_kills(daemon, daemon.address, epochs=2, **LOADER,
+                               strategy="gnndrive") == expected[:2]
     daemon.wait_for_state(newest_feed(daemon), "SUCCEEDED")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import pickle
-import time
 
 import pytest
 
@@ -13,7 +12,6 @@ pytest.importorskip("numpy", reason="numpy is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
 
-import numpy  # noqa: E402
 from torch_geometric.data import remote_backend_utils  # noqa: E402
 from torch_geometric.loader import NodeLoader  # noqa: E402
 from torch_geometric.sampler import NodeSamplerInput  # noqa: E402
@@ -21,6 +19,7 @@ from torch_geometric.sampler import NodeSamplerInput  # noqa: E402
 import hearth  # noqa: E402
 import hearth.pyg  # noqa: E402
 from fake_feed import EDGE_TYPES, TYPES, FakeFeed, Graph  # noqa: E402
+from test_torch_loader import same, wait_until  # noqa: E402
 from hearth.torch import NeighborLoader  # noqa: E402
 from hearth.v1 import feeds_pb2  # noqa: E402
 
@@ -52,19 +51,6 @@ def loader_of(stores, sampler, nodes, **more):
 
 def asked(sampler, *nodes, input_type=None):
     return sampler.sample_from_nodes(NodeSamplerInput(None, torch.tensor(nodes), None, input_type))
-
-
-def same(tensor, values):
-    assert tuple(tensor.shape) == values.shape
-    assert numpy.array_equal(tensor.numpy(), values)
-    return True
-
-
-def wait_until(condition, seconds=60):
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.002)
 
 
 def test_a_loader_of_pyg_has_the_batches_of_its_nodes(start):

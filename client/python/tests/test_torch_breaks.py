@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import pickle
 import signal
 import subprocess
@@ -17,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from test_torch_loader import (TRAIN, VALID, Graph, hearth, loader_of, same,  # noqa: F401
-                               start, wait_until)
+from test_torch_loader import (TRAIN, VALID, Graph, code_of_child, hearth,  # noqa: F401
+                               loader_of, same, start, wait_until)
 
 import grpc  # noqa: E402
 
@@ -298,26 +297,17 @@ def test_children_of_a_fork_leave_the_loader_alone(start):  # noqa: F811
     feed, client = start()
     loader = loader_of(client)
     iterator = iter(loader)
-    kept = next(iterator)
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            list(iterator)
-        except RuntimeError as error:
-            code = 0 if "make the loader after the fork" in str(error) else 2
-            del kept
-            loader.close()
-        finally:
-            os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    kept = [next(iterator)]
+    assert code_of_child(loader, iterator, kept) == 0
     assert feed.messages("bye") == [] and feed.messages("close") == []
-    same(kept.x, x_of(feed, 0))
+    same(kept[0].x, x_of(feed, 0))
     assert len(list(iterator)) == 6
 
 
 PROGRAM = """
     import atexit, signal, sys, threading, time
+    # A shell ignores SIGINT for the commands that it runs in the background.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # Runs after what is registered later, such as the end of loaders.
     def tell():
         until = time.monotonic() + 60

@@ -69,6 +69,23 @@ def wait_until(condition, seconds=60):
         time.sleep(0.002)
 
 
+def code_of_child(loader, iterator, kept):
+    """The exit code of a child of fork() that asks for batches, lets those in the list `kept` go
+    and closes the loader; 0: it was told why it has none."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            list(iterator)
+        except RuntimeError as error:
+            code = 0 if "make the loader after the fork" in str(error) else 2
+            kept.clear()
+            loader.close()
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
 def test_batches_are_data_of_pyg(start):
     feed, client = start()
     with loader_of(client) as loader:

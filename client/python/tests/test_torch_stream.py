@@ -10,8 +10,8 @@ import time
 import pytest
 
 from test_torch_breaks import run_program, x_of
-from test_torch_loader import (Graph, hearth, loader_of, same, start, torch,  # noqa: F401
-                               wait_until)
+from test_torch_loader import (Graph, code_of_child, hearth, loader_of, same,  # noqa: F401
+                               start, torch, wait_until)
 from test_torch_memory import LARGE, released
 
 import grpc  # noqa: E402
@@ -196,21 +196,10 @@ def test_children_of_a_fork_leave_the_stream_alone(far):
     feed, client = far()
     loader = loader_of(client)
     iterator = iter(loader)
-    kept = next(iterator)
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            list(iterator)
-        except RuntimeError as error:
-            code = 0 if "make the loader after the fork" in str(error) else 2
-            del kept
-            loader.close()
-        finally:
-            os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    kept = [next(iterator)]
+    assert code_of_child(loader, iterator, kept) == 0
     assert released(feed) == [] and feed.messages("close") == []
-    same(kept.x, x_of(feed, 0))
+    same(kept[0].x, x_of(feed, 0))
     assert len(list(iterator)) == 6
 
 

@@ -4,8 +4,8 @@
     for batch in loader:
         loss = step(model(batch.x, batch.edge_index)[:batch.batch_size], batch.y)
 
-The daemon samples batches and assembles their rows in memory that it shares with this process,
-which must be on the same machine. torch is imported when a loader needs it, torch_geometric for
+The daemon samples batches and assembles their rows, in memory that it shares with processes of its
+own machine; to others it sends them. torch is imported when a loader needs it, torch_geometric for
 the layout "pyg" only, dgl for "graphbolt".
 """
 
