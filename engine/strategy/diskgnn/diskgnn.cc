@@ -31,6 +31,7 @@
 #include "engine/strategy/diskgnn/preparation.h"
 #include "engine/strategy/diskgnn/row_assembler.h"
 #include "engine/strategy/machine_probe.h"
+#include "engine/strategy/packing/file_range.h"
 #include "engine/strategy/sampled_batch.h"
 
 namespace hearth::strategy {

@@ -8,6 +8,7 @@
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 #include "engine/strategy/diskgnn/packing/plan_reader.h"
 #include "engine/strategy/diskgnn/row_assembler.h"
+#include "engine/strategy/packing/file_range.h"
 #include "engine/strategy/sampled_batch.h"
 #include "engine/strategy/sampling.h"
 

@@ -19,7 +19,8 @@
 #include "engine/store/topology.h"
 #include "engine/strategy/diskgnn/diskgnn_plan.h"
 #include "engine/strategy/diskgnn/packing/pack_batches.h"
-#include "engine/strategy/diskgnn/packing/sample_spool.h"
+#include "engine/strategy/packing/offline_sampling.h"
+#include "engine/strategy/packing/sample_spool.h"
 #include "engine/strategy/sampling.h"
 
 namespace hearth::strategy {
@@ -76,48 +77,6 @@ absl::Status ExplainRefusal(const absl::Status& status,
   return Annotate(status, absl::StrCat(folder,
                                        ": limited by what the disk and "
                                        "other plans leave"));
-}
-
-namespace {
-
-// Bytes that the spool reserves at a time.
-constexpr uint64_t kReservedAtOnce = uint64_t{1} << 20;
-
-}  // namespace
-
-absl::Status SampleOffline(const OfflineSampling& sampling,
-                           absl::Span<const Pass> passes,
-                           absl::Span<const ShardPick> picks,
-                           std::stop_token stop) {
-  HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<SampleSpoolWriter> spool,
-      SampleSpoolWriter::Create(sampling.files, sampling.path));
-  // The size up to which the spool has reserved bytes.
-  uint64_t reserved = 0;
-  HEARTH_RETURN_IF_ERROR(SampleShards(
-      {.clock = sampling.clock,
-       .source = sampling.source,
-       .samplers = sampling.samplers,
-       .progress = sampling.progress,
-       .with_histories = true},
-      passes, picks,
-      [&](const ShardPick& /*pick*/,
-          const sample::MiniBatch& batch) -> absl::Status {
-        if (sampling.reserve && spool->size_bytes() >= reserved) {
-          HEARTH_RETURN_IF_ERROR(sampling.reserve(kReservedAtOnce));
-          reserved = spool->size_bytes() + kReservedAtOnce;
-        }
-        return spool->Append(batch);
-      },
-      std::move(stop)));
-  return spool->Finish();
-}
-
-absl::Status SampleOffline(const OfflineSampling& sampling,
-                           absl::Span<const Pass> passes,
-                           std::stop_token stop) {
-  return SampleOffline(sampling, passes, SpreadOver(passes, INT64_MAX),
-                       std::move(stop));
 }
 
 namespace {

@@ -24,7 +24,8 @@
 #include "engine/strategy/diskgnn/layout/layout_search.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 #include "engine/strategy/diskgnn/layout/segment_planner.h"
-#include "engine/strategy/diskgnn/packing/sample_spool.h"
+#include "engine/strategy/packing/offline_sampling.h"
+#include "engine/strategy/packing/sample_spool.h"
 #include "engine/strategy/pass.h"
 #include "engine/strategy/sampling.h"
 #include "engine/strategy/strategy.h"
@@ -69,35 +70,6 @@ LayoutBudget BudgetForLayout(const DiskgnnOptions& options, int64_t row_bytes,
 absl::Status ExplainRefusal(const absl::Status& status,
                             const LayoutBudget& budget,
                             const std::string& folder);
-
-/// How batches are sampled offline, and where samples are written. Outlives the
-/// call.
-struct OfflineSampling {
-  io::FileSystem& files;
-  const Clock& clock;
-  SampleSource source;
-  /// Threads that sample.
-  int samplers = 1;
-  /// The path of the spool, in an existing folder.
-  std::string path;
-  /// Called before `bytes` more bytes are written. May be empty.
-  std::function<absl::Status(uint64_t bytes)> reserve = nullptr;
-  /// Called with shards done and in all. May be empty.
-  std::function<void(uint64_t done, uint64_t total)> progress = nullptr;
-};
-
-/// Samples all shards of all `passes` before training (DiskGNN, section 3), by
-/// several threads, into a SampleSpool, in order. RESOURCE_EXHAUSTED if the
-/// disk is full; CANCELLED when `stop` is requested; errors of `reserve`. After
-/// an error no file is left.
-absl::Status SampleOffline(const OfflineSampling& sampling,
-                           absl::Span<const Pass> passes, std::stop_token stop);
-
-/// As above for the shards `picks` alone, made by SpreadOver from `passes`.
-absl::Status SampleOffline(const OfflineSampling& sampling,
-                           absl::Span<const Pass> passes,
-                           absl::Span<const ShardPick> picks,
-                           std::stop_token stop);
 
 /// Everything that a plan is prepared with. Outlives the preparation.
 struct PreparationContext {

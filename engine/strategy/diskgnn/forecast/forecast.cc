@@ -26,12 +26,13 @@
 #include "engine/strategy/diskgnn/diskgnn_plan.h"
 #include "engine/strategy/diskgnn/forecast/layout_forecast.h"
 #include "engine/strategy/diskgnn/forecast/time_forecast.h"
-#include "engine/strategy/diskgnn/layout/batch_code.h"
+#include "engine/strategy/packing/batch_code.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 #include "engine/strategy/diskgnn/packing/plan_reader.h"
-#include "engine/strategy/diskgnn/packing/sample_spool.h"
 #include "engine/strategy/diskgnn/preparation.h"
 #include "engine/strategy/machine_probe.h"
+#include "engine/strategy/packing/offline_sampling.h"
+#include "engine/strategy/packing/sample_spool.h"
 #include "engine/strategy/sampling.h"
 
 namespace hearth::strategy {

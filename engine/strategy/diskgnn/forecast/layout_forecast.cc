@@ -17,6 +17,7 @@
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 #include "engine/strategy/diskgnn/layout/popularity_model.h"
 #include "engine/strategy/diskgnn/layout/segment_planner.h"
+#include "engine/strategy/packing/file_range.h"
 
 namespace hearth::strategy {
 

@@ -15,8 +15,8 @@
 #include "engine/strategy/diskgnn/layout/layout_search.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 #include "engine/strategy/diskgnn/layout/segment_planner.h"
-#include "engine/strategy/diskgnn/packing/sample_spool.h"
 #include "engine/strategy/diskgnn/preparation.h"
+#include "engine/strategy/packing/sample_spool.h"
 #include "engine/strategy/strategy.h"
 
 /// The layout that preparation would choose, and what an epoch would read of

@@ -16,6 +16,7 @@
 #include "engine/store/topology.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 #include "engine/strategy/diskgnn/layout/segment_planner.h"
+#include "engine/strategy/packing/file_range.h"
 
 namespace hearth::strategy {
 

@@ -4,7 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/status.h"
-#include "engine/strategy/diskgnn/layout/batch_code.h"
+#include "engine/strategy/packing/batch_code.h"
+#include "engine/strategy/packing/file_range.h"
 
 // An encoded table: for each of GPU, CPU and disk the positions, then the rows;
 // then the positions of the packed rows. Positions are as wide as the batch's

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "engine/strategy/diskgnn/layout/segment_planner.h"
+#include "engine/strategy/packing/file_range.h"
 
 /// Where everything of a plan is: the rows of a batch (AddressTable) and the
 /// ranges of its files (PackedLayout). Pure; formats are little-endian.
@@ -73,14 +74,6 @@ absl::Status DecodeTable(absl::Span<const std::byte> bytes,
                          const LevelCounts& counts, const LevelSizes& sizes,
                          AddressTable& table);
 
-/// Bytes of a page: the unit in which disks read, and to which ranges are
-/// aligned.
-inline constexpr uint64_t kPageBytes = 4096;
-
-inline constexpr uint64_t RoundUpToPage(uint64_t bytes) {
-  return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
-}
-
 /// Bytes of the header before each graph sample, which names its plan and
 /// batch.
 inline constexpr uint64_t kChunkHeaderBytes = 64;
@@ -99,16 +92,6 @@ struct Chunk {
   uint32_t zero = 0;
 };
 static_assert(sizeof(Chunk) == 64);
-
-/// A range of a file. Begins at a page boundary; the rest of its last page is
-/// zeros.
-struct FileRange {
-  uint64_t offset = 0;
-  uint64_t bytes = 0;
-
-  /// The offset at which the next range begins.
-  uint64_t end() const { return offset + RoundUpToPage(bytes); }
-};
 
 /// Where all bytes of a packed plan are, known exactly before the first one is
 /// written. The files:

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "engine/base/random.h"
-#include "engine/strategy/diskgnn/layout/batch_code.h"
+#include "engine/strategy/packing/batch_code.h"
 #include "gtest/gtest.h"
 
 namespace hearth::strategy {

@@ -12,6 +12,7 @@
 #include "engine/io/aligned_memory.h"
 #include "engine/io/whole_file.h"
 #include "engine/store/block_checksums.h"
+#include "engine/strategy/packing/file_range.h"
 
 namespace hearth::strategy {
 

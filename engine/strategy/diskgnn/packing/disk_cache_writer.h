@@ -14,6 +14,7 @@
 #include "absl/types/span.h"
 #include "engine/io/file_system.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
+#include "engine/strategy/packing/file_range.h"
 
 /// The last stage of packing: the disk cache in its order.
 

@@ -23,6 +23,9 @@
 #include "engine/strategy/diskgnn/packing/disk_cache_writer.h"
 #include "engine/strategy/diskgnn/packing/pack_files.h"
 #include "engine/strategy/diskgnn/packing/pack_heads.h"
+#include "engine/strategy/packing/feature_scan.h"
+#include "engine/strategy/packing/file_range.h"
+#include "engine/strategy/packing/region_writer.h"
 
 namespace hearth::strategy {
 

@@ -14,7 +14,7 @@
 #include "engine/plan/access_trace.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 #include "engine/strategy/diskgnn/layout/segment_planner.h"
-#include "engine/strategy/diskgnn/packing/sample_spool.h"
+#include "engine/strategy/packing/sample_spool.h"
 
 /// Writes a plan (PackBatches) within a memory limit (PlanPackMemory).
 

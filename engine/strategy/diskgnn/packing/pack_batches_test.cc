@@ -19,8 +19,10 @@
 #include "engine/strategy/diskgnn/layout/segment_planner.h"
 #include "engine/strategy/diskgnn/packing/pack_files.h"
 #include "engine/strategy/diskgnn/packing/plan_reader.h"
-#include "engine/strategy/diskgnn/packing/sample_spool.h"
 #include "engine/strategy/diskgnn/packing/small_plan_fixture.h"
+#include "engine/strategy/packing/file_range.h"
+#include "engine/strategy/packing/region_writer.h"
+#include "engine/strategy/packing/sample_spool.h"
 #include "gtest/gtest.h"
 
 namespace hearth::strategy {

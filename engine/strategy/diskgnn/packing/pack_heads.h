@@ -15,14 +15,15 @@
 #include "engine/base/thread_team.h"
 #include "engine/io/aligned_memory.h"
 #include "engine/io/file_system.h"
+#include "engine/sample/dispatch_spool.h"
 #include "engine/store/topology.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 #include "engine/strategy/diskgnn/layout/segment_planner.h"
 #include "engine/strategy/diskgnn/packing/disk_cache_writer.h"
 #include "engine/strategy/diskgnn/packing/pack_batches.h"
 
-/// The first stage of packing: address tables (TableBuilder), destinations of
-/// rows (DispatchSpool), and the beginning of every chunk (WritePackHeads).
+/// The first stage of packing: address tables (TableBuilder), and the beginning
+/// of every chunk (WritePackHeads).
 
 namespace hearth::strategy {
 
@@ -58,86 +59,11 @@ class TableBuilder {
   AddressTable table_;
 };
 
-/// The dispatch spool: the destinations of rows, turned from "by batch" into
-/// "by partition of the feature file", so that batched packing (DiskGNN,
-/// section 5.2) serves all batches while one partition is in memory. A scratch
-/// file of blocks: each partition has a buffer of one block, which is appended,
-/// with its CRC32C, when it is full; offsets of blocks are kept in memory, 8
-/// bytes each. In the machine's byte order, not synced.
-
-struct DispatchOptions {
-  int64_t num_partitions = 0;
-  /// Nodes of a partition; below 2^32.
-  int64_t partition_nodes = 0;
-  /// Bytes of a block; a multiple of 4.
-  uint64_t block_bytes = 0;
-
-  /// Memory of buffers, and of one reader.
-  uint64_t memory_bytes() const {
-    return (static_cast<uint64_t>(num_partitions) + 1) * block_bytes;
-  }
-};
-
-/// Spools lists of nodes by target and partition. Single-owner, except that
-/// readers may be different threads.
-class DispatchSpool {
- public:
-  /// Called with a target and the nodes that go there: ascending, numbered
-  /// within the partition.
-  using Visit = absl::FunctionRef<absl::Status(
-      uint32_t target, absl::Span<const uint32_t> nodes)>;
-
-  /// `files` outlives the spool. RESOURCE_EXHAUSTED without memory.
-  static absl::StatusOr<std::unique_ptr<DispatchSpool>> Create(
-      io::FileSystem& files, std::string path, const DispatchOptions& options);
-
-  /// Removes the file.
-  ~DispatchSpool();
-
-  /// Adds that `nodes`, ascending, go to `target`.
-  absl::Status Add(uint32_t target, absl::Span<const store::NodeId> nodes);
-
-  /// Ends adding; `readers` threads may read. Frees the buffers, except a block
-  /// for each reader.
-  absl::Status EndAdding(int readers = 1);
-
-  /// Calls `visit` with everything added for a partition, in the order of
-  /// adding, in pieces of any size. Damaged blocks are read once more, then
-  /// DATA_LOSS naming file and offset. Readers are numbered from 0; each may be
-  /// another thread. REQUIRES: EndAdding was called.
-  absl::Status ForEach(int64_t partition, Visit visit, int reader = 0);
-
- private:
-  DispatchSpool(io::FileSystem& files, std::string path,
-                const DispatchOptions& options,
-                std::unique_ptr<io::WritableFile> file,
-                io::AlignedMemory buffers);
-
-  absl::Span<uint32_t> Block(int64_t number);
-  absl::Status AddToPartition(int64_t partition, uint32_t target,
-                              absl::Span<const store::NodeId> nodes);
-  absl::Status Flush(int64_t partition);
-  absl::Status ReadBlock(uint64_t offset, absl::Span<uint32_t> block);
-
-  io::FileSystem& files_;
-  const std::string path_;
-  const DispatchOptions options_;
-  std::unique_ptr<io::WritableFile> file_;
-  std::unique_ptr<io::ReadableFile> reader_;
-  // While adding, one block for each partition; then one for each reader.
-  io::AlignedMemory buffers_;
-  // Words used in each partition's block.
-  std::vector<uint32_t> filled_;
-  // Offsets of each partition's blocks.
-  std::vector<std::vector<uint64_t>> blocks_;
-  uint64_t end_ = 0;
-};
-
 /// The results of the first stage of packing.
 struct PackHeads {
   /// Where rows go. Targets below the number of batches are packs; the others
   /// are segments of the disk cache.
-  std::unique_ptr<DispatchSpool> dispatch;
+  std::unique_ptr<sample::DispatchSpool> dispatch;
   std::unique_ptr<DiskOrder> order;
 };
 
@@ -147,11 +73,9 @@ struct PackHeads {
 /// the checksums of the written ranges in `layout`. The spools are scratch
 /// files in the options' folder; `dispatch` has a reader for each worker of
 /// `team`. FAILED_PRECONDITION if a batch differs from what was measured.
-absl::StatusOr<PackHeads> WritePackHeads(const PackContext& context,
-                                         const DispatchOptions& dispatch,
-                                         ThreadTeam& team,
-                                         io::WritableFile& packs,
-                                         PackedLayout& layout);
+absl::StatusOr<PackHeads> WritePackHeads(
+    const PackContext& context, const sample::DispatchOptions& dispatch,
+    ThreadTeam& team, io::WritableFile& packs, PackedLayout& layout);
 
 }  // namespace hearth::strategy
 

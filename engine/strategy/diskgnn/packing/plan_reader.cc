@@ -13,7 +13,8 @@
 #include "engine/base/status.h"
 #include "engine/io/whole_file.h"
 #include "engine/plan/plan_records.h"
-#include "engine/strategy/diskgnn/layout/batch_code.h"
+#include "engine/strategy/packing/batch_code.h"
+#include "engine/strategy/packing/file_range.h"
 
 // All numbers are little-endian, like the machines that Hearth runs on.
 

@@ -20,6 +20,7 @@
 #include "engine/io/whole_file.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 #include "engine/strategy/diskgnn/packing/small_plan_fixture.h"
+#include "engine/strategy/packing/file_range.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

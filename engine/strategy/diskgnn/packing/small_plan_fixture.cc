@@ -18,7 +18,7 @@
 #include "engine/strategy/diskgnn/layout/layout_search.h"
 #include "engine/strategy/diskgnn/packing/pack_batches.h"
 #include "engine/strategy/diskgnn/packing/plan_reader.h"
-#include "engine/strategy/diskgnn/packing/sample_spool.h"
+#include "engine/strategy/packing/sample_spool.h"
 
 namespace hearth::strategy {
 namespace {

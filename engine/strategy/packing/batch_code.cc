@@ -1,4 +1,4 @@
-#include "engine/strategy/diskgnn/layout/batch_code.h"
+#include "engine/strategy/packing/batch_code.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "engine/strategy/diskgnn/packing/sample_spool.h"
+#include "engine/strategy/packing/sample_spool.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@
 #include "engine/io/whole_file.h"
 #include "engine/sample/mini_batch.h"
 #include "engine/store/topology.h"
-#include "engine/strategy/diskgnn/layout/batch_code.h"
+#include "engine/strategy/packing/batch_code.h"
 #include "gtest/gtest.h"
 
 namespace hearth::strategy {

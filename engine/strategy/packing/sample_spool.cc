@@ -1,4 +1,4 @@
-#include "engine/strategy/diskgnn/packing/sample_spool.h"
+#include "engine/strategy/packing/sample_spool.h"
 
 #include <cstring>
 #include <type_traits>
@@ -8,7 +8,7 @@
 #include "engine/base/crc32c.h"
 #include "engine/base/status.h"
 #include "engine/io/whole_file.h"
-#include "engine/strategy/diskgnn/layout/batch_code.h"
+#include "engine/strategy/packing/batch_code.h"
 
 namespace hearth::strategy {
 

@@ -1,5 +1,5 @@
-#ifndef HEARTH_ENGINE_STRATEGY_DISKGNN_PACKING_SAMPLE_SPOOL_H_
-#define HEARTH_ENGINE_STRATEGY_DISKGNN_PACKING_SAMPLE_SPOOL_H_
+#ifndef HEARTH_ENGINE_STRATEGY_PACKING_SAMPLE_SPOOL_H_
+#define HEARTH_ENGINE_STRATEGY_PACKING_SAMPLE_SPOOL_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -131,4 +131,4 @@ class SampleSpool final : public plan::AccessTrace, public EncodedSamples {
 
 }  // namespace hearth::strategy
 
-#endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_PACKING_SAMPLE_SPOOL_H_
+#endif  // HEARTH_ENGINE_STRATEGY_PACKING_SAMPLE_SPOOL_H_

@@ -1,4 +1,4 @@
-#include "engine/strategy/diskgnn/packing/pack_files.h"
+#include "engine/strategy/packing/region_writer.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -16,7 +16,7 @@
 #include "engine/io/testing/faults.h"
 #include "engine/io/testing/scratch_directory.h"
 #include "engine/io/whole_file.h"
-#include "engine/strategy/diskgnn/layout/packed_layout.h"
+#include "engine/strategy/packing/file_range.h"
 #include "gtest/gtest.h"
 
 namespace hearth::strategy {

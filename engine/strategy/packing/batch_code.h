@@ -1,5 +1,5 @@
-#ifndef HEARTH_ENGINE_STRATEGY_DISKGNN_LAYOUT_BATCH_CODE_H_
-#define HEARTH_ENGINE_STRATEGY_DISKGNN_LAYOUT_BATCH_CODE_H_
+#ifndef HEARTH_ENGINE_STRATEGY_PACKING_BATCH_CODE_H_
+#define HEARTH_ENGINE_STRATEGY_PACKING_BATCH_CODE_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -125,4 +125,4 @@ absl::Status DecodeBatchNodes(absl::Span<const std::byte> bytes,
 
 }  // namespace hearth::strategy
 
-#endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_LAYOUT_BATCH_CODE_H_
+#endif  // HEARTH_ENGINE_STRATEGY_PACKING_BATCH_CODE_H_
