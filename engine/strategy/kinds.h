@@ -45,6 +45,10 @@ struct StrategyKind {
   /// Whether Strategy::Prepare must be called. False spares listing a pass for
   /// every epoch.
   bool prepares = false;
+  /// Whether Strategy::Prepare takes all passes of a job at once and prepares
+  /// for the first ones alone; PrepareAhead prepares for the others while they
+  /// run.
+  bool prepares_throughout = false;
   /// Whether Strategy::Prepare makes plans that jobs can share.
   bool makes_plans = false;
   /// Whether memory must be estimated from measured batches, since it grows

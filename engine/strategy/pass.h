@@ -239,6 +239,9 @@ struct PreparationReport {
   uint64_t disk_bytes = 0;
   /// For people: which layout was chosen, and why.
   std::string reason;
+  /// Whether PrepareAhead has more to make
+  /// (StrategyKind::prepares_throughout).
+  bool more = false;
 };
 
 }  // namespace hearth::strategy

@@ -22,6 +22,7 @@
 #include "engine/store/dataset.h"
 #include "engine/store/topology.h"
 #include "engine/strategy/pass.h"
+#include "engine/strategy/pass_sequence.h"
 #include "engine/train/train_step.h"
 
 /// The interface of all strategies (Strategy), the resources that the daemon
@@ -91,22 +92,24 @@ class Strategy {
 
   virtual ~Strategy() = default;
 
-  /// Tells the strategy which passes will follow (each epoch key of training
-  /// once, validation, test; `first_batch` 0), so that it can prepare for them.
-  /// May take long. The passes of the call before are over. CANCELLED when
-  /// `stop` was requested.
+  /// Tells the strategy which passes will follow, so that it can prepare for
+  /// them. May take long. The passes of the call before are over. CANCELLED
+  /// when `stop` was requested. What the passes refer to outlives the next
+  /// call, or Rest.
   virtual absl::StatusOr<PreparationReport> Prepare(
-      absl::Span<const Pass> /*passes*/,
-      const PreparationListener& /*listener*/, std::stop_token /*stop*/) {
+      const PassSequence& /*sequence*/, const PreparationListener& /*listener*/,
+      std::stop_token /*stop*/) {
     return PreparationReport();
   }
 
-  /// Makes, while other passes run, the plan that Prepare for these passes will
-  /// find. Called on a thread of its own, between two calls of Prepare, once at
-  /// a time. Errors as Prepare.
+  /// Makes, while other passes run, the plan that Prepare for this sequence
+  /// will find. With StrategyKind::prepares_throughout: makes the next part of
+  /// the plan for the sequence of the last Prepare; waits until there is use
+  /// for it; called again while PreparationReport::more. Called on a thread of
+  /// its own, between two calls of Prepare, once at a time. Errors as Prepare.
   virtual absl::StatusOr<PreparationReport> PrepareAhead(
-      absl::Span<const Pass> /*passes*/,
-      const PreparationListener& /*listener*/, std::stop_token /*stop*/) {
+      const PassSequence& /*sequence*/, const PreparationListener& /*listener*/,
+      std::stop_token /*stop*/) {
     return PreparationReport();
   }
 

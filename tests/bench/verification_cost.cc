@@ -103,8 +103,7 @@ class Measurement {
              .scratch_folder = io::JoinPath(folder_, "scratch"),
              .plans = plans_.get(),
              .row_check = std::move(row_check)}));
-    HEARTH_RETURN_IF_ERROR(
-        strategy->Prepare(absl::MakeConstSpan(&pass_, 1), {}, {}).status());
+    HEARTH_RETURN_IF_ERROR(strategy->Prepare({pass_}, {}, {}).status());
     strategy::PassReport report;
     return CostOf([&] {
       absl::Status status;

@@ -122,7 +122,9 @@ std::unique_ptr<Strategy> MakeFor(const ConformanceCase& parameters,
        .partition = parted->partition});
   EXPECT_TRUE(strategy.ok()) << strategy.status();
   const absl::Status status =
-      (*strategy)->Prepare(passes, {}, std::stop_token()).status();
+      (*strategy)
+          ->Prepare(std::vector<Pass>(passes.begin(), passes.end()), {}, {})
+          .status();
   EXPECT_TRUE(status.ok()) << status;
   return *std::move(strategy);
 }

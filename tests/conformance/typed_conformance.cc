@@ -201,7 +201,7 @@ TEST_P(TypedConformanceTest, DeliversTheBatchesOfMemoryDrawnOnce) {
   const Delivered expected =
       RunPass(*Make(Memory(), *mixed, "memory", 2), pass);
   const auto strategy = Make(GetParam(), *mixed, "once", 2);
-  EXPECT_EQ(strategy->Prepare({&pass, 1}, {}, {}).status(), absl::OkStatus());
+  EXPECT_EQ(strategy->Prepare({pass}, {}, {}).status(), absl::OkStatus());
   const Delivered delivered = RunPass(*strategy, pass);
   EXPECT_EQ(delivered.status, absl::OkStatus());
   EXPECT_EQ(delivered.fingerprints.size(), 16u);
@@ -270,7 +270,7 @@ TEST_P(TypedConformanceTest, HistoriesAreThoseOfMemory) {
   pass.history = &policy;
   const Delivered expected = RunPass(*Make(Memory(), *mixed, "memory"), pass);
   const auto strategy = Make(GetParam(), *mixed, "histories");
-  EXPECT_EQ(strategy->Prepare({&pass, 1}, {}, {}).status(), absl::OkStatus());
+  EXPECT_EQ(strategy->Prepare({pass}, {}, {}).status(), absl::OkStatus());
   const Delivered delivered = RunPass(*strategy, pass);
   EXPECT_EQ(delivered.status, absl::OkStatus());
   EXPECT_GT(delivered.report.pulled, 0);

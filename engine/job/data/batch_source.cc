@@ -30,17 +30,18 @@
 
 namespace hearth::job {
 
-/// Calls Strategy::PrepareAhead on a thread of its own, which starts at once
-/// and is stopped and joined by the destructor. Thread-safe.
+/// Calls Strategy::PrepareAhead, as long as there is more to prepare, on a
+/// thread of its own, which starts at once and is stopped and joined by the
+/// destructor. Thread-safe.
 class AheadPreparation {
  public:
   /// `strategy`, and what the passes point to, outlive this.
   AheadPreparation(strategy::Strategy& strategy,
-                   std::vector<strategy::Pass> passes)
+                   strategy::PassSequence sequence)
       : thread_([this, &strategy,
-                 passes = std::move(passes)](const std::stop_token& stop) {
-          const absl::Status status =
-              CatchExceptions([&] { return Prepare(strategy, passes, stop); });
+                 sequence = std::move(sequence)](const std::stop_token& stop) {
+          const absl::Status status = CatchExceptions(
+              [&] { return Prepare(strategy, sequence, stop); });
           if (!status.ok()) report_ = status;
         }) {}
   AheadPreparation(const AheadPreparation&) = delete;
@@ -63,17 +64,19 @@ class AheadPreparation {
 
  private:
   absl::Status Prepare(strategy::Strategy& strategy,
-                       const std::vector<strategy::Pass>& passes,
+                       const strategy::PassSequence& sequence,
                        const std::stop_token& stop) {
-    report_ = strategy.PrepareAhead(passes,
-                                    {.log =
-                                         [this](const std::string& text) {
-                                           absl::MutexLock lock(&mutex_);
-                                           log_.push_back(text);
-                                         },
-                                     .progress = nullptr,
-                                     .durable = nullptr},
-                                    stop);
+    do {
+      report_ = strategy.PrepareAhead(sequence,
+                                      {.log =
+                                           [this](const std::string& text) {
+                                             absl::MutexLock lock(&mutex_);
+                                             log_.push_back(text);
+                                           },
+                                       .progress = nullptr,
+                                       .durable = nullptr},
+                                      stop);
+    } while (report_.ok() && report_->more);
     return report_.status();
   }
 
@@ -130,14 +133,18 @@ absl::Status BatchSource::TakeStrategy(const ModelNeed& model) {
 
 absl::StatusOr<strategy::PreparationReport> BatchSource::PreparePeriod(
     int64_t period) {
-  return lease_->strategy().Prepare(passes().OfPeriod(period),
-                                    ListenFor(observer_), stop_);
+  return lease_->strategy().Prepare(
+      PreparesThroughout()
+          ? passes().SequenceFrom(passes().FirstEpochOf(period))
+          : strategy::PassSequence(passes().OfPeriod(period)),
+      ListenFor(observer_), stop_);
 }
 
 absl::Status BatchSource::PrepareEpoch(int64_t epoch) {
   if (!strategy::KindOf(options_.data.strategy).prepares) {
     return absl::OkStatus();
   }
+  if (PreparesThroughout()) return PrepareThroughout(epoch);
   const int64_t period = passes().PeriodOf(epoch);
   if (period == period_) return absl::OkStatus();
   HEARTH_ASSIGN_OR_RETURN(
@@ -154,6 +161,28 @@ absl::Status BatchSource::PrepareEpoch(int64_t epoch) {
   if (period + 1 < passes().num_periods()) {
     ahead_ = std::make_unique<AheadPreparation>(lease_->strategy(),
                                                 passes().OfPeriod(period + 1));
+  }
+  return absl::OkStatus();
+}
+
+bool BatchSource::PreparesThroughout() const {
+  return strategy::KindOf(options_.data.strategy).prepares_throughout;
+}
+
+// The first call covers all epochs that follow.
+absl::Status BatchSource::PrepareThroughout(int64_t epoch) {
+  if (period_ >= 0) return absl::OkStatus();
+  strategy::PassSequence sequence = passes().SequenceFrom(epoch);
+  HEARTH_ASSIGN_OR_RETURN(
+      strategy::PreparationReport report,
+      lease_->strategy().Prepare(sequence, ListenFor(observer_), stop_));
+  const bool more = report.more;
+  preparations_.push_back({.first_epoch = static_cast<uint32_t>(epoch + 1),
+                           .preparation = std::move(report)});
+  period_ = passes().PeriodOf(epoch);
+  if (more) {
+    ahead_ = std::make_unique<AheadPreparation>(lease_->strategy(),
+                                                std::move(sequence));
   }
   return absl::OkStatus();
 }

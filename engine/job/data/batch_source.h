@@ -74,13 +74,15 @@ class BatchSource {
   /// Whether TakeStrategy got the memory, even if it failed afterwards.
   bool has_memory() const { return opened_->dataset == nullptr; }
 
-  /// Prepares the passes of a period of epochs (PassSchedule::OfPeriod). Errors
+  /// Prepares the passes of a period of epochs (PassSchedule::OfPeriod); with
+  /// StrategyKind::prepares_throughout, all passes from that period on. Errors
   /// as Strategy::Prepare.
   absl::StatusOr<strategy::PreparationReport> PreparePeriod(int64_t period);
 
   /// Prepares the passes of the period to which `epoch`, from 0, belongs,
   /// unless that is done, and starts to prepare the next period's on another
-  /// thread.
+  /// thread; with StrategyKind::prepares_throughout, all passes from the first
+  /// `epoch` on.
   absl::Status PrepareEpoch(int64_t epoch);
 
   /// Passes log lines of the preparation on the other thread since the last
@@ -146,6 +148,8 @@ class BatchSource {
   BatchSource(const JobEnvironment& environment, const Options& options,
               Observer& observer, std::stop_token stop);
 
+  bool PreparesThroughout() const;
+  absl::Status PrepareThroughout(int64_t epoch);
   absl::StatusOr<std::optional<strategy::PreparationReport>> FinishAhead();
   // Warns once if queues of passes got less than they asked for.
   void LogReducedQueues(int64_t reduced_before);

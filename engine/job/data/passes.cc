@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -241,6 +242,23 @@ std::vector<strategy::Pass> PassSchedule::OfPeriod(int64_t period) const {
   if (num_valid() > 0) passes.push_back(Validation());
   if (num_test() > 0) passes.push_back(Testing());
   return passes;
+}
+
+strategy::PassSequence PassSchedule::SequenceFrom(int64_t epoch) const {
+  strategy::PassSequence sequence;
+  std::map<uint64_t, size_t> known;
+  const auto add = [&](strategy::Pass pass) {
+    const auto [place, is_new] =
+        known.try_emplace(pass.epoch_key, sequence.passes.size());
+    if (is_new) sequence.passes.push_back(std::move(pass));
+    sequence.order.push_back(place->second);
+  };
+  for (; epoch < data_.epochs; ++epoch) {
+    add(Training(epoch));
+    if (num_valid() > 0) add(Validation());
+  }
+  if (num_test() > 0) add(Testing());
+  return sequence;
 }
 
 }  // namespace hearth::job

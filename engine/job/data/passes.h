@@ -16,6 +16,7 @@
 #include "engine/store/labels.h"
 #include "engine/store/topology.h"
 #include "engine/strategy/pass.h"
+#include "engine/strategy/pass_sequence.h"
 #include "engine/strategy/strategy.h"
 
 /// What a job reads from a dataset: checks that it can be trained on, the
@@ -93,6 +94,10 @@ class PassSchedule {
   /// Passes of a period: each distinct training pass once, then validation and
   /// test where there are nodes for them.
   std::vector<strategy::Pass> OfPeriod(int64_t period) const;
+
+  /// All passes of the job from a training epoch on, in their order: each epoch
+  /// is trained on and validated, the last one tested.
+  strategy::PassSequence SequenceFrom(int64_t epoch) const;
 
   /// Sets the history of training passes that are made from now on.
   void SetHistory(std::shared_ptr<const sample::HistoryPolicy> history) {

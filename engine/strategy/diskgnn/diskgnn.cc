@@ -32,6 +32,7 @@
 #include "engine/strategy/diskgnn/row_assembler.h"
 #include "engine/strategy/machine_probe.h"
 #include "engine/strategy/packing/file_range.h"
+#include "engine/strategy/packing/pass_digest.h"
 #include "engine/strategy/sampled_batch.h"
 
 namespace hearth::strategy {
@@ -57,7 +58,7 @@ class DiskgnnStrategy final : public Strategy {
         plan::PlanStore::Options{.folder = resources_.scratch_folder});
   }
 
-  absl::StatusOr<PreparationReport> Prepare(absl::Span<const Pass> passes,
+  absl::StatusOr<PreparationReport> Prepare(const PassSequence& sequence,
                                             const PreparationListener& listener,
                                             std::stop_token stop) override {
     inputs_.Clear();
@@ -65,7 +66,7 @@ class DiskgnnStrategy final : public Strategy {
     if (plan_ == nullptr) Wake();
     HEARTH_RETURN_IF_ERROR(dataset_.CheckUnchanged());
     const PreparationContext context = Context(listener, std::move(stop));
-    Preparation preparation(context, passes);
+    Preparation preparation(context, sequence.passes);
     if (plan_ != nullptr && plan_->identity() == preparation.identity() &&
         !plan_->damaged()) {
       return Reused(listener);
@@ -80,10 +81,10 @@ class DiskgnnStrategy final : public Strategy {
   }
 
   absl::StatusOr<PreparationReport> PrepareAhead(
-      absl::Span<const Pass> passes, const PreparationListener& listener,
+      const PassSequence& sequence, const PreparationListener& listener,
       std::stop_token stop) override {
     const PreparationContext context = Context(listener, std::move(stop));
-    Preparation preparation(context, passes);
+    Preparation preparation(context, sequence.passes);
     HEARTH_ASSIGN_OR_RETURN(plan::PlanLease lease, preparation.MakeAhead());
     // The lease keeps the plan until it is opened.
     ahead_.emplace(std::move(lease));

@@ -40,12 +40,6 @@ struct PlannedPass {
   bool operator==(const PlannedPass&) const = default;
 };
 
-/// Hexadecimal digest of everything that the shards of a pass depend on, the
-/// seeds in their order included and the dataset excluded. The first batch, and
-/// embeddings kept when the pass begins, make no difference.
-std::string DigestOfPass(const Pass& pass,
-                         absl::Span<const store::NodeId> seeds);
-
 /// A plan's name and number.
 struct PlanKey {
   /// plan::PlanName of dataset and digest.

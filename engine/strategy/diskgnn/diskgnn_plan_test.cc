@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/sample/history.h"
+#include "engine/strategy/packing/pass_digest.h"
 #include "gtest/gtest.h"
 
 namespace hearth::strategy {

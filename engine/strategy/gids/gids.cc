@@ -68,9 +68,10 @@ class GidsStrategy final : public Strategy {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<PreparationReport> Prepare(absl::Span<const Pass> passes,
+  absl::StatusOr<PreparationReport> Prepare(const PassSequence& sequence,
                                             const PreparationListener& listener,
                                             std::stop_token stop) override {
+    const std::vector<Pass>& passes = sequence.passes;
     if (passes.empty()) return PreparationReport();
     inputs_.Clear();
     HEARTH_RETURN_IF_ERROR(OpenStripes(listener, stop));

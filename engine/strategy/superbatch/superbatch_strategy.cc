@@ -59,10 +59,10 @@ class SuperbatchStrategy final : public Strategy {
                        ? resources.partition
                        : nullptr) {}
 
-  absl::StatusOr<PreparationReport> Prepare(absl::Span<const Pass> passes,
+  absl::StatusOr<PreparationReport> Prepare(const PassSequence& sequence,
                                             const PreparationListener& listener,
                                             std::stop_token /*stop*/) override {
-    ShareNeighborBudget(passes, listener);
+    ShareNeighborBudget(sequence.passes, listener);
     return PreparationReport();
   }
 
