@@ -265,14 +265,19 @@ class Planner {
     }
     // Smaller numbers are taken first.
     for (uint32_t slot = num_slots_; slot-- > 0;) {
-      if (state_.nodes[slot] == CacheSlots::kFree) Release(slot, /*batch=*/0);
+      if (state_.nodes[slot] != CacheSlots::kFree) continue;
+      if (slots_[slot].reusable_from == 0) {
+        Push(free_, slot);
+      } else {
+        Cool(slot);
+      }
     }
     return absl::OkStatus();
   }
 
   // The table has the first use of each node that is not inside.
   absl::Status FillCapacity() {
-    const uint32_t wanted = std::min(capacity_ - inside_, free_.size);
+    const uint32_t wanted = std::min(capacity_ - inside_, NumFreeSlots());
     std::vector<uint32_t> counts(num_batches_);
     for (const uint32_t first : table_) {
       if (first < num_batches_) ++counts[first];
@@ -292,7 +297,7 @@ class Planner {
         if (of_last == 0) continue;
         --of_last;
       }
-      const uint32_t slot = Pop(free_);
+      const uint32_t slot = TakeSlot();
       state_.nodes[slot] = node;
       Hang(first, slot);
       rows.push_back({.node = node, .slot = slot});
@@ -320,8 +325,9 @@ class Planner {
     HEARTH_ASSIGN_OR_RETURN(const Nodes nodes, Load(batch));
     next_.resize(nodes.size() + 1);
     HEARTH_RETURN_IF_ERROR(next_uses_.Read(batch, absl::MakeSpan(next_)));
-    SlotList& cooled = cooling_[batch % cooling_.size()];
-    while (cooled.size > 0) Push(free_, Pop(cooled));
+    std::vector<uint32_t>& cooled = cooling_[batch % cooling_.size()];
+    reusable_.insert(reusable_.end(), cooled.begin(), cooled.end());
+    cooled = {};
     lists_[batch] = {};
     FindRows(batch, nodes);
     NumberReads(nodes);
@@ -416,7 +422,7 @@ class Planner {
   }
 
   // Whether there is a slot for one more entry.
-  bool HasSlot() const { return free_.size > chosen_; }
+  bool HasSlot() const { return NumFreeSlots() > chosen_; }
 
   // Counts the candidates that would have entered if all slots could be
   // overwritten; they are candidates no more.
@@ -440,7 +446,7 @@ class Planner {
     entries_.clear();
     for (uint32_t read = 0; chosen_ > 0; ++read) {
       if (!enters_[read]) continue;
-      const uint32_t slot = Pop(free_);
+      const uint32_t slot = TakeSlot();
       state_.nodes[slot] = reads_[read];
       table_[reads_[read]] = slot;
       Hang(next_[static_cast<uint32_t>(misses_[read])], slot);
@@ -497,13 +503,28 @@ class Planner {
     table_[std::exchange(state_.nodes[slot], CacheSlots::kFree)] = kNone;
     --inside_;
     dropped_unknown_ += last == num_batches_;
-    Release(slot, batch);
+    if (slots_[slot].reusable_from <= batch) {
+      reusable_.push_back(slot);
+    } else {
+      Cool(slot);
+    }
   }
 
-  // Puts a slot without a row where it belongs in `batch`.
-  void Release(uint32_t slot, uint32_t batch) {
-    const uint32_t from = slots_[slot].reusable_from;
-    Push(from <= batch ? free_ : cooling_[from % cooling_.size()], slot);
+  void Cool(uint32_t slot) {
+    cooling_[slots_[slot].reusable_from % cooling_.size()].push_back(slot);
+  }
+
+  // Slots without rows that can be overwritten.
+  uint32_t NumFreeSlots() const {
+    return free_.size + static_cast<uint32_t>(reusable_.size());
+  }
+
+  // Takes one of them.
+  uint32_t TakeSlot() {
+    if (reusable_.empty()) return Pop(free_);
+    const uint32_t slot = reusable_.back();
+    reusable_.pop_back();
+    return slot;
   }
 
   AccessTrace& trace_;
@@ -532,10 +553,13 @@ class Planner {
   uint32_t last_needed_ = 0;
   // Rows inside: in the lists above, or about to enter.
   uint32_t inside_ = 0;
-  // Slots without rows: those that can be overwritten, and the others by the
-  // batch from which on they can, modulo the size.
+  // Slots without rows: those that can be overwritten since before the first
+  // batch; those that rows have left and that can be overwritten, too; the
+  // others by the batch from which on they can, modulo the size. Rows leave
+  // only a full cache, so that few slots are in the vectors.
   SlotList free_;
-  std::vector<SlotList> cooling_;
+  std::vector<uint32_t> reusable_;
+  std::vector<std::vector<uint32_t>> cooling_;
 
   // Of the current batch: next uses of its nodes, with a checksum behind.
   std::vector<uint32_t> next_;
@@ -628,12 +652,12 @@ absl::StatusOr<Totals> OptimalCache::Plan(io::FileSystem& files,
 
 uint64_t OptimalCache::MemoryBytes(int64_t num_nodes, int64_t num_slots,
                                    int64_t largest_batch, int64_t num_batches) {
-  // Rows of a call of Sink::Fill, and lists of cooling slots.
-  constexpr uint64_t kFixed = 2 << 20;
+  // Rows of a call of Sink::Fill, and vectors of cooling slots.
+  constexpr uint64_t kFixed = 4 << 20;
   return 4 * static_cast<uint64_t>(num_nodes) +
-         14 * static_cast<uint64_t>(num_slots) +
+         15 * static_cast<uint64_t>(num_slots) +
          12 * (static_cast<uint64_t>(num_batches) + 1) +
-         48 * static_cast<uint64_t>(largest_batch) + kFixed;
+         56 * static_cast<uint64_t>(largest_batch) + kFixed;
 }
 
 }  // namespace hearth::plan

@@ -157,8 +157,8 @@ class OptimalCache {
                                      Sink& sink, std::stop_token stop);
 
   /// Memory that Plan takes at most, beside what trace and sink take, and with
-  /// the 6 bytes a slot of `slots`: for each node 4 bytes, for each slot 14,
-  /// for each batch 12, for each row of the largest batch 48, and 2 MiB.
+  /// the 6 bytes a slot of `slots`: for each node 4 bytes, for each slot 15,
+  /// for each batch 12, for each row of the largest batch 56, and 4 MiB.
   static uint64_t MemoryBytes(int64_t num_nodes, int64_t num_slots,
                               int64_t largest_batch, int64_t num_batches);
 };

@@ -833,9 +833,9 @@ TEST_F(OptimalCacheErrorTest, DamageOnTheWayIsReadOnceMore) {
 }
 
 TEST_F(OptimalCacheTest, MemoryIsThatOfItsParts) {
-  constexpr uint64_t kFixed = 2 << 20;
+  constexpr uint64_t kFixed = 4 << 20;
   EXPECT_EQ(OptimalCache::MemoryBytes(800, 10, 4, 5),
-            3200u + 140 + 192 + 72 + kFixed);
+            3200u + 150 + 224 + 72 + kFixed);
 }
 
 }  // namespace
