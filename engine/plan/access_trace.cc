@@ -17,6 +17,8 @@ using store::NodeId;
 // Prefetch distance: counts are far larger than the processor's caches.
 constexpr size_t kAhead = 16;
 
+}  // namespace
+
 absl::Status CheckNodes(absl::Span<const NodeId> nodes, int64_t num_nodes) {
   for (const NodeId node : nodes) {
     if (node < 0 || node >= num_nodes) {
@@ -26,8 +28,6 @@ absl::Status CheckNodes(absl::Span<const NodeId> nodes, int64_t num_nodes) {
   }
   return absl::OkStatus();
 }
-
-}  // namespace
 
 AccessCounts::AccessCounts(io::AlignedMemory memory, int64_t num_nodes)
     : memory_(std::move(memory)),

@@ -5,6 +5,7 @@
 #include <stop_token>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/io/aligned_memory.h"
@@ -28,6 +29,10 @@ class AccessTrace {
   virtual absl::StatusOr<absl::Span<const store::NodeId>> Load(
       int64_t batch) = 0;
 };
+
+/// INVALID_ARGUMENT, with the number, for a node that is not below num_nodes.
+absl::Status CheckNodes(absl::Span<const store::NodeId> nodes,
+                        int64_t num_nodes);
 
 /// Popularity of each node: the number of a trace's batches that need it
 /// (DiskGNN, section 4). Takes 4 bytes per node, since there are fewer than
