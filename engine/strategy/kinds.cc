@@ -14,6 +14,7 @@
 #include "engine/strategy/diskgnn/diskgnn.h"
 #include "engine/strategy/diskgnn/forecast/forecast.h"
 #include "engine/strategy/forecast.h"
+#include "engine/strategy/foresight/foresight.h"
 #include "engine/strategy/gids/gids.h"
 #include "engine/strategy/ginex/ginex.h"
 #include "engine/strategy/gnndrive/gnndrive.h"
@@ -122,6 +123,16 @@ constexpr std::tuple kEntries{
                        .budgets = GidsBudgets,
                        .forecast = ForecastGids,
                        .estimate_forecast_memory = EstimateGidsForecastMemory},
+    Entry<ForesightOptions>{
+        .kind = {.name = "foresight",
+                 .prepares = true,
+                 .prepares_throughout = true,
+                 .makes_plans = true,
+                 .reads_single_rows = true},
+        .make = NewForesightStrategy,
+        .estimate_memory = EstimateForesightMemory,
+        .budgets = ForesightBudgets,
+        .row_cache_bytes = &ForesightOptions::cpu_cache_bytes},
 };
 
 // Each alternative has one entry, in the same order.

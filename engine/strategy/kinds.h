@@ -16,6 +16,7 @@
 #include "engine/strategy/addressable/addressable.h"
 #include "engine/strategy/diskgnn/diskgnn.h"
 #include "engine/strategy/forecast.h"
+#include "engine/strategy/foresight/foresight.h"
 #include "engine/strategy/gids/gids.h"
 #include "engine/strategy/ginex/ginex.h"
 #include "engine/strategy/gnndrive/gnndrive.h"
@@ -33,7 +34,7 @@ namespace hearth::strategy {
 /// hearth.v1.DataSpec.strategy.
 using StrategyOptions =
     std::variant<MemoryOptions, MmapOptions, GnndriveOptions, GinexOptions,
-                 DiskgnnOptions, OutreOptions, GidsOptions>;
+                 DiskgnnOptions, OutreOptions, GidsOptions, ForesightOptions>;
 
 /// Options of a strategy and of its pipeline, whose budgets can be cut.
 using StrategyConfiguration = Configuration<StrategyOptions>;

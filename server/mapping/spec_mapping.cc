@@ -228,9 +228,10 @@ class SpecChecker {
                       "must be partition for a partition to be made");
     }
     if (!spec.data().has_partition() && !MakesPlans(spec.data())) {
-      violations_.Add("prepare.data.strategy",
-                      "must be diskgnn or gids: without a partition order, the "
-                      "others have nothing to prepare");
+      violations_.Add(
+          "prepare.data.strategy",
+          "must be diskgnn, gids or foresight: without a partition order, the "
+          "others have nothing to prepare");
     }
   }
 

@@ -181,6 +181,12 @@ strategy::StrategyOptions ToStrategyOptions(const v1::DataSpec& data,
           .io_depth = io_depth};
     case v1::DataSpec::kGids:
       return ToGidsOptions(data, io_depth);
+    case v1::DataSpec::kForesight:
+      return strategy::ForesightOptions{
+          .cpu_cache_bytes = CpuCacheBytes(data.budgets()),
+          .disk_limit_bytes = data.foresight().disk_limit_bytes(),
+          .disk_limit_ratio = data.foresight().disk_limit_ratio(),
+          .io_depth = io_depth};
     case v1::DataSpec::kMemory:
     case v1::DataSpec::STRATEGY_NOT_SET:
       break;

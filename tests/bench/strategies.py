@@ -71,6 +71,8 @@ ALL = (
     Strategy("outre", "outre", (("--order", "partition"),), budgets=_CACHE),
     # Its preparation is not a part of its epochs.
     Strategy("diskgnn", "diskgnn", budgets=_CACHE),
+    # Prepares half an epoch before the first one, and the rest while it trains.
+    Strategy("foresight", "foresight", budgets=_CACHE),
     # The GPU samples, gathers rows from the host's memory, or keeps half of the cache.
     Strategy("memory-gpu", "memory", _SAMPLED_THERE, limited=False, on_gpu=True),
     Strategy("gids-gpu", "gids", _SAMPLED_THERE, budgets=_HALF_THERE, unknown=_NO_EXTRACTORS,

@@ -20,6 +20,7 @@ _STRATEGIES = {
     "diskgnn": (),
     "outre": ("--cpu-cache", "100KiB", "--parts", "8", "--macro-batch-parts", "2"),
     "gids": ("--cpu-cache", "50KiB", "--window-cache", "50KiB"),
+    "foresight": ("--cpu-cache", "100KiB"),
 }
 _MODELS = [
     ("--model", "sage", "--hidden", "16", "--dropout", "0.2"),

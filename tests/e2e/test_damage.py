@@ -20,6 +20,7 @@ STRATEGIES = {
     "diskgnn": ("--strategy", "diskgnn", "--cpu-cache", "64KiB"),
     "outre": ("--strategy", "outre", *PARTITION, "--cpu-cache", "64KiB"),
     "gids": ("--strategy", "gids", "--cpu-cache", "32KiB", "--window-cache", "32KiB"),
+    "foresight": ("--strategy", "foresight", "--cpu-cache", "64KiB"),
 }
 FLIPS = 12
 # Canonical codes.

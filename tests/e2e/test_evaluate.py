@@ -16,6 +16,7 @@ _OPTIONS = {
     "ginex": (),
     "gids": (),
     "diskgnn": (),
+    "foresight": (),
     "outre": ("--order", "partition"),
     # The best epoch is not the last one.
     "memory-patience": ("--patience", "2", "--epochs", "30", "--lr", "0.3"),

@@ -113,6 +113,7 @@ def slots_of(daemon) -> list[str]:
 @pytest.mark.parametrize("options", [
     {"strategy": "mmap"}, {"strategy": "gnndrive", "cpu_cache": "16KiB"},
     {"strategy": "ginex", "cpu_cache": "16KiB"}, {"strategy": "diskgnn", "cpu_cache": "16KiB"},
+    {"strategy": "foresight", "cpu_cache": "16KiB"},
     {"strategy": "gids", "cpu_cache": "16KiB", "window_cache": "16KiB"},
     {"strategy": "gnndrive", "samplers": 3, "extractors": 2},
 ], ids=lambda options: "-".join(map(str, options.values())))

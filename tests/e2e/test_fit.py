@@ -14,8 +14,8 @@ GENERATE = ("dataset", "generate", "large", "--nodes", "40000", "--edges", "4000
 JOB = ("--dataset", "large", "--fanouts", "10,10", "--batch-size", "1024", "--epochs", "2",
        "--hidden", "64", "--seed", "1")
 # Explaining takes memory, too: these jobs take more.
-STRATEGIES = {"diskgnn": ("--extractors", "8"), "gnndrive": (), "ginex": (), "outre": (),
-              "gids": ("--staging", "256MiB")}
+STRATEGIES = {"diskgnn": ("--extractors", "8"), "foresight": (), "gnndrive": (), "ginex": (),
+              "outre": (), "gids": ("--staging", "256MiB")}
 MIB = 1 << 20
 
 
@@ -90,5 +90,5 @@ def test_an_auto_cache_holds_all_rows(whole):
     assert job["spec"]["train"]["data"]["budgets"]["cpu_cache_rule"] == "auto"
     assert job["report"]["loss_digest"] == report["loss_digest"]
     cache = next(share for share in job["report"]["memory"] if share["owner"] == "cache")
-    if strategy in ("diskgnn", "ginex", "outre"):
+    if strategy in ("diskgnn", "foresight", "ginex", "outre"):
         assert 40000 * 256 * 4 <= cache["bytes"] <= 40000 * (256 * 4 + 8) + 4096

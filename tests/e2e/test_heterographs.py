@@ -50,6 +50,7 @@ def expected(daemon):
     ("gids", "--merge-max", "1", "--cpu-cache", "0", "--window", "0"),
     ("diskgnn",), ("diskgnn", *SOME, "--disk-limit", "10x", "--samplers", "3"),
     ("diskgnn", "--cpu-cache", "0", "--disk-cache", "0"),
+    ("foresight",), ("foresight", *SOME, "--samplers", "3"),
     ("ginex",), ("ginex", *GINEX, "--superbatch", "3", "--samplers", "3"),
     ("ginex", "--cpu-cache", "1MiB", "--neighbor-cache", "0"),
 ], ids=lambda strategy: "-".join(strategy).replace("--", ""))

@@ -62,7 +62,8 @@ def test_widths_and_caches_change_nothing(daemon, trainers, order):
                          ("gnndrive", "--cpu-cache", "1MiB", "--samplers", "2"),
                          ("gids", "--cpu-cache", "16KiB", "--window-cache", "16KiB"),
                          ("diskgnn", "--cpu-cache", "16KiB"),
-                         ("diskgnn", "--cpu-cache", "64KiB", "--samplers", "3"))}
+                         ("diskgnn", "--cpu-cache", "64KiB", "--samplers", "3"),
+                         ("foresight", "--cpu-cache", "16KiB"))}
     assert len(digests) == 1
 
 

@@ -35,7 +35,7 @@ def test_losses_stay_near_those_of_float32(daemon, bf16, model):
     ("mmap",),
     ("gnndrive", "--samplers", "2", "--extractors", "2", "--cpu-cache", "64KiB"),
     ("ginex", "--superbatch", "7", "--cpu-cache", "64KiB"),
-    ("diskgnn", "--cpu-cache", "64KiB"),
+    ("diskgnn", "--cpu-cache", "64KiB"), ("foresight", "--cpu-cache", "64KiB"),
     ("gids", "--cpu-cache", "32KiB", "--window-cache", "32KiB"),
 ], ids=lambda strategy: strategy[0])
 def test_every_strategy_gives_the_digest_of_memory(daemon, bf16, strategy):

@@ -25,6 +25,7 @@ def expected(daemon):
     ("diskgnn", "--cpu-cache", "16KiB", *PARTITION),
     ("ginex", "--cpu-cache", "1MiB", "--samplers", "3", "--extractors", "2"),
     ("gids", "--cpu-cache", "16KiB", "--window-cache", "16KiB"),
+    ("foresight", "--cpu-cache", "16KiB"),
 ], ids=lambda strategy: "-".join(strategy[:4]).replace("--", ""))
 def test_every_strategy_trains_as_memory_does(daemon, expected, strategy):
     report = daemon.json(*SUBGRAPH, "--strategy", *strategy)["report"]

@@ -13,10 +13,10 @@
 #include "engine/io/file_system.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/store/dataset.h"
-#include "engine/strategy/diskgnn/diskgnn_fixture.h"
 #include "engine/strategy/kinds.h"
 #include "engine/strategy/memory_budget.h"
 #include "engine/strategy/strategy.h"
+#include "engine/strategy/testing/planning_harness.h"
 #include "engine/train/train_step.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -40,7 +40,7 @@ constexpr DiskgnnOptions kSome = {.cpu_cache_bytes = 20 * 148,
 
 enum class Where { kEmulated, kAtOnce, kWhenWaitedFor };
 
-class DiskgnnGpuTest : public DiskgnnTest,
+class DiskgnnGpuTest : public PlanningHarness,
                        public ::testing::WithParamInterface<Where> {
  protected:
   DiskgnnGpuTest() {

@@ -15,9 +15,9 @@
 #include "engine/io/testing/faults.h"
 #include "engine/plan/plan_records.h"
 #include "engine/plan/plan_store.h"
-#include "engine/strategy/diskgnn/diskgnn_fixture.h"
 #include "engine/strategy/kinds.h"
 #include "engine/strategy/strategy.h"
+#include "engine/strategy/testing/planning_harness.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -26,6 +26,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
+using DiskgnnTest = PlanningHarness;
 
 // Too little disk to pack all rows (750 KB), more than the least (280 KB):
 // there is a disk cache.

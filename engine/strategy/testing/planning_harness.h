@@ -1,5 +1,5 @@
-#ifndef HEARTH_ENGINE_STRATEGY_DISKGNN_DISKGNN_FIXTURE_H_
-#define HEARTH_ENGINE_STRATEGY_DISKGNN_DISKGNN_FIXTURE_H_
+#ifndef HEARTH_ENGINE_STRATEGY_TESTING_PLANNING_HARNESS_H_
+#define HEARTH_ENGINE_STRATEGY_TESTING_PLANNING_HARNESS_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -38,9 +38,9 @@ struct Outcome {
   PassReport report;
 };
 
-/// Base of tests of diskgnn on a planted graph of 300 nodes with rows of 148
-/// bytes, with files that can be made to fail.
-class DiskgnnTest : public ::testing::Test {
+/// Base of tests of strategies that make plans: a planted graph of 300 nodes
+/// with rows of 148 bytes, and files that can be made to fail.
+class PlanningHarness : public ::testing::Test {
  protected:
   static constexpr int64_t kRowBytes = 37 * 4;
 
@@ -48,7 +48,7 @@ class DiskgnnTest : public ::testing::Test {
     static const store::Dataset& dataset = []() -> store::Dataset& {
       const auto path = hearth::testing::ImportPlantedGraph(
           {.num_nodes = 300, .feature_dim = 37},
-          ::testing::TempDir() + "diskgnn");
+          ::testing::TempDir() + "planning");
       EXPECT_TRUE(path.ok()) << path.status();
       return std::ref(
           *store::Dataset::Open(io::FileSystem::Posix(), *path)->release());
@@ -188,4 +188,4 @@ class DiskgnnTest : public ::testing::Test {
 
 }  // namespace hearth::strategy
 
-#endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_DISKGNN_FIXTURE_H_
+#endif  // HEARTH_ENGINE_STRATEGY_TESTING_PLANNING_HARNESS_H_

@@ -1,0 +1,358 @@
+#include "engine/strategy/foresight/foresight.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "engine/base/status.h"
+#include "engine/io/read_plan.h"
+#include "engine/io/read_queue.h"
+#include "engine/plan/plan_store.h"
+#include "engine/store/labels.h"
+#include "engine/store/topology.h"
+#include "engine/strategy/foresight/fetch_prices.h"
+#include "engine/strategy/foresight/foresight_pass.h"
+#include "engine/strategy/foresight/generation.h"
+#include "engine/strategy/foresight/generations.h"
+#include "engine/strategy/foresight/row_loader.h"
+#include "engine/strategy/foresight/row_slots.h"
+#include "engine/strategy/foresight/timeline.h"
+#include "engine/strategy/machine_probe.h"
+#include "engine/strategy/sampled_batch.h"
+#include "engine/strategy/sampling.h"
+
+namespace hearth::strategy {
+
+namespace {
+
+// Features of fewer bytes do not repay measuring the disk.
+constexpr uint64_t kLeastMeasuredBytes = uint64_t{256} << 20;
+
+int64_t NumSlots(uint64_t cache_bytes, int64_t num_nodes, int64_t row_bytes) {
+  return static_cast<int64_t>(
+      std::min(static_cast<uint64_t>(num_nodes),
+               cache_bytes / RowSlots::MemoryBytes(1, row_bytes)));
+}
+
+ForesightOptions InBytes(ForesightOptions options, int64_t num_rows,
+                         int64_t row_bytes) {
+  if (options.disk_limit_ratio > 0) {
+    options.disk_limit_bytes = static_cast<uint64_t>(
+        std::max(1.0, options.disk_limit_ratio * static_cast<double>(num_rows) *
+                          static_cast<double>(row_bytes)));
+    options.disk_limit_ratio = 0;
+  }
+  return options;
+}
+
+class ForesightStrategy final : public Strategy {
+ public:
+  ForesightStrategy(const ForesightOptions& options,
+                    const PipelineOptions& pipeline,
+                    const store::Dataset& dataset,
+                    const StrategyResources& resources, store::Labels labels,
+                    store::StoredFeatures features, RowSlots slots)
+      : options_(options),
+        pipeline_(pipeline),
+        dataset_(dataset),
+        resources_(resources),
+        labels_(std::move(labels)),
+        features_(std::move(features)),
+        cache_{.slots = std::move(slots)} {
+    if (resources_.plans != nullptr) return;
+    own_plans_.emplace(
+        resources_.files, resources_.clock,
+        plan::PlanStore::Options{.folder = resources_.scratch_folder});
+  }
+
+  absl::StatusOr<PreparationReport> Prepare(const PassSequence& sequence,
+                                            const PreparationListener& listener,
+                                            std::stop_token stop) override {
+    inputs_.Clear();
+    reads_.Clear();
+    HEARTH_RETURN_IF_ERROR(dataset_.CheckUnchanged());
+    HEARTH_RETURN_IF_ERROR(MeasureDisk(stop));
+    Replace(std::make_shared<Generations>(context_, Timeline(sequence)));
+    const auto& nodes = cache_.slots.nodes();
+    const bool is_empty =
+        std::all_of(nodes.begin(), nodes.end(),
+                    [](uint32_t node) { return node == RowSlots::kFree; });
+    return Current()->MakeFirst(is_empty ? &cache_.slots : nullptr, listener,
+                                stop);
+  }
+
+  absl::StatusOr<PreparationReport> PrepareAhead(
+      const PassSequence& /*sequence*/, const PreparationListener& listener,
+      std::stop_token stop) override {
+    for (;;) {
+      const std::shared_ptr<Generations> generations = Current();
+      if (generations == nullptr) return PreparationReport();
+      auto report = generations->MakeAhead(listener, stop);
+      // The job has left its sequence.
+      if (!absl::IsAborted(report.status())) return report;
+    }
+  }
+
+  absl::Status Run(const Pass& pass, const Consumer& consumer,
+                   std::stop_token stop, PassReport& report) override {
+    report = {};
+    HEARTH_ASSIGN_OR_RETURN(const std::optional<int64_t> position,
+                            PositionOf(pass, stop));
+    if (!position.has_value()) return absl::OkStatus();
+    const RowSource source = {.dataset = dataset_,
+                              .features = features_,
+                              .read_queues = resources_.read_queues,
+                              .clock = resources_.clock,
+                              .check = resources_.row_check.get(),
+                              .io_depth = options_.io_depth};
+    const std::shared_ptr<Generations> generations = Current();
+    ForesightPass run({.generations = *generations,
+                       .cache = cache_,
+                       .labels = labels_,
+                       .source = source,
+                       .prices = prices_,
+                       .clock = resources_.clock,
+                       .inputs = inputs_,
+                       .reads = reads_,
+                       .loaders = pipeline_.extractors},
+                      pass, *position);
+    return run.Run(consumer, std::move(stop), report);
+  }
+
+  void Rest() override {
+    inputs_.Clear();
+    reads_.Clear();
+    Replace(nullptr);
+  }
+
+ private:
+  std::shared_ptr<Generations> Current() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return generations_;
+  }
+
+  void Replace(std::shared_ptr<Generations> next) ABSL_LOCKS_EXCLUDED(mutex_) {
+    cache_.generations = nullptr;
+    std::shared_ptr<Generations> before;
+    {
+      absl::MutexLock lock(&mutex_);
+      before = std::exchange(generations_, std::move(next));
+    }
+    // Two at a time would take twice the memory.
+    if (before != nullptr) before->Abandon();
+  }
+
+  // The position at which a pass is to be delivered: the next one that is
+  // prepared, or will be next; otherwise the job has left its sequence, and
+  // another one begins here. Absent if the pass has no shards.
+  absl::StatusOr<std::optional<int64_t>> PositionOf(
+      const Pass& pass, const std::stop_token& stop) {
+    const std::shared_ptr<Generations> generations = Current();
+    if (generations == nullptr || !generations->timeline().Knows(pass)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("strategy foresight was not prepared for this pass "
+                       "(epoch key ",
+                       pass.epoch_key, ", ", pass.order->size(), " seeds)"));
+    }
+    if (ShardsOf(pass, pass.order->size()).count == 0) return std::nullopt;
+    const Timeline& timeline = generations->timeline();
+    const int64_t shard = pass.first_batch * pass.shards;
+    const int64_t expected =
+        cache_.generations == generations.get() ? cache_.position : 0;
+    for (const int64_t from : {expected, int64_t{0}}) {
+      const auto position = timeline.Find(pass, shard, from);
+      if (position.has_value() && generations->IsNear(*position)) {
+        generations->GoOnAt(*position);
+        return position;
+      }
+    }
+    Replace(std::make_shared<Generations>(
+        context_, Timeline(timeline.SequenceFrom(pass, expected), shard)));
+    HEARTH_RETURN_IF_ERROR(Current()->MakeFirst(nullptr, {}, stop).status());
+    return 0;
+  }
+
+  absl::StatusOr<const store::LoadedTopology*> Topology(
+      const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(topology_mutex_) {
+    absl::MutexLock lock(&topology_mutex_);
+    if (topology_ == nullptr) {
+      HEARTH_ASSIGN_OR_RETURN(
+          topology_,
+          dataset_.LoadTopology(
+              {store::Residency::kMemory, store::Residency::kMapped}, stop));
+    }
+    return topology_.get();
+  }
+
+  // Once, for the prices.
+  absl::Status MeasureDisk(const std::stop_token& stop) {
+    if (is_measured_ ||
+        features_.layout.row_bytes *
+                static_cast<uint64_t>(features_.layout.num_rows) <
+            kLeastMeasuredBytes) {
+      return absl::OkStatus();
+    }
+    const ProbeContext probe = {.files = resources_.files,
+                                .read_queues = resources_.read_queues,
+                                .clock = resources_.clock,
+                                .stop = stop};
+    const std::string& path = features_.LargestFile().path();
+    DiskRates rates;
+    HEARTH_ASSIGN_OR_RETURN(rates.read, ProbeReading(probe, path, {}));
+    HEARTH_ASSIGN_OR_RETURN(rates.pages,
+                            ProbePages(probe, path, options_.io_depth));
+    HEARTH_RETURN_IF_ERROR(
+        resources_.files.CreateDirectory(context_.plans.options().folder));
+    const auto write = ProbeWriting(probe, context_.plans.options().folder);
+    // A full disk is found where space is needed.
+    if (write.ok()) rates.write = *write;
+    prices_.SetRates(rates);
+    is_measured_ = true;
+    return absl::OkStatus();
+  }
+
+  const ForesightOptions options_;
+  const PipelineOptions pipeline_;
+  const store::Dataset& dataset_;
+  const StrategyResources resources_;
+  const store::Labels labels_;
+  const store::StoredFeatures features_;
+  // A store of this strategy alone, if StrategyResources has none.
+  std::optional<plan::PlanStore> own_plans_;
+  FetchPrices prices_;
+  bool is_measured_ = false;
+  PlannedCache cache_;
+  BufferPool inputs_;
+  BufferPool reads_;
+  absl::Mutex topology_mutex_;
+  // Kept once it is loaded.
+  std::unique_ptr<store::LoadedTopology> topology_
+      ABSL_GUARDED_BY(topology_mutex_);
+  const ForesightContext context_ = {
+      .dataset = dataset_,
+      .labels = labels_,
+      .rows = features_.layout,
+      .files = resources_.files,
+      .clock = resources_.clock,
+      .plans = resources_.plans != nullptr ? *resources_.plans : *own_plans_,
+      .samplers = pipeline_.samplers,
+      .num_slots = cache_.slots.num_slots(),
+      .disk_limit_bytes = options_.disk_limit_bytes,
+      .topology =
+          [this](const std::stop_token& stop) { return Topology(stop); },
+      .prices = prices_};
+  absl::Mutex mutex_;
+  // Of the last Prepare, or since the job left its sequence.
+  std::shared_ptr<Generations> generations_ ABSL_GUARDED_BY(mutex_);
+};
+
+absl::Status Validate(const ForesightOptions& options,
+                      const PipelineOptions& pipeline,
+                      const store::StoredFeatures& features) {
+  HEARTH_RETURN_IF_ERROR(pipeline.Validate());
+  const auto most = static_cast<int>(io::kMaxReadDepth);
+  if (options.io_depth < 1 || options.io_depth > most) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "io_depth: ", options.io_depth, " is not within 1 .. ", most));
+  }
+  if (features.layout.num_rows >= int64_t{UINT32_MAX}) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "strategy foresight: a graph of ", features.layout.num_rows,
+        " nodes; the limit is ", UINT32_MAX - 1));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Strategy>> NewForesightStrategy(
+    const ForesightOptions& options, const PipelineOptions& pipeline,
+    const store::Dataset& dataset, const StrategyResources& resources) {
+  HEARTH_ASSIGN_OR_RETURN(store::StoredFeatures features,
+                          dataset.OpenFeatures({}));
+  HEARTH_RETURN_IF_ERROR(Validate(options, pipeline, features));
+  HEARTH_ASSIGN_OR_RETURN(store::Labels labels, dataset.LoadLabels());
+  const io::RowLayout& rows = features.layout;
+  HEARTH_ASSIGN_OR_RETURN(
+      RowSlots slots,
+      RowSlots::Make(
+          NumSlots(options.cpu_cache_bytes, rows.num_rows, rows.row_bytes),
+          {.dim = features.dim, .dtype = features.dtype}));
+  return std::make_unique<ForesightStrategy>(
+      InBytes(options, rows.num_rows, rows.row_bytes), pipeline, dataset,
+      resources, std::move(labels), std::move(features), std::move(slots));
+}
+
+absl::StatusOr<MemoryEstimate> EstimateForesightMemory(
+    const ForesightOptions& options, const MemoryBasis& basis) {
+  const int64_t row_bytes = basis.row_bytes();
+  const int64_t nodes = basis.num_nodes();
+  const int64_t slots = NumSlots(options.cpu_cache_bytes, nodes, row_bytes);
+  const int64_t rows = basis.batches.WithMargin().num_inputs();
+  const int64_t loaders = basis.pipeline.extractors;
+  MemoryEstimate estimate;
+  estimate.Add("topology", basis.sampled_topology_bytes(), /*kept=*/true);
+  estimate.Add("cache", RowSlots::MemoryBytes(slots, row_bytes),
+               /*kept=*/true);
+  // The slots before a shard, twice while a plan is made, and their
+  // arrangement.
+  estimate.Add("slots", 3 * static_cast<uint64_t>(slots) * sizeof(uint32_t) +
+                            RowSlots::ArrangingBytes(slots, nodes));
+  const int64_t of_passes =
+      (Timeline::kMostPasses + 2) * basis.num_batches * basis.shards;
+  estimate.Add("planning",
+               std::max(MakingBytes(nodes, slots, row_bytes, rows, of_passes,
+                                    basis.pipeline.samplers),
+                        kProbeBytes));
+  estimate.Add("reads",
+               static_cast<uint64_t>(loaders + 1) *
+                   RowLoader::MemoryBytes(options.io_depth, row_bytes, rows));
+  // A plan of a shard has an address for each row, and for each row read its
+  // node and its slot.
+  const int read =
+      ForesightPass::ReadAtOnce(static_cast<int>(loaders), basis.shards);
+  const uint64_t read_bytes =
+      static_cast<uint64_t>(rows) *
+          (static_cast<uint64_t>(row_bytes) + 4 * sizeof(uint32_t)) +
+      2 * 4096;
+  estimate.Add("buffers",
+               static_cast<uint64_t>(read) *
+                       cache::AlignedBuffer::MemoryBytes(read_bytes) +
+                   static_cast<uint64_t>(rows) * 2 *
+                       (sizeof(int32_t) + sizeof(int64_t)));
+  const int assembled = ForesightPass::AssembledAtOnce(basis.shards);
+  // Passes are sampled while others run.
+  const int offline = basis.pipeline.samplers + 3 * basis.shards;
+  const int online = static_cast<int>(2 * loaders) +
+                     2 * ForesightPass::kLoadedWaiting * basis.shards +
+                     assembled;
+  AddBatches(basis,
+             {.samplers = basis.pipeline.samplers,
+              .sampled = offline + online,
+              .assembled = assembled},
+             estimate);
+  return estimate;
+}
+
+std::vector<BudgetOf<ForesightOptions>> ForesightBudgets(
+    const ForesightOptions& options, const MemoryBasis& basis) {
+  std::vector<BudgetOf<ForesightOptions>> budgets =
+      ThreadBudgets<ForesightOptions>(basis.pipeline);
+  budgets.push_back(
+      {.budget = CacheBudget(
+           "cpu-cache", options.cpu_cache_bytes,
+           RowSlots::MemoryBytes(basis.num_nodes(), basis.row_bytes())),
+       .set = [](uint64_t bytes, Configuration<ForesightOptions>& chosen) {
+         chosen.strategy.cpu_cache_bytes = bytes;
+       }});
+  return budgets;
+}
+
+}  // namespace hearth::strategy

@@ -1,0 +1,223 @@
+#include "engine/strategy/foresight/foresight_pass.h"
+
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "engine/base/status.h"
+#include "engine/cache/assemble.h"
+#include "engine/strategy/packing/batch_code.h"
+#include "engine/strategy/sampling.h"
+
+// The stages:
+//
+//  graph      The sample of a shard comes from the samples of its pass; its
+//             labels are gathered.
+//  features   Its plan and the rows that the cache lacks are read.
+//  assemble   One shard after the other, in order, by a team of threads: widens
+//             rows of the cache and rows that were read to their places, then
+//             copies to the cache the rows that enter it.
+
+namespace hearth::strategy {
+namespace {
+
+// Adds one sequential read to the tally.
+void Count(uint64_t bytes, double seconds, io::ReadTally& tally) {
+  if (bytes == 0) return;
+  tally.bytes_read += static_cast<int64_t>(bytes);
+  ++tally.requests;
+  tally.wait_seconds += seconds;
+}
+
+void CountBatch(const ForesightBatch& batch, PassReport& report) {
+  report.bytes_read = report.bytes_read.value_or(0) + batch.tally.bytes_read;
+  report.read_ops = report.read_ops.value_or(0) + batch.tally.requests;
+  report.io_wait_seconds =
+      report.io_wait_seconds.value_or(0) + batch.tally.wait_seconds;
+  report.rows_read = report.rows_read.value_or(0) + batch.rows_read;
+  report.hits.back().rows += batch.num_rows() - batch.rows_read;
+}
+
+}  // namespace
+
+ForesightPass::ForesightPass(const ForesightPassContext& context,
+                             const Pass& pass, int64_t position)
+    : context_(context),
+      pass_(pass),
+      position_(position),
+      first_shard_(pass.first_batch * pass.shards),
+      pass_index_(context.generations.timeline().At(position).pass),
+      seeds_(SeedsOf(pass)),
+      sample_buffers_(static_cast<size_t>(context.loaders)) {
+  for (int i = 0; i <= context.loaders; ++i) {
+    row_loaders_.push_back(std::make_unique<RowLoader>(context.source));
+  }
+}
+
+absl::Status ForesightPass::Run(const Strategy::Consumer& consumer,
+                                std::stop_token stop, PassReport& report) {
+  report.bytes_read = 0;
+  report.read_ops = 0;
+  report.io_wait_seconds = 0;
+  report.rows_read = 0;
+  report.hits.push_back({.level = "cpu_cache"});
+  HEARTH_ASSIGN_OR_RETURN(assemblers_, ThreadTeam::Create(context_.loaders));
+  const auto stage = [&](const char* name, int width, int waiting,
+                         absl::Status (ForesightPass::*work)(int,
+                                                             ForesightBatch&)) {
+    return pipeline::Stage{
+        .name = name,
+        .width = width,
+        .queue_capacity = QueueCapacity(pass_, waiting),
+        .work =
+            [this, work](int thread, pipeline::Item& item) {
+              return (this->*work)(thread, static_cast<ForesightBatch&>(item));
+            },
+        .interrupt = [this] { abandon_.request_stop(); }};
+  };
+  const std::unique_ptr<pipeline::Pipeline> pipeline =
+      pipeline::NewPipeline({stage("graph", context_.loaders, kLoadedWaiting,
+                                   &ForesightPass::LoadGraph),
+                             stage("features", context_.loaders, kLoadedWaiting,
+                                   &ForesightPass::LoadRows),
+                             stage("assemble", 1, 1, &ForesightPass::Assemble)},
+                            "train", context_.clock);
+  return Deliver(*pipeline,
+                 {.clock = context_.clock,
+                  .range = ShardsOf(pass_, std::ssize(seeds_)),
+                  .shards = pass_.shards,
+                  .input_pools = pass_.input_pools,
+                  .row_bytes = context_.source.features.layout.row_bytes,
+                  .make =
+                      [](int64_t number) {
+                        return std::make_unique<ForesightBatch>(number);
+                      },
+                  .count =
+                      [](const SampledBatch& shard, PassReport& counted) {
+                        CountBatch(static_cast<const ForesightBatch&>(shard),
+                                   counted);
+                      }},
+                 consumer, std::move(stop), report);
+}
+
+absl::Status ForesightPass::LoadGraph(int thread, ForesightBatch& batch) {
+  HEARTH_ASSIGN_OR_RETURN(
+      batch.generation,
+      context_.generations.At(PositionOf(batch), abandon_.get_token()));
+  SampleSpool& samples = batch.generation->SamplesOf(pass_index_);
+  cache::AlignedBuffer& buffer = sample_buffers_[static_cast<size_t>(thread)];
+  HEARTH_RETURN_IF_ERROR(
+      buffer.Resize(samples.sizes()[static_cast<size_t>(batch.number())]));
+  const absl::Span<std::byte> bytes(buffer.data(), buffer.size());
+  const double start = context_.clock.SteadySeconds();
+  HEARTH_RETURN_IF_ERROR(batch.generation->Checked(
+      samples.Read(batch.number(), bytes), pass_index_));
+  Count(bytes.size(), context_.clock.SteadySeconds() - start, batch.tally);
+  auto sample = DecodeBatch(bytes, KeyOfShard(pass_, batch.number()));
+  HEARTH_RETURN_IF_ERROR(
+      batch.generation->Checked(sample.status(), pass_index_));
+  batch.sample() = *std::move(sample);
+  batch.TakeLabels(context_.labels, ShardSeeds(pass_, seeds_, batch.number()));
+  return absl::OkStatus();
+}
+
+absl::Status ForesightPass::LoadRows(int thread, ForesightBatch& batch) {
+  const Generation& generation = *batch.generation;
+  const GenerationReader& reader = generation.reader();
+  const int64_t shard = PositionOf(batch) - generation.span().begin;
+  const uint64_t plan_bytes = reader.PlanMemory(shard);
+  const uint64_t rows_bytes = reader.PackMemory(shard);
+  batch.read = context_.reads.Take();
+  cache::AlignedBuffer& buffer = batch.read.buffer();
+  HEARTH_RETURN_IF_ERROR(buffer.Resize(plan_bytes + rows_bytes));
+  const absl::Span<std::byte> bytes(buffer.data(), buffer.size());
+  const double start = context_.clock.SteadySeconds();
+  const auto plan = reader.ReadPlan(shard, bytes.first(plan_bytes));
+  HEARTH_RETURN_IF_ERROR(generation.Checked(plan.status(), pass_index_));
+  batch.plan = *plan;
+  batch.rows = buffer.data() + plan_bytes;
+  batch.rows_read = std::ssize(plan->reads);
+  if (std::ssize(plan->addresses) != batch.num_rows()) {
+    return generation.Checked(
+        absl::DataLossError(absl::StrCat(
+            "plan ", generation.name(), ": shard ", shard, " has ",
+            plan->addresses.size(), " rows for ", batch.num_rows(), " nodes")),
+        pass_index_);
+  }
+  if (reader.index().fetching == Fetching::kPacked) {
+    HEARTH_RETURN_IF_ERROR(generation.Checked(
+        reader.ReadPack(shard, bytes.subspan(plan_bytes)), pass_index_));
+    Count(plan_bytes + rows_bytes, context_.clock.SteadySeconds() - start,
+          batch.tally);
+    return absl::OkStatus();
+  }
+  Count(plan_bytes, context_.clock.SteadySeconds() - start, batch.tally);
+  return row_loaders_[static_cast<size_t>(thread)]->Read(
+      plan->reads, buffer.data() + plan_bytes, abandon_.get_token(),
+      batch.tally);
+}
+
+absl::Status ForesightPass::Arrange(ForesightBatch& batch, int64_t position) {
+  PlannedCache& cache = context_.cache;
+  const GenerationSpan& span = batch.generation->span();
+  const bool is_next =
+      cache.generations == &context_.generations && cache.position == position;
+  // Where passes repeat, the slots are those of the beginning.
+  if (is_next && !(span.fills && position == span.begin)) {
+    return absl::OkStatus();
+  }
+  cache.generations = nullptr;
+  auto wanted = batch.generation->reader().StateBefore(position - span.begin);
+  HEARTH_RETURN_IF_ERROR(
+      batch.generation->Checked(wanted.status(), pass_index_));
+  HEARTH_RETURN_IF_ERROR(cache.slots.Arrange(
+      *wanted, context_.source.features.layout.num_rows,
+      [&](absl::Span<const RowSlots::Placed> rows) {
+        return row_loaders_.back()->Load(rows, cache.slots, context_.prices,
+                                         abandon_.get_token(), batch.tally);
+      }));
+  cache.generations = &context_.generations;
+  cache.position = position;
+  return absl::OkStatus();
+}
+
+absl::Status ForesightPass::Assemble(int /*thread*/, ForesightBatch& batch) {
+  const int64_t position = PositionOf(batch);
+  HEARTH_RETURN_IF_ERROR(Arrange(batch, position));
+  PlannedCache& cache = context_.cache;
+  const cache::StoredRows slots = cache.slots.rows();
+  const cache::StoredRows read = {
+      .data = batch.rows, .dtype = slots.dtype, .dim = slots.dim};
+  const auto num_slots = static_cast<uint32_t>(cache.slots.num_slots());
+  slot_positions_.clear();
+  slot_rows_.clear();
+  read_positions_.clear();
+  read_rows_.clear();
+  for (size_t i = 0; i < batch.plan.addresses.size(); ++i) {
+    const uint32_t address = batch.plan.addresses[i];
+    const bool in_slot = address < num_slots;
+    (in_slot ? slot_positions_ : read_positions_)
+        .push_back(static_cast<int32_t>(i));
+    (in_slot ? slot_rows_ : read_rows_)
+        .push_back(in_slot ? address : address - num_slots);
+  }
+  HEARTH_ASSIGN_OR_RETURN(float* const inputs,
+                          batch.TakeInputs(slots.dim, context_.inputs));
+  cache::ScatterRows(*assemblers_, slots, slot_rows_, slot_positions_, inputs);
+  cache::ScatterRows(*assemblers_, read, read_rows_, read_positions_, inputs);
+  const uint64_t row_bytes = context_.source.features.layout.row_bytes;
+  for (const plan::OptimalCache::Entry& entry : batch.plan.entries) {
+    cache.slots.Put(batch.plan.reads[entry.read], entry.slot,
+                    batch.rows + entry.read * row_bytes);
+  }
+  cache.position = position + 1;
+  context_.generations.GoOnAt(position + 1);
+  // The rows are assembled: another batch may use the memory.
+  batch.plan = {};
+  batch.read = {};
+  batch.generation.reset();
+  return absl::OkStatus();
+}
+
+}  // namespace hearth::strategy

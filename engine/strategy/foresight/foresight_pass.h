@@ -1,0 +1,124 @@
+#ifndef HEARTH_ENGINE_STRATEGY_FORESIGHT_FORESIGHT_PASS_H_
+#define HEARTH_ENGINE_STRATEGY_FORESIGHT_FORESIGHT_PASS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stop_token>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/base/clock.h"
+#include "engine/base/thread_team.h"
+#include "engine/cache/row_memory.h"
+#include "engine/io/row_reader.h"
+#include "engine/pipeline/pipeline.h"
+#include "engine/store/labels.h"
+#include "engine/store/topology.h"
+#include "engine/strategy/foresight/fetch_prices.h"
+#include "engine/strategy/foresight/generation.h"
+#include "engine/strategy/foresight/generation_files.h"
+#include "engine/strategy/foresight/generations.h"
+#include "engine/strategy/foresight/row_loader.h"
+#include "engine/strategy/foresight/row_slots.h"
+#include "engine/strategy/sampled_batch.h"
+#include "engine/strategy/strategy.h"
+
+/// Delivers a pass from the generations of a timeline (ForesightPass).
+
+namespace hearth::strategy {
+
+/// The cache, and the position before which its rows are arranged.
+struct PlannedCache {
+  RowSlots slots;
+  /// The generations whose timeline `position` counts; null: the slots fit no
+  /// position.
+  const Generations* generations = nullptr;
+  int64_t position = 0;
+};
+
+/// Everything that a pass works with. Outlives the pass.
+struct ForesightPassContext {
+  Generations& generations;
+  PlannedCache& cache;
+  const store::Labels& labels;
+  const RowSource& source;
+  const FetchPrices& prices;
+  const Clock& clock;
+  /// Buffers of input rows, and of bytes read.
+  BufferPool& inputs;
+  BufferPool& reads;
+  /// Threads of each loader and of the assembler.
+  int loaders = 1;
+};
+
+/// A shard on its way through the stages.
+class ForesightBatch final : public SampledBatch {
+ public:
+  using SampledBatch::SampledBatch;
+
+  std::shared_ptr<const Generation> generation;
+  /// The shard's plan, and the rows that it reads, in `read`.
+  ShardPlan plan;
+  const std::byte* rows = nullptr;
+  BufferPool::Lease read;
+  io::ReadTally tally;
+  int64_t rows_read = 0;
+};
+
+/// Delivers one pass. Belongs to the thread that runs the pass.
+class ForesightPass {
+ public:
+  /// Shards that may wait behind a loader.
+  static constexpr int kLoadedWaiting = 2;
+  /// Shards with input rows at a time: one is assembled, those of one batch
+  /// wait, those of another are with the trainer.
+  static constexpr int AssembledAtOnce(int shards) { return 1 + 2 * shards; }
+  /// Shards that hold read rows at a time.
+  static constexpr int ReadAtOnce(int loaders, int shards) {
+    return loaders + kLoadedWaiting * shards + 1;
+  }
+
+  /// `position`: that of the first shard of the pass.
+  ForesightPass(const ForesightPassContext& context, const Pass& pass,
+                int64_t position);
+  ForesightPass(const ForesightPass&) = delete;
+  ForesightPass& operator=(const ForesightPass&) = delete;
+
+  /// As Strategy::Run.
+  absl::Status Run(const Strategy::Consumer& consumer, std::stop_token stop,
+                   PassReport& report);
+
+ private:
+  absl::Status LoadGraph(int thread, ForesightBatch& batch);
+  absl::Status LoadRows(int thread, ForesightBatch& batch);
+  absl::Status Assemble(int thread, ForesightBatch& batch);
+  absl::Status Arrange(ForesightBatch& batch, int64_t position);
+  int64_t PositionOf(const ForesightBatch& batch) const {
+    return position_ + batch.number() - first_shard_;
+  }
+
+  const ForesightPassContext context_;
+  const Pass& pass_;
+  const int64_t position_;
+  const int64_t first_shard_;
+  // Index of the pass in the timeline.
+  const size_t pass_index_;
+  const std::vector<store::NodeId> seeds_;
+  std::vector<cache::AlignedBuffer> sample_buffers_;
+  // One for each loader, and one for the assembler.
+  std::vector<std::unique_ptr<RowLoader>> row_loaders_;
+  std::unique_ptr<ThreadTeam> assemblers_;
+  // Addresses of a batch, by where the rows are: positions among the inputs,
+  // and rows of the slots, or of the rows read.
+  std::vector<int32_t> slot_positions_;
+  std::vector<int64_t> slot_rows_;
+  std::vector<int32_t> read_positions_;
+  std::vector<int64_t> read_rows_;
+  std::stop_source abandon_;
+};
+
+}  // namespace hearth::strategy
+
+#endif  // HEARTH_ENGINE_STRATEGY_FORESIGHT_FORESIGHT_PASS_H_

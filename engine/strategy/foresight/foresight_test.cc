@@ -1,0 +1,395 @@
+#include "engine/strategy/foresight/foresight.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "engine/base/random.h"
+#include "engine/io/file_system.h"
+#include "engine/io/testing/faults.h"
+#include "engine/strategy/foresight/generation_files.h"
+#include "engine/strategy/pass.h"
+#include "engine/strategy/pass_sequence.h"
+#include "engine/strategy/strategy.h"
+#include "engine/strategy/testing/planning_harness.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hearth::strategy {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A sixth of the rows are in memory.
+constexpr ForesightOptions kSome = {.cpu_cache_bytes = 50 * 152, .io_depth = 4};
+
+class ForesightTest : public PlanningHarness {
+ protected:
+  Pass Validation() const {
+    Pass valid = MakePass(1000);
+    valid.order = valid_.get();
+    return valid;
+  }
+
+  // `epochs` epochs, of which `keys` are distinct, each with validation.
+  PassSequence Epochs(int epochs, int keys) const {
+    PassSequence sequence;
+    for (int key = 0; key < keys; ++key) {
+      sequence.passes.push_back(MakePass(static_cast<uint64_t>(key)));
+    }
+    sequence.passes.push_back(Validation());
+    for (int epoch = 0; epoch < epochs; ++epoch) {
+      sequence.order.push_back(static_cast<size_t>(epoch % keys));
+      sequence.order.push_back(static_cast<size_t>(keys));
+    }
+    return sequence;
+  }
+
+  absl::Status PrepareFor(Strategy& strategy, const PassSequence& sequence,
+                          std::stop_token stop = {}) {
+    log_.clear();
+    return strategy.Prepare(sequence, Listener(), std::move(stop)).status();
+  }
+
+  PreparationListener Listener() {
+    return {.log = [&](const std::string& line) { log_ += line + "\n"; },
+            .progress = nullptr,
+            .durable = nullptr};
+  }
+
+  // The batches of a pass from memory, each pass computed once.
+  const std::vector<std::string>& ExpectedOf(const Pass& pass) {
+    std::vector<std::string>& batches = expected_[pass.epoch_key];
+    if (batches.empty()) {
+      Pass whole = pass;
+      whole.first_batch = 0;
+      batches = Expected(whole);
+    }
+    return batches;
+  }
+
+  PassReport ExpectPass(Strategy& strategy, const Pass& pass) {
+    Outcome outcome = Run(strategy, pass);
+    EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+    const std::vector<std::string>& whole = ExpectedOf(pass);
+    EXPECT_EQ(outcome.batches,
+              std::vector<std::string>(whole.begin() + pass.first_batch,
+                                       whole.end()));
+    return outcome.report;
+  }
+
+  // Runs the passes of a sequence in its order; returns the rows read.
+  int64_t ExpectSequence(Strategy& strategy, const PassSequence& sequence) {
+    int64_t rows = 0;
+    for (const size_t pass : sequence.order) {
+      rows += *ExpectPass(strategy, sequence.passes[pass]).rows_read;
+    }
+    return rows;
+  }
+
+  // Contents of the files of all plans, by path, without those with times.
+  std::map<std::string, std::string> AllFiles() const {
+    std::map<std::string, std::string> files;
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(plans_folder_)) {
+      const std::string name = entry.path().filename();
+      if (!entry.is_regular_file() || name == "about.json" ||
+          name == "last_use") {
+        continue;
+      }
+      std::ifstream file(entry.path(), std::ios::binary);
+      files[entry.path().lexically_relative(plans_folder_)] = {
+          std::istreambuf_iterator<char>(file), {}};
+    }
+    return files;
+  }
+
+  // Flips a bit in the middle of every file of this name.
+  void DamageAll(const std::string& name) const {
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(plans_folder_)) {
+      if (entry.path().filename() != name) continue;
+      std::fstream file(entry.path(),
+                        std::ios::binary | std::ios::in | std::ios::out);
+      const auto middle =
+          static_cast<std::streamoff>(std::filesystem::file_size(entry) / 2);
+      file.seekg(middle);
+      const int byte = file.get();
+      file.seekp(middle);
+      file.put(static_cast<char>(byte ^ 1));
+    }
+  }
+
+ private:
+  std::map<uint64_t, std::vector<std::string>> expected_;
+};
+
+TEST_F(ForesightTest, DeliversDistinctEpochsPreparedAhead) {
+  const PassSequence sequence = Epochs(5, 5);
+  const auto strategy = Make(kSome, {.samplers = 2, .extractors = 2});
+  ASSERT_EQ(PrepareFor(*strategy, sequence), absl::OkStatus());
+  int made = 1;
+  std::jthread ahead([&] {
+    for (;; ++made) {
+      const auto report = strategy->PrepareAhead(sequence, {}, {});
+      EXPECT_TRUE(report.ok()) << report.status();
+      if (!report.ok() || !report->more) return;
+    }
+  });
+  const int64_t rows = ExpectSequence(*strategy, sequence);
+  ahead.join();
+  EXPECT_GE(made, 3) << "half an epoch, one, and longer ones";
+  EXPECT_GT(rows, 0);
+  EXPECT_FALSE(strategy->PrepareAhead(sequence, {}, {})->more);
+}
+
+TEST_F(ForesightTest, MakesGenerationsOnDemand) {
+  const PassSequence sequence = Epochs(4, 4);
+  const auto strategy = Make(kSome);
+  ASSERT_EQ(PrepareFor(*strategy, sequence), absl::OkStatus());
+  ExpectSequence(*strategy, sequence);
+}
+
+TEST_F(ForesightTest, MoreMemoryReadsFewerRowsAndAllRowsReadEachOnce) {
+  const PassSequence sequence = Epochs(4, 4);
+  int64_t before = INT64_MAX;
+  for (const uint64_t slots : {0, 20, 100, 300}) {
+    const auto strategy =
+        Make(ForesightOptions{.cpu_cache_bytes = slots * 152});
+    ASSERT_EQ(PrepareFor(*strategy, sequence), absl::OkStatus());
+    const int64_t rows = ExpectSequence(*strategy, sequence);
+    EXPECT_LT(rows, before) << slots;
+    before = rows;
+  }
+  // Rows of the first half epoch fill the cache; others are read when they are
+  // needed first.
+  EXPECT_LT(before, 300);
+}
+
+TEST_F(ForesightTest, RepeatedEpochsNeedNoFurtherPlans) {
+  const auto strategy = Make(kSome);
+  const PassSequence sequence = Epochs(8, 2);
+  ASSERT_EQ(PrepareFor(*strategy, sequence), absl::OkStatus());
+  std::vector<size_t> plans;
+  for (const size_t pass : sequence.order) {
+    ExpectPass(*strategy, sequence.passes[pass]);
+    plans.push_back(plans_->List()->size());
+  }
+  // The last repetition, without a beginning to look ahead to, has a plan of
+  // its own.
+  EXPECT_EQ(plans[4], plans[11]);
+}
+
+TEST_F(ForesightTest, TakesPassesInAnyOrderFromAnyBatch) {
+  RandomStream random(5, RandomPurpose::kGenerator);
+  const PassSequence sequence = Epochs(4, 4);
+  const auto strategy = Make(kSome, {.samplers = 1, .extractors = 2});
+  ASSERT_EQ(PrepareFor(*strategy, sequence), absl::OkStatus());
+  std::jthread ahead([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      const auto report = strategy->PrepareAhead(sequence, {}, stop);
+      if (!report.ok()) {
+        EXPECT_TRUE(absl::IsCancelled(report.status())) << report.status();
+        return;
+      }
+    }
+  });
+  for (int i = 0; i < 30; ++i) {
+    Pass pass = sequence.passes[random.Below(sequence.passes.size())];
+    const auto batches = std::ssize(ExpectedOf(pass));
+    pass.first_batch =
+        static_cast<int64_t>(random.Below(static_cast<uint64_t>(batches) + 1));
+    ExpectPass(*strategy, pass);
+  }
+}
+
+TEST_F(ForesightTest, ResumesAtEveryBatch) {
+  const PassSequence sequence = Epochs(2, 2);
+  for (int64_t batch = 0; batch <= 12; ++batch) {
+    const auto strategy = Make(kSome);
+    ASSERT_EQ(PrepareFor(*strategy, sequence), absl::OkStatus());
+    Pass pass = MakePass(0);
+    pass.first_batch = batch;
+    ExpectPass(*strategy, pass);
+    ExpectPass(*strategy, Validation());
+    ExpectPass(*strategy, MakePass(1));
+  }
+}
+
+TEST_F(ForesightTest, OtherPassesAreRefused) {
+  const auto strategy = Make(kSome);
+  EXPECT_TRUE(absl::IsFailedPrecondition(Run(*strategy, MakePass(0)).status));
+  ASSERT_EQ(PrepareFor(*strategy, Epochs(2, 2)), absl::OkStatus());
+  EXPECT_TRUE(absl::IsFailedPrecondition(Run(*strategy, MakePass(2)).status));
+  ExpectPass(*strategy, MakePass(1));
+  strategy->Rest();
+  EXPECT_TRUE(absl::IsFailedPrecondition(Run(*strategy, MakePass(0)).status));
+  ASSERT_EQ(PrepareFor(*strategy, Epochs(2, 2)), absl::OkStatus());
+  ExpectPass(*strategy, MakePass(0));
+  ASSERT_EQ(PrepareFor(*strategy, PassSequence()), absl::OkStatus());
+}
+
+TEST_F(ForesightTest, LaterJobsFindThePlansAndThreadsChangeNoByte) {
+  const PassSequence sequence = Epochs(3, 3);
+  const auto first = Make(kSome);
+  ASSERT_EQ(PrepareFor(*first, sequence), absl::OkStatus());
+  EXPECT_THAT(log_, Not(HasSubstr("reused")));
+  ExpectSequence(*first, sequence);
+  const auto files = AllFiles();
+  const auto second = Make(kSome, {.samplers = 3, .extractors = 2});
+  const auto report = second->Prepare(sequence, Listener(), {});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_TRUE(report->reused);
+  EXPECT_TRUE(report->more);
+  ExpectSequence(*second, sequence);
+  EXPECT_EQ(AllFiles(), files);
+  ASSERT_TRUE(io::FileSystem::Posix().RemoveTree(plans_folder_).ok());
+  const auto third = Make(kSome, {.samplers = 4, .extractors = 3});
+  ASSERT_EQ(PrepareFor(*third, sequence), absl::OkStatus());
+  ExpectSequence(*third, sequence);
+  EXPECT_EQ(AllFiles(), files);
+}
+
+TEST_F(ForesightTest, WithoutDiskRowsAreReadDirectly) {
+  const PassSequence sequence = Epochs(2, 2);
+  const auto strategy = Make(
+      ForesightOptions{.cpu_cache_bytes = 50 * 152, .disk_limit_bytes = 1});
+  ASSERT_EQ(PrepareFor(*strategy, sequence), absl::OkStatus());
+  EXPECT_THAT(log_,
+              HasSubstr("rows are read directly, not packed: disk limit"));
+  const int64_t direct = ExpectSequence(*strategy, sequence);
+  for (const auto& [path, bytes] : AllFiles()) {
+    EXPECT_FALSE(absl::StrContains(path, kShardPacksFile)) << path;
+  }
+  const auto packed = Make(kSome);
+  ASSERT_EQ(PrepareFor(*packed, sequence), absl::OkStatus());
+  EXPECT_EQ(ExpectSequence(*packed, sequence), direct);
+}
+
+TEST_F(ForesightTest, ASmallDiskLimitMeansSmallerGenerations) {
+  const PassSequence sequence = Epochs(3, 3);
+  const auto strategy = Make(ForesightOptions{.cpu_cache_bytes = 50 * 152,
+                                              .disk_limit_bytes = 600'000});
+  ASSERT_EQ(PrepareFor(*strategy, sequence), absl::OkStatus());
+  ExpectSequence(*strategy, sequence);
+}
+
+TEST_F(ForesightTest, DamagedPlansAreMadeAgain) {
+  const PassSequence sequence = Epochs(2, 2);
+  for (const char* name : {kGenerationIndexFile, kSlotsFile, kShardPlansFile,
+                           kShardPacksFile, "samples", "samples.index"}) {
+    {
+      const auto strategy = Make(kSome);
+      ASSERT_EQ(PrepareFor(*strategy, sequence), absl::OkStatus()) << name;
+      ExpectSequence(*strategy, sequence);
+    }
+    DamageAll(name);
+    // The first look that finds damage may be that of a pass, which fails; it
+    // delivers nothing of it.
+    const auto strategy = Make(kSome);
+    int failures = 0;
+    for (;;) {
+      absl::Status status = PrepareFor(*strategy, sequence);
+      for (size_t i = 0; status.ok() && i < sequence.order.size(); ++i) {
+        const Pass& pass = sequence.passes[sequence.order[i]];
+        const Outcome outcome = Run(*strategy, pass);
+        const std::vector<std::string>& whole = ExpectedOf(pass);
+        ASSERT_LE(outcome.batches.size(), whole.size());
+        EXPECT_TRUE(std::equal(outcome.batches.begin(), outcome.batches.end(),
+                               whole.begin()));
+        status = outcome.status;
+      }
+      if (status.ok()) break;
+      EXPECT_TRUE(absl::IsDataLoss(status)) << name << ": " << status;
+      EXPECT_THAT(std::string(status.message()), HasSubstr(plans_folder_));
+      ASSERT_LT(++failures, 20) << name;
+    }
+  }
+}
+
+TEST_F(ForesightTest, FailuresOfAnyCallAreReturnedAndLeaveNothingBroken) {
+  const PassSequence sequence = Epochs(2, 2);
+  for (int64_t nth = 1;; nth += 1 + nth / 4) {
+    ASSERT_TRUE(io::FileSystem::Posix().RemoveTree(plans_folder_).ok());
+    const auto strategy = Make(kSome);
+    faulty_.Inject({.nth = nth});
+    absl::Status status = PrepareFor(*strategy, sequence);
+    if (status.ok()) status = Run(*strategy, MakePass(0)).status;
+    const bool hit = faulty_.hits() > 0;
+    faulty_.Clear();
+    if (!hit) break;
+    if (!status.ok()) {
+      EXPECT_TRUE(absl::IsUnavailable(status) || absl::IsDataLoss(status))
+          << nth << ": " << status;
+    }
+    ASSERT_EQ(PrepareFor(*strategy, sequence), absl::OkStatus()) << nth;
+    ExpectPass(*strategy, MakePass(0));
+  }
+}
+
+TEST_F(ForesightTest, StopsAtAnyTime) {
+  const PassSequence sequence = Epochs(2, 2);
+  int stopped = 0;
+  for (int64_t look = 0; look < 200; look += 9) {
+    const auto strategy = Make(kSome, {.samplers = 2, .extractors = 2});
+    std::stop_source stop;
+    clock_.StopAt(look, stop);
+    absl::Status status = PrepareFor(*strategy, sequence, stop.get_token());
+    if (status.ok()) {
+      status = Run(*strategy, MakePass(0), stop.get_token()).status;
+    }
+    stopped += absl::IsCancelled(status);
+    EXPECT_TRUE(status.ok() || absl::IsCancelled(status)) << status;
+    ASSERT_EQ(PrepareFor(*strategy, sequence), absl::OkStatus());
+    ExpectPass(*strategy, MakePass(0));
+    if (look % 2 == 0) {
+      ASSERT_TRUE(io::FileSystem::Posix().RemoveTree(plans_folder_).ok());
+    }
+  }
+  EXPECT_GT(stopped, 5);
+}
+
+TEST_F(ForesightTest, AStopEndsWaitingForUse) {
+  const PassSequence sequence = Epochs(6, 6);
+  const auto strategy = Make(kSome);
+  ASSERT_EQ(PrepareFor(*strategy, sequence), absl::OkStatus());
+  ASSERT_TRUE(strategy->PrepareAhead(sequence, {}, {}).ok());
+  // Two generations are ready: another is of no use yet.
+  std::stop_source stop;
+  absl::Status status;
+  std::jthread ahead([&] {
+    status = strategy->PrepareAhead(sequence, {}, stop.get_token()).status();
+  });
+  stop.request_stop();
+  ahead.join();
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+}
+
+TEST_F(ForesightTest, BadOptionsAreRefused) {
+  const auto make = [&](const ForesightOptions& options) {
+    return NewStrategy(options, {}, Dataset(),
+                       {.read_queues = *queues_,
+                        .clock = clock_,
+                        .scratch_folder = scratch_.Path("scratch")})
+        .status();
+  };
+  EXPECT_EQ(make({.io_depth = 0}),
+            absl::InvalidArgumentError("io_depth: 0 is not within 1 .. 4096"));
+  EXPECT_EQ(make({}), absl::OkStatus());
+}
+
+}  // namespace
+}  // namespace hearth::strategy

@@ -1,0 +1,168 @@
+#ifndef HEARTH_ENGINE_STRATEGY_FORESIGHT_GENERATION_H_
+#define HEARTH_ENGINE_STRATEGY_FORESIGHT_GENERATION_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/base/clock.h"
+#include "engine/io/file_system.h"
+#include "engine/io/read_plan.h"
+#include "engine/plan/optimal_cache.h"
+#include "engine/plan/plan_store.h"
+#include "engine/store/dataset.h"
+#include "engine/store/labels.h"
+#include "engine/store/topology.h"
+#include "engine/strategy/foresight/fetch_prices.h"
+#include "engine/strategy/foresight/generation_files.h"
+#include "engine/strategy/foresight/row_slots.h"
+#include "engine/strategy/foresight/timeline.h"
+#include "engine/strategy/packing/sample_spool.h"
+#include "engine/strategy/strategy.h"
+
+/// Prepares the generations of a timeline one after the other
+/// (GenerationMaker): samples passes (PassSamples), plans the cache, and packs
+/// the rows that it lacks (Generation).
+
+namespace hearth::strategy {
+
+/// Everything that generations are made with. Outlives them.
+struct ForesightContext {
+  const store::Dataset& dataset;
+  const store::Labels& labels;
+  /// Rows of the features.
+  io::RowLayout rows;
+  io::FileSystem& files;
+  const Clock& clock;
+  plan::PlanStore& plans;
+  /// Threads that sample, and that pack.
+  int samplers = 1;
+  int64_t num_slots = 0;
+  /// Bytes of samples and plans on disk at a time; 0 = no limit but the disk's.
+  uint64_t disk_limit_bytes = 0;
+  /// The topology to sample from, loaded at the first call.
+  std::function<absl::StatusOr<const store::LoadedTopology*>(
+      const std::stop_token& stop)>
+      topology;
+  FetchPrices& prices;
+};
+
+/// Memory of planning and of packing a generation, whichever is more, at most.
+uint64_t MakingBytes(int64_t num_nodes, int64_t num_slots, int64_t row_bytes,
+                     int64_t largest_batch, int64_t num_shards, int samplers);
+
+/// The samples of a pass, in a plan that other jobs and later runs of the pass
+/// share. Thread-safe, but for `trace`, which the maker uses.
+struct PassSamples {
+  plan::PlanLease lease;
+  std::unique_ptr<SampleSpool> spool;
+  std::unique_ptr<SampleSpool> trace;
+  /// The digest of the samples: their plan's name.
+  std::string digest;
+};
+
+/// A generation that is ready to be delivered. Immutable; thread-safe.
+class Generation {
+ public:
+  Generation(const ForesightContext& context, GenerationSpan span,
+             plan::PlanLease lease, std::unique_ptr<GenerationReader> reader,
+             std::map<size_t, std::shared_ptr<PassSamples>> samples)
+      : context_(context),
+        span_(span),
+        lease_(std::move(lease)),
+        reader_(std::move(reader)),
+        samples_(std::move(samples)) {}
+
+  const GenerationSpan& span() const { return span_; }
+  const std::string& name() const { return lease_.name(); }
+  const GenerationReader& reader() const { return *reader_; }
+  /// Samples of a pass of which the generation has shards.
+  SampleSpool& SamplesOf(size_t pass) const {
+    return *samples_.at(pass)->spool;
+  }
+
+  /// Passes on `status`, of reading plan or samples of `pass`: DATA_LOSS marks
+  /// both as damaged, so that they are made again.
+  absl::Status Checked(absl::Status status, size_t pass) const;
+
+ private:
+  const ForesightContext& context_;
+  const GenerationSpan span_;
+  const plan::PlanLease lease_;
+  const std::unique_ptr<GenerationReader> reader_;
+  // By index of the pass.
+  const std::map<size_t, std::shared_ptr<PassSamples>> samples_;
+};
+
+/// Makes the generations of a timeline in order. Equal timelines and options
+/// give equal plans, whatever the threads, as long as disk space suffices.
+/// Single-owner.
+class GenerationMaker {
+ public:
+  /// `context` and `timeline` outlive the maker.
+  GenerationMaker(const ForesightContext& context, const Timeline& timeline)
+      : context_(context), timeline_(timeline) {}
+
+  /// The end of the generations made so far.
+  int64_t end() const { return end_; }
+  bool is_done() const { return end_ == timeline_.size(); }
+
+  struct Made {
+    std::shared_ptr<const Generation> generation;
+    PreparationReport report;
+  };
+
+  /// Finds or makes the next generation. `fill`, unless null, has only free
+  /// slots; if rows are packed, it then also gets the rows that the cache holds
+  /// at the beginning. Without disk space generations become smaller, and then
+  /// rows are read directly. RESOURCE_EXHAUSTED without space for samples or
+  /// without memory; CANCELLED; errors of reading and writing. REQUIRES:
+  /// !is_done().
+  absl::StatusOr<Made> MakeNext(RowSlots* fill,
+                                const PreparationListener& listener,
+                                const std::stop_token& stop);
+
+  /// Lets go of samples that no position from `position` on needs.
+  void Forget(int64_t position);
+
+ private:
+  struct Attempt;
+
+  absl::StatusOr<Made> Make(const GenerationSpan& span, bool may_pack,
+                            RowSlots* fill, const PreparationListener& listener,
+                            const std::stop_token& stop);
+  absl::Status TakeSamples(const GenerationSpan& span, Attempt& attempt);
+  absl::StatusOr<std::shared_ptr<PassSamples>> SamplesOfPass(size_t pass,
+                                                             Attempt& attempt);
+  std::string DigestOf(const GenerationSpan& span) const;
+  absl::StatusOr<std::unique_ptr<GenerationReader>> Find(
+      const plan::PlanLease& lease, uint64_t plan_id) const;
+  absl::Status Plan(const GenerationSpan& span, const std::string& folder,
+                    Attempt& attempt, GenerationIndex& index);
+  absl::Status Pack(const GenerationSpan& span, plan::PlanLease& lease,
+                    bool may_pack, RowSlots* fill, Attempt& attempt,
+                    GenerationIndex& index);
+  absl::Status Scan(const std::string& folder, const GenerationReader& reader,
+                    RowSlots* fill, Attempt& attempt, GenerationIndex& index);
+  void DropSamples(const absl::Status& damage);
+  uint64_t SampleBytes() const;
+
+  const ForesightContext& context_;
+  const Timeline& timeline_;
+  int64_t end_ = 0;
+  // The generation made last, and the slots behind it, if they are known.
+  std::shared_ptr<const Generation> last_;
+  plan::CacheSlots slots_;
+  // Samples by index of their pass.
+  std::map<size_t, std::shared_ptr<PassSamples>> samples_;
+};
+
+}  // namespace hearth::strategy
+
+#endif  // HEARTH_ENGINE_STRATEGY_FORESIGHT_GENERATION_H_

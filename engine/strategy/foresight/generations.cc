@@ -1,0 +1,122 @@
+#include "engine/strategy/foresight/generations.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine/base/status.h"
+
+namespace hearth::strategy {
+
+absl::StatusOr<PreparationReport> Generations::MakeFirst(
+    RowSlots* fill, const PreparationListener& listener,
+    const std::stop_token& stop) {
+  absl::MutexLock lock(&mutex_);
+  if (timeline_.size() == 0) return PreparationReport();
+  return Make(fill, listener, stop);
+}
+
+absl::StatusOr<PreparationReport> Generations::MakeAhead(
+    const PreparationListener& listener, const std::stop_token& stop) {
+  const std::stop_callback wake(stop, [this] {
+    absl::MutexLock lock(&mutex_);
+    changed_.SignalAll();
+  });
+  absl::MutexLock lock(&mutex_);
+  // Of the ready generations one is being delivered.
+  while (!is_abandoned_ && !stop.stop_requested() && end_ < timeline_.size() &&
+         (is_making_ || ready_.size() > 1)) {
+    changed_.Wait(&mutex_);
+  }
+  if (stop.stop_requested()) {
+    return absl::CancelledError("preparing ahead: stopped on request");
+  }
+  if (is_abandoned_) {
+    return absl::AbortedError("passes come in another order");
+  }
+  if (end_ == timeline_.size()) return PreparationReport();
+  auto report = Make(nullptr, listener, stop);
+  if (report.ok() || !is_abandoned_) return report;
+  return absl::AbortedError("passes come in another order");
+}
+
+absl::StatusOr<std::shared_ptr<const Generation>> Generations::At(
+    int64_t position, const std::stop_token& stop) {
+  const std::stop_callback wake(stop, [this] {
+    absl::MutexLock lock(&mutex_);
+    changed_.SignalAll();
+  });
+  absl::MutexLock lock(&mutex_);
+  while (position >= end_) {
+    if (stop.stop_requested()) {
+      return absl::CancelledError("waiting for a plan: stopped on request");
+    }
+    if (is_making_) {
+      changed_.Wait(&mutex_);
+      continue;
+    }
+    HEARTH_RETURN_IF_ERROR(Make(nullptr, {}, stop).status());
+  }
+  for (const auto& generation : ready_) {
+    if (position >= generation->span().begin &&
+        position < generation->span().end) {
+      return generation;
+    }
+  }
+  return absl::NotFoundError(
+      absl::StrCat("the plan of position ", position, " was released"));
+}
+
+absl::StatusOr<PreparationReport> Generations::Make(
+    RowSlots* fill, const PreparationListener& listener,
+    const std::stop_token& stop) {
+  is_making_ = true;
+  const int64_t position = position_;
+  mutex_.Unlock();
+  maker_.Forget(position);
+  std::stop_source either;
+  const auto request = [&either] { either.request_stop(); };
+  const std::stop_callback on_stop(stop, request);
+  const std::stop_callback on_abandon(abandon_.get_token(), request);
+  absl::StatusOr<GenerationMaker::Made> made =
+      maker_.MakeNext(fill, listener, either.get_token());
+  mutex_.Lock();
+  is_making_ = false;
+  changed_.SignalAll();
+  if (!made.ok()) return made.status();
+  end_ = made->generation->span().end;
+  ready_.push_back(std::move(made->generation));
+  return std::move(made->report);
+}
+
+bool Generations::HasReady(int64_t position) const {
+  return !ready_.empty() && position >= ready_.front()->span().begin &&
+         position < end_;
+}
+
+bool Generations::IsNear(int64_t position) const {
+  absl::MutexLock lock(&mutex_);
+  if (HasReady(position)) return true;
+  return position >= end_ && end_ < timeline_.size() &&
+         position < timeline_.GenerationAt(end_, timeline_.size()).end;
+}
+
+void Generations::GoOnAt(int64_t position) {
+  absl::MutexLock lock(&mutex_);
+  position_ = position;
+  bool released = false;
+  while (!ready_.empty() && ready_.front()->span().end <= position) {
+    ready_.pop_front();
+    released = true;
+  }
+  if (released) changed_.SignalAll();
+}
+
+void Generations::Abandon() {
+  abandon_.request_stop();
+  absl::MutexLock lock(&mutex_);
+  is_abandoned_ = true;
+  changed_.SignalAll();
+  while (is_making_) changed_.Wait(&mutex_);
+}
+
+}  // namespace hearth::strategy

@@ -1,0 +1,106 @@
+#include "engine/strategy/foresight/row_loader.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/base/status.h"
+#include "engine/io/read_plan.h"
+#include "engine/strategy/packing/feature_scan.h"
+
+namespace hearth::strategy {
+
+namespace {
+
+// Bytes of a partition of a scan.
+constexpr int64_t kPartitionBytes = int64_t{16} << 20;
+
+int64_t PartitionRows(int64_t row_bytes, int64_t num_rows) {
+  return std::clamp<int64_t>(kPartitionBytes / row_bytes, 1,
+                             std::max<int64_t>(num_rows, 1));
+}
+
+}  // namespace
+
+uint64_t RowLoader::MemoryBytes(int io_depth, int64_t row_bytes,
+                                int64_t most_rows) {
+  return io::QueuedReader::StagingBytes(io_depth,
+                                        static_cast<uint64_t>(row_bytes)) +
+         static_cast<uint64_t>(most_rows) *
+             (sizeof(int64_t) + io::kPlanBytesPerRow);
+}
+
+absl::Status RowLoader::Read(absl::Span<const uint32_t> nodes, std::byte* to,
+                             const std::stop_token& stop,
+                             io::ReadTally& tally) {
+  rows_.assign(nodes.begin(), nodes.end());
+  const uint64_t row_bytes = source_.features.layout.row_bytes;
+  return ReadEach([&](size_t i) { return to + i * row_bytes; }, stop, tally);
+}
+
+absl::Status RowLoader::ReadEach(absl::FunctionRef<std::byte*(size_t)> to,
+                                 const std::stop_token& stop,
+                                 io::ReadTally& tally) {
+  if (!reader_.has_value()) {
+    HEARTH_ASSIGN_OR_RETURN(
+        io::QueuedReader reader,
+        io::QueuedReader::Open(
+            source_.read_queues, source_.io_depth, *source_.features.device,
+            source_.features.layout, source_.clock, source_.check));
+    reader_.emplace(std::move(reader));
+  }
+  const uint64_t row_bytes = source_.features.layout.row_bytes;
+  return reader_->reader().Read(
+      rows_,
+      [&](size_t position, const std::byte* row) {
+        std::memcpy(to(position), row, row_bytes);
+      },
+      stop, tally);
+}
+
+absl::Status RowLoader::Load(absl::Span<const RowSlots::Placed> rows,
+                             RowSlots& slots, const FetchPrices& prices,
+                             const std::stop_token& stop,
+                             io::ReadTally& tally) {
+  const io::RowLayout& layout = source_.features.layout;
+  if (prices.ScanIsCheaper(
+          {.feature_bytes =
+               static_cast<uint64_t>(layout.num_rows) * layout.row_bytes,
+           .rows = std::ssize(rows),
+           .row_bytes = layout.row_bytes})) {
+    return Scan(rows, slots, stop, tally);
+  }
+  rows_.clear();
+  for (const RowSlots::Placed& placed : rows) rows_.push_back(placed.node);
+  return ReadEach([&](size_t i) { return slots.row(rows[i].slot); }, stop,
+                  tally);
+}
+
+absl::Status RowLoader::Scan(absl::Span<const RowSlots::Placed> rows,
+                             RowSlots& slots, const std::stop_token& stop,
+                             io::ReadTally& tally) {
+  HEARTH_ASSIGN_OR_RETURN(const store::ScannedFeatures features,
+                          source_.dataset.ScanFeatures(stop));
+  const int64_t row_bytes = features.rows.row_bytes;
+  HEARTH_ASSIGN_OR_RETURN(
+      FeatureScan scan,
+      FeatureScan::Make(*features.file, features.rows,
+                        PartitionRows(row_bytes, features.rows.num_rows)));
+  HEARTH_RETURN_IF_ERROR(scan.Run(
+      [&](const FeatureScan::Partition& partition) {
+        const int64_t end = partition.first + partition.num_rows;
+        while (!rows.empty() && rows.front().node < end) {
+          std::memcpy(slots.row(rows.front().slot),
+                      partition.rows +
+                          (rows.front().node - partition.first) * row_bytes,
+                      static_cast<size_t>(row_bytes));
+          rows.remove_prefix(1);
+        }
+        tally.bytes_read += partition.num_rows * row_bytes;
+        ++tally.requests;
+        return absl::OkStatus();
+      },
+      source_.clock, stop));
+  return absl::OkStatus();
+}
+
+}  // namespace hearth::strategy

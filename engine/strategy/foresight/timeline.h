@@ -1,0 +1,92 @@
+#ifndef HEARTH_ENGINE_STRATEGY_FORESIGHT_TIMELINE_H_
+#define HEARTH_ENGINE_STRATEGY_FORESIGHT_TIMELINE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engine/strategy/pass.h"
+#include "engine/strategy/pass_sequence.h"
+
+/// The shards of all passes of a job, one after the other, and how they are cut
+/// into generations, which are prepared one by one.
+
+namespace hearth::strategy {
+
+/// Shards [begin, end) of a timeline, which are planned together, and what is
+/// known while they are planned.
+struct GenerationSpan {
+  int64_t begin = 0;
+  int64_t end = 0;
+  /// The plan looks ahead up to here.
+  int64_t look_end = 0;
+  /// Whether the cache is first filled with the rows needed first: at the
+  /// beginning, and where passes repeat from their beginning on.
+  bool fills = false;
+};
+
+/// The shards of a sequence of passes, numbered by their position. Immutable.
+class Timeline {
+ public:
+  /// `first_shard`: the shard at which the first pass begins.
+  explicit Timeline(PassSequence sequence, int64_t first_shard = 0);
+
+  /// Passes of the longest generation.
+  static constexpr int64_t kMostPasses = 8;
+
+  const std::vector<Pass>& passes() const { return sequence_.passes; }
+  /// Number of positions.
+  int64_t size() const { return begins_.back(); }
+
+  /// A shard of a pass.
+  struct Place {
+    /// Index in passes().
+    size_t pass = 0;
+    /// As in ShardsOf (sampling.h).
+    int64_t shard = 0;
+  };
+  /// REQUIRES: 0 <= position < size().
+  Place At(int64_t position) const;
+
+  /// The first position, from `from` on, of a run of `pass` that has shard
+  /// `shard`; absent if there is none.
+  std::optional<int64_t> Find(const Pass& pass, int64_t shard,
+                              int64_t from) const;
+  /// Whether a run of passes()[pass] has positions from `from` on.
+  bool Comes(size_t pass, int64_t from) const;
+  /// Whether `pass` is one of passes().
+  bool Knows(const Pass& pass) const;
+
+  /// The passes that follow if `pass`, which is known, comes next although
+  /// position `expected` was: the rest of the sequence behind the pass's next
+  /// run, or, without one, the rest behind the expected position.
+  PassSequence SequenceFrom(const Pass& pass, int64_t expected) const;
+
+  /// The generation that begins at `begin`, with at most `most_shards`, a whole
+  /// number of batches. The first has half of the first pass, so that training
+  /// begins soon, and the other half as look-ahead; each later one has as many
+  /// shards as lie before it, and half a pass, but at most those of kMostPasses
+  /// passes, and a pass as look-ahead. A
+  /// generation ends where passes repeat from their beginning on.
+  /// REQUIRES: begin is 0 or the end of a generation.
+  GenerationSpan GenerationAt(int64_t begin, int64_t most_shards) const;
+
+ private:
+  size_t RunAt(int64_t position) const;
+  // Position of the repetition that `position` belongs to.
+  int64_t CycleBegin(int64_t position) const;
+
+  PassSequence sequence_;
+  int64_t first_shard_ = 0;
+  // [order.size() + 1] position of the first shard of each run.
+  std::vector<int64_t> begins_;
+  // Runs of the sequence that repeat from its beginning on, and the run at
+  // which the last repetition begins; the whole sequence without repetitions.
+  size_t cycle_runs_ = 0;
+  size_t last_cycle_run_ = 0;
+};
+
+}  // namespace hearth::strategy
+
+#endif  // HEARTH_ENGINE_STRATEGY_FORESIGHT_TIMELINE_H_
