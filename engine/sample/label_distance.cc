@@ -12,7 +12,7 @@
 namespace hearth::sample {
 namespace {
 
-constexpr int64_t kLeastBatches = 256;
+constexpr int64_t kLeastBatches = 1024;
 constexpr double kMostRatio = 1.1;
 
 // Number of nodes with each class or label.

@@ -16,7 +16,7 @@
 namespace hearth::sample {
 
 /// Mean label distance of the batches of `order`, over whole epochs with the
-/// keys 0, 1, 2, ..., as many as have 256 batches. The label distance of a
+/// keys 0, 1, 2, ..., as many as have 1,024 batches. The label distance of a
 /// batch B of the seeds S is
 ///
 ///     1/2 * sum over c of |n_c(B) / |B| - n_c(S) / |S||,

@@ -88,6 +88,17 @@ def test_such_jobs_share_no_passes(apart, job):
         assert report["loss_digest"] == job["report"]["loss_digest"]
 
 
+def test_graphs_of_several_types_have_the_order_too(daemon, typed_folder):
+    daemon.json("dataset", "import", "typed", "--source", str(typed_folder))
+    job = ("train", "--dataset", "typed", "--fanouts", "5,5", "--hidden", "32", "--batch-size",
+           "64", "--epochs", "3", "--model", "rsage", *LOCALITY)
+    report = daemon.json(*job)["report"]
+    assert 0 < report["locality"]["macro_batch_parts"] <= report["locality"]["parts"]
+    again = daemon.json(*job, "--strategy", "gnndrive", "--cpu-cache", "16KiB")["report"]
+    assert again["loss_digest"] == report["loss_digest"]
+    assert again["locality"] == report["locality"]
+
+
 @pytest.mark.parametrize("options, words", [
     (("--strategy", "outre"), "--order: must be partition"),
     (("--history", "on"), "--history: must be off with order locality"),
