@@ -730,9 +730,9 @@ TEST(SpecMappingTest, LocalityIsAnOrderOfItsOwn) {
             "");
   EXPECT_THAT(Complaint(WithStrategy("outre {} locality {}")),
               HasSubstr("train.data.order: must be partition"));
-  EXPECT_THAT(
-      Complaint(WithStrategy("ginex { neighbor_rank_cross: true } locality {}")),
-      HasSubstr("must be ratio unless order is partition"));
+  EXPECT_THAT(Complaint(WithStrategy(
+                  "ginex { neighbor_rank_cross: true } locality {}")),
+              HasSubstr("must be ratio unless order is partition"));
   EXPECT_THAT(Complaint(WithStrategy("memory {} locality {} on {}")),
               HasSubstr("train.data.history: must be off with order locality"));
   EXPECT_THAT(Complaint(WithStrategy("memory {} locality {} epochs: 3 "

@@ -1,5 +1,5 @@
-"""An order in which batches share neighbors while their labels stay as random order has them, with a
-guard that gives it up where the model learns less."""
+"""An order in which batches share neighbors while their labels stay as in random order; a guard
+gives it up where the model learns less."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ TEST_F(LocalityGuardTest, KilledAnywhereItRepeatsItsDecision) {
     const auto expected = Run(InLocality(name + "-whole", seed));
     ASSERT_TRUE(expected.ok()) << expected.status();
     // Of the job's own: from the end of epoch 1 to the beginning of epoch 4.
-    for (int64_t batch = 6; batch <= 19; ++batch) {
+    for (const int64_t batch : {6, 7, 11, 12, 13, 17, 18, 19}) {
       SCOPED_TRACE(batch);
       TrainJobOptions options = InLocality(name + std::to_string(batch), seed);
       options.checkpoint_every = 4;
