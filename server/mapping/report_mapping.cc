@@ -164,6 +164,22 @@ void SetPass(const strategy::PassReport& pass, Message& message) {
   }
 }
 
+v1::LocalityChoice ToProto(const job::LocalityChoice& choice) {
+  v1::LocalityChoice proto;
+  proto.set_parts(static_cast<uint64_t>(choice.parts));
+  proto.set_macro_batch_parts(static_cast<uint64_t>(choice.macro_batch_parts));
+  proto.set_label_distance(choice.label_distance);
+  proto.set_shuffled_label_distance(choice.shuffled_label_distance);
+  proto.set_reverted(choice.reverted);
+  if (!choice.valid_metric.has_value()) return proto;
+  proto.set_valid_metric(*choice.valid_metric);
+  proto.set_shuffled_valid_metric(choice.shuffled_valid_metric.value_or(0));
+  proto.set_rows_needed(static_cast<uint64_t>(choice.rows_needed));
+  proto.set_shuffled_rows_needed(
+      static_cast<uint64_t>(choice.shuffled_rows_needed));
+  return proto;
+}
+
 v1::HistoryChoice ToProto(const job::HistoryChoice& choice) {
   v1::HistoryChoice proto;
   proto.set_embeddings(static_cast<uint64_t>(choice.embeddings));
@@ -355,6 +371,9 @@ v1::TrainReport ToProto(const job::TrainReport& report) {
   if (report.history.has_value()) {
     *proto.mutable_history() = ToProto(*report.history);
   }
+  if (report.locality.has_value()) {
+    *proto.mutable_locality() = ToProto(*report.locality);
+  }
   return proto;
 }
 
@@ -460,6 +479,9 @@ v1::ExplainReport ToProto(const job::ExplainReport& report) {
   proto.mutable_notes()->Add(report.notes.begin(), report.notes.end());
   if (report.history.has_value()) {
     *proto.mutable_history() = ToProto(*report.history);
+  }
+  if (report.locality.has_value()) {
+    *proto.mutable_locality() = ToProto(*report.locality);
   }
   return proto;
 }

@@ -129,6 +129,36 @@ TEST(ReportMappingTest, EveryFieldOfATrainReport) {
   EXPECT_EQ(proto.memory_limit_bytes(), 10u);
 }
 
+TEST(ReportMappingTest, EveryFieldOfAnOrderOfLocality) {
+  job::TrainReport report;
+  EXPECT_FALSE(ToProto(report).has_locality());
+  job::LocalityChoice& choice = report.locality.emplace();
+  choice.parts = 9;
+  choice.macro_batch_parts = 4;
+  choice.label_distance = 0.25;
+  choice.shuffled_label_distance = 0.125;
+  EXPECT_FALSE(ToProto(report).locality().has_valid_metric());
+  EXPECT_FALSE(ToProto(report).locality().has_rows_needed());
+  choice.valid_metric = 0.5;
+  choice.shuffled_valid_metric = 0.75;
+  choice.rows_needed = 5;
+  choice.shuffled_rows_needed = 6;
+  choice.reverted = true;
+  const v1::LocalityChoice proto = ToProto(report).locality();
+  EXPECT_EQ(proto.parts(), 9u);
+  EXPECT_EQ(proto.macro_batch_parts(), 4u);
+  EXPECT_EQ(proto.label_distance(), 0.25);
+  EXPECT_EQ(proto.shuffled_label_distance(), 0.125);
+  EXPECT_EQ(proto.valid_metric(), 0.5);
+  EXPECT_EQ(proto.shuffled_valid_metric(), 0.75);
+  EXPECT_EQ(proto.rows_needed(), 5u);
+  EXPECT_EQ(proto.shuffled_rows_needed(), 6u);
+  EXPECT_TRUE(proto.reverted());
+  job::ExplainReport explained;
+  explained.locality = choice;
+  EXPECT_EQ(ToProto(explained).locality().parts(), 9u);
+}
+
 TEST(ReportMappingTest, ProgressAndSeverities) {
   const v1::Progress proto = ToProto(job::Progress{.phase = "training",
                                                    .done = 1,

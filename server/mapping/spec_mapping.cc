@@ -223,11 +223,12 @@ class SpecChecker {
                       "must be host: a prepare job trains on no GPU, which "
                       "could sample");
     }
-    if (spec.partition_only() && !spec.data().has_partition()) {
+    const bool has_partition = OrdersByParts(spec.data());
+    if (spec.partition_only() && !has_partition) {
       violations_.Add("prepare.data.order",
                       "must be partition for a partition to be made");
     }
-    if (!spec.data().has_partition() && !MakesPlans(spec.data())) {
+    if (!has_partition && !MakesPlans(spec.data())) {
       violations_.Add(
           "prepare.data.strategy",
           "must be diskgnn, gids or foresight: without a partition order, the "
@@ -257,6 +258,11 @@ class SpecChecker {
     if (data.has_on()) {
       violations_.Add("feed.data.history",
                       "must be off for a feed, whose model is not here");
+    }
+    if (data.has_locality()) {
+      violations_.Add("feed.data.order",
+                      "must be shuffled or partition for a feed, whose model "
+                      "is not validated here");
     }
     if (!spec.pipeline().sample_on().empty()) {
       violations_.Add("feed.pipeline.sample_on",
@@ -321,6 +327,11 @@ class SpecChecker {
       if (spec.trains(0).has_none() && spec.data().on().compare_epochs() > 0) {
         violations_.Add(path + ".data.on.compare_epochs",
                         "must be 0 for model none, which is not validated");
+      }
+      if (spec.trains(0).has_none() && spec.data().has_locality()) {
+        violations_.Add(path + ".data.order",
+                        "must be shuffled or partition for model none, which "
+                        "is not validated");
       }
     }
   }
@@ -410,6 +421,11 @@ class SpecChecker {
     if (data.has_outre() && !data.has_partition()) {
       violations_.Add(path + ".order", "must be partition for strategy outre");
     }
+    if (data.has_locality() && data.has_on()) {
+      violations_.Add(path + ".history",
+                      "must be off with order locality: the embeddings that "
+                      "are kept depend on the order, which may change");
+    }
     if (data.ginex().neighbor_rank_cross() && !data.has_partition()) {
       violations_.Add(path + ".ginex.neighbor_rank_cross",
                       "must be ratio unless order is partition");
@@ -453,8 +469,10 @@ class SpecChecker {
     const uint32_t key = data.first_epoch_key();
     if (key == 0) return;
     const std::string field = path + ".first_epoch_key";
-    if (data.refresh_epochs() > 0 || data.has_on()) {
-      violations_.Add(field, "must be 0 with refresh_epochs or a history");
+    if (data.refresh_epochs() > 0 || data.has_on() || data.has_locality()) {
+      violations_.Add(field,
+                      "must be 0 with refresh_epochs, a history or order "
+                      "locality");
     } else if (key >= data.distinct_epochs()) {
       violations_.Add(field,
                       absl::StrCat("must be less than distinct_epochs (",
@@ -610,6 +628,7 @@ job::BatchOptions ToBatchOptions(const v1::DataSpec& data,
         .rounds = data.partition().rounds(),
         .bloom = data.partition().bloom()};
   }
+  options.locality_order = data.has_locality();
   if (data.has_on()) {
     options.history = {.cache_bytes = data.on().cache_bytes(),
                        .staleness = data.on().staleness(),

@@ -719,6 +719,38 @@ TEST(SpecMappingTest, AHistoryIsForModelsWithEmbeddingsAndBatchesInOrder) {
   }
 }
 
+TEST(SpecMappingTest, LocalityIsAnOrderOfItsOwn) {
+  const auto options = [](const std::string& data) {
+    return ToTrainJobOptions(Fill(WithStrategy(data)).train(), "/d", "/j").data;
+  };
+  EXPECT_TRUE(options("memory {} locality {}").locality_order);
+  EXPECT_FALSE(options("memory {} locality {}").partition_order.has_value());
+  EXPECT_FALSE(options("memory {} partition {}").locality_order);
+  EXPECT_EQ(SharingKeyOf(Fill(WithStrategy("memory {} locality {}")).train()),
+            "");
+  EXPECT_THAT(Complaint(WithStrategy("outre {} locality {}")),
+              HasSubstr("train.data.order: must be partition"));
+  EXPECT_THAT(Complaint(WithStrategy(
+                  "ginex { neighbor_rank_cross: true } locality {}")),
+              HasSubstr("must be ratio unless order is partition"));
+  EXPECT_THAT(Complaint(WithStrategy("memory {} locality {} on {}")),
+              HasSubstr("train.data.history: must be off with order locality"));
+  EXPECT_THAT(Complaint(WithStrategy("memory {} locality {} epochs: 3 "
+                                     "first_epoch_key: 1")),
+              HasSubstr("train.data.first_epoch_key: must be 0 with"));
+  EXPECT_THAT(Complaint("train { data { dataset: 'a' memory {} locality {} } "
+                        "trains { none {} } }"),
+              HasSubstr("train.data.order: must be shuffled or partition for "
+                        "model none"));
+  EXPECT_THAT(Complaint("feed { data { dataset: 'a' memory {} locality {} } }"),
+              HasSubstr("feed.data.order: must be shuffled or partition for a "
+                        "feed"));
+  // It makes a partition.
+  const auto prepare =
+      Fill("prepare { data { dataset: 'a' memory {} locality {} } }").prepare();
+  EXPECT_TRUE(ToPrepareJobOptions(prepare, "/d").data.locality_order);
+}
+
 TEST(SpecMappingTest, APartitionIsSomethingToPrepareForAnyStrategy) {
   const v1::PrepareSpec spec =
       Fill(

@@ -147,6 +147,10 @@ bool MakesPlans(const v1::DataSpec& data) {
   return strategy::KindOf(ToStrategyOptions(data, {})).makes_plans;
 }
 
+bool OrdersByParts(const v1::DataSpec& data) {
+  return data.has_partition() || data.has_locality();
+}
+
 strategy::StrategyOptions ToStrategyOptions(const v1::DataSpec& data,
                                             const v1::PipelineSpec& pipeline) {
   const int io_depth = static_cast<int>(pipeline.io_depth());

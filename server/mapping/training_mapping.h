@@ -28,6 +28,10 @@ void CheckModel(const std::string& path, const v1::TrainSpec& train,
 /// Whether the strategy prepares plans that jobs can share.
 bool MakesPlans(const v1::DataSpec& data);
 
+/// Whether the job orders its training nodes by a partition, which it makes if
+/// there is none.
+bool OrdersByParts(const v1::DataSpec& data);
+
 /// Whether the text is a way to choose hot rows (GidsStrategy.hot).
 bool IsHotNodes(absl::string_view hot);
 

@@ -116,6 +116,24 @@ void PrintHistory(const v1::HistoryChoice& history, std::ostream& out) {
       << absl::StrFormat("%.1f", history.shuffled_redundancy_ratio()) << "\n";
 }
 
+void PrintLocality(const std::string& metric, const v1::LocalityChoice& choice,
+                   std::ostream& out) {
+  out << "order: " << FormatCount(choice.macro_batch_parts()) << " of "
+      << Counted(choice.parts(), "part") << " in a macro batch; label distance "
+      << absl::StrFormat("%.4f", choice.label_distance())
+      << ", in random order "
+      << absl::StrFormat("%.4f", choice.shuffled_label_distance()) << "\n";
+  if (!choice.has_valid_metric()) return;
+  out << "epoch 2: valid " << MetricWords(metric) << " "
+      << FormatMetric(metric, choice.valid_metric()) << ", "
+      << FormatCount(choice.rows_needed()) << " rows; in random order "
+      << FormatMetric(metric, choice.shuffled_valid_metric()) << ", "
+      << FormatCount(choice.shuffled_rows_needed()) << " rows\n"
+      << (choice.reverted()
+              ? "from epoch 3 on the order was random, as it learned more\n"
+              : "");
+}
+
 void PrintCuts(const google::protobuf::RepeatedPtrField<v1::BudgetCut>& cuts,
                uint64_t memory_limit_bytes, std::ostream& out) {
   for (const v1::BudgetCut& cut : cuts) {
@@ -173,6 +191,10 @@ void PrintExplanation(const v1::ExplainReport& report, std::ostream& out) {
   if (report.has_history()) {
     out << "\n";
     PrintHistory(report.history(), out);
+  }
+  if (report.has_locality()) {
+    out << "\n";
+    PrintLocality("", report.locality(), out);
   }
   out << "\n";
   Table memory({{"memory for"}, {"at most", kRight}});
@@ -407,6 +429,9 @@ void PrintTrainReport(const v1::TrainJobSpec& spec,
     const v1::EpochReport& last = report.epochs(report.epochs_size() - 1);
     out << "rows for each seed of epoch " << last.epoch() << ": "
         << Decimal(last.redundancy_ratio(), 1) << "\n";
+  }
+  if (report.has_locality()) {
+    PrintLocality(report.metric(), report.locality(), out);
   }
   if (report.has_company()) PrintCompany(report.company(), out);
   if (report.resumes() > 0) {

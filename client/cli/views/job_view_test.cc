@@ -113,6 +113,30 @@ TEST(PrintOutcome, ShowsWhatAHistoryCosts) {
                                   "+2,345,678 +1.5 +2.5\n"));
 }
 
+TEST(PrintOutcome, ShowsAnOrderOfLocality) {
+  v1::Job job = TrainedJob();
+  v1::LocalityChoice& choice =
+      *job.mutable_report()->mutable_train()->mutable_locality();
+  choice.set_parts(180);
+  choice.set_macro_batch_parts(12);
+  choice.set_label_distance(0.021);
+  choice.set_shuffled_label_distance(0.0205);
+  EXPECT_THAT(Outcome(job),
+              HasSubstr("order: 12 of 180 parts in a macro batch; label "
+                        "distance 0.0210, in random order 0.0205\n"));
+  EXPECT_THAT(Outcome(job), Not(HasSubstr("epoch 2:")));
+  choice.set_valid_metric(0.5);
+  choice.set_shuffled_valid_metric(0.75);
+  choice.set_rows_needed(1000);
+  choice.set_shuffled_rows_needed(2000);
+  EXPECT_THAT(Outcome(job),
+              HasSubstr("epoch 2: valid accuracy 0.500, 1,000 rows; in random "
+                        "order 0.750, 2,000 rows\n"));
+  EXPECT_THAT(Outcome(job), Not(HasSubstr("from epoch 3 on")));
+  choice.set_reverted(true);
+  EXPECT_THAT(Outcome(job), HasSubstr("from epoch 3 on the order was random"));
+}
+
 TEST(PrintOutcome, ShowsWhereRowsWereFoundAndHowOthersWereRead) {
   v1::Job job = TrainedJob();
   EXPECT_THAT(Outcome(job), Not(HasSubstr("of the rows")))

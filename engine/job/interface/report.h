@@ -61,7 +61,30 @@ absl::Status WriteHistoryChoice(io::FileSystem& files,
 absl::StatusOr<KeptHistoryChoice> ReadHistoryChoice(io::FileSystem& files,
                                                     const std::string& folder);
 
-/// Result of an epoch of a job with a history, trained without it.
+/// The order of seeds that a job of order locality has chosen, and what its
+/// guard has found.
+struct LocalityChoice {
+  /// Number of parts of the partition, and of a macro batch.
+  int64_t parts = 0;
+  int64_t macro_batch_parts = 0;
+  /// sample::LabelDistance of batches in this order, and in shuffled order.
+  double label_distance = 0;
+  double shuffled_label_distance = 0;
+  /// Validation metric after the last epoch that the guard compares, in this
+  /// order and in shuffled order. Absent before, and where there is no guard.
+  std::optional<double> valid_metric;
+  std::optional<double> shuffled_valid_metric;
+  /// Rows that this epoch needed in either order; 0 while there are no metrics.
+  int64_t rows_needed = 0;
+  int64_t shuffled_rows_needed = 0;
+  /// Whether later epochs are shuffled.
+  bool reverted = false;
+
+  bool operator==(const LocalityChoice&) const = default;
+};
+
+/// Result of an epoch of a job with a history, trained without it, or of a job
+/// of order locality, trained in shuffled order.
 struct ExactEpoch {
   double loss = 0;
   std::optional<double> valid_metric;
@@ -115,6 +138,7 @@ struct ExplainReport : strategy::Forecast {
   uint64_t bytes_needed = 0;
   /// See TrainReport.
   std::optional<HistoryChoice> history;
+  std::optional<LocalityChoice> locality;
 };
 
 /// Preparation at the beginning of a period of a train job.
@@ -183,6 +207,8 @@ struct TrainReport {
   /// The embeddings of earlier batches that training used; absent without a
   /// history.
   std::optional<HistoryChoice> history;
+  /// The order that was chosen; absent unless the job's order is locality.
+  std::optional<LocalityChoice> locality;
   /// Whether all embeddings were computed and batches came in order.
   bool exact = true;
   Peers peers;

@@ -44,9 +44,11 @@ absl::Status CheckFirstEpochKey(const BatchOptions& data) {
   HEARTH_RETURN_IF_ERROR(
       RequireAtLeast("first_epoch_key", data.first_epoch_key, 0));
   if (data.first_epoch_key == 0) return absl::OkStatus();
-  if (data.refresh_epochs > 0 || data.history.has_value()) {
+  if (data.refresh_epochs > 0 || data.history.has_value() ||
+      data.locality_order) {
     return absl::InvalidArgumentError(
-        "first_epoch_key must be 0 with refresh_epochs or a history");
+        "first_epoch_key must be 0 with refresh_epochs, a history or order "
+        "locality");
   }
   const int64_t keys = data.NumEpochKeys();
   if (data.first_epoch_key >= keys || data.epochs < keys) {
@@ -105,6 +107,28 @@ absl::Status CheckOnce(const BatchOptions& data) {
   return absl::OkStatus();
 }
 
+absl::Status CheckPartitionOrder(const BatchOptions& data) {
+  if (data.locality_order &&
+      (data.partition_order.has_value() || data.history.has_value())) {
+    return absl::InvalidArgumentError(
+        "order locality excludes another order and a history, which depends on "
+        "the order");
+  }
+  if (!data.partition_order.has_value()) return absl::OkStatus();
+  const PartitionOrder& order = *data.partition_order;
+  HEARTH_RETURN_IF_ERROR(RequireAtLeast("parts", order.parts, 0));
+  HEARTH_RETURN_IF_ERROR(
+      RequireAtLeast("macro_batch_parts", order.macro_batch_parts, 1));
+  HEARTH_RETURN_IF_ERROR(RequireAtLeast("rounds", order.rounds, 1));
+  if (order.bloom && order.rounds > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rounds must be 1 with Bloom filters, which cannot forget "
+                     "a node, not ",
+                     order.rounds));
+  }
+  return absl::OkStatus();
+}
+
 // A GPU samples only batches that it trains on, and if the strategy allows it.
 absl::Status CheckSampledOn(const TrainJobOptions& options) {
   const std::optional<int> gpu = options.pipeline.sampling_gpu;
@@ -147,7 +171,7 @@ int64_t BatchOptions::EpochOfBatches(int64_t epoch) const {
 }
 
 bool BatchOptions::CanShare() const {
-  return refresh_epochs == 0 && !history.has_value() &&
+  return refresh_epochs == 0 && !history.has_value() && !locality_order &&
          strategy::DeliversInOrder(strategy);
 }
 
@@ -204,18 +228,7 @@ absl::Status BatchOptions::Validate() const {
     }
     HEARTH_RETURN_IF_ERROR(CheckShare(*history, strategy));
   }
-  if (!partition_order.has_value()) return absl::OkStatus();
-  HEARTH_RETURN_IF_ERROR(RequireAtLeast("parts", partition_order->parts, 0));
-  HEARTH_RETURN_IF_ERROR(RequireAtLeast("macro_batch_parts",
-                                        partition_order->macro_batch_parts, 1));
-  HEARTH_RETURN_IF_ERROR(RequireAtLeast("rounds", partition_order->rounds, 1));
-  if (partition_order->bloom && partition_order->rounds > 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("rounds must be 1 with Bloom filters, which cannot forget "
-                     "a node, not ",
-                     partition_order->rounds));
-  }
-  return absl::OkStatus();
+  return CheckPartitionOrder(*this);
 }
 
 bool TrainJobOptions::HasModel() const {
@@ -227,10 +240,11 @@ absl::Status TrainJobOptions::Validate() const {
   HEARTH_RETURN_IF_ERROR(data.Validate());
   if (feed.has_value()) {
     if (data.history.has_value() || data.refresh_epochs != 0 ||
+        data.locality_order ||
         data.trainers != static_cast<int64_t>(feed->channels.size())) {
       return absl::InvalidArgumentError(
-          "a feed needs a channel for each trainer, no history and no "
-          "refresh_epochs");
+          "a feed needs a channel for each trainer, no history, no "
+          "refresh_epochs and another order than locality");
     }
     return pipeline.Validate();
   }
@@ -238,6 +252,10 @@ absl::Status TrainJobOptions::Validate() const {
       !HasModel()) {
     return absl::InvalidArgumentError(
         "compare_epochs must be 0 without a model: nothing is validated");
+  }
+  if (data.locality_order && !HasModel()) {
+    return absl::InvalidArgumentError(
+        "order must not be locality without a model: nothing is validated");
   }
   if (!data.layer_nodes.empty() && !train::TakesEdgeWeights(train.model)) {
     return absl::InvalidArgumentError(

@@ -116,6 +116,11 @@ struct BatchOptions {
   uint64_t data_seed = 0;
   /// Absent: seeds are shuffled.
   std::optional<PartitionOrder> partition_order;
+  /// Whether seeds are ordered by the partition of the default parts, with
+  /// macro batches that the job chooses (locality.h) and a guard
+  /// (locality_guard.h). `partition_order` and `history` are then absent. See
+  /// hearth.v1.LocalityOrder.
+  bool locality_order = false;
   /// Absent: all embeddings are computed.
   std::optional<HistoryOptions> history;
   strategy::StrategyOptions strategy;

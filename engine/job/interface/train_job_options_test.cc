@@ -80,6 +80,18 @@ TEST(TrainJobOptionsTest, EachBoundIsChecked) {
         o.data.partition_order = PartitionOrder{.rounds = 2, .bloom = true};
       },
       "rounds");
+  expect_refused(
+      [](auto& o) {
+        o.data.locality_order = true;
+        o.data.partition_order = PartitionOrder();
+      },
+      "order locality");
+  expect_refused(
+      [](auto& o) {
+        o.data.locality_order = true;
+        o.data.first_epoch_key = 1;
+      },
+      "first_epoch_key");
   expect_refused([](auto& o) { o.data.first_epoch_key = -1; },
                  "first_epoch_key");
   expect_refused([](auto& o) { o.data.first_epoch_key = o.data.epochs; },

@@ -1,7 +1,8 @@
-// Epochs without a history, step by step:
-//   1. Read exact/epochs.json; if it has all epochs, they are the result.
-//   2. Train as a job without a history would, with checkpoints in exact/. At
-//      the end of each epoch its checkpoint is written, then its results are
+// Epochs without a history, or in shuffled order, step by step:
+//   1. Read epochs.json in their folder; if it has all epochs, they are the
+//      result.
+//   2. Train as a job without a history would, with checkpoints in the folder.
+//      At the end of each epoch its checkpoint is written, then its results are
 //      added to the file; a resumed run repeats the results of the checkpoint's
 //      last epoch (Observer::OnEpoch). So the file never lacks an epoch that a
 //      checkpoint has trained; a file that does was damaged, and training
@@ -41,7 +42,20 @@ namespace {
 // Version of epochs.json.
 constexpr int kFormat = 1;
 constexpr uint64_t kMaxFileBytes = 64 << 20;
-constexpr char kWithout[] = "without a history: ";
+
+// What is trained to compare with.
+struct Comparison {
+  // Options of the job that is trained.
+  TrainJobOptions options;
+  // Its batches, of which only the first epochs may be prepared.
+  BatchOptions batches = {};
+  // Number of epochs.
+  int64_t epochs = 0;
+  // Begins each line of the log.
+  std::string prefix = {};
+  // Error for datasets without validation nodes.
+  std::string needs_validation = {};
+};
 
 // Results of finished epochs, and the file that keeps them.
 class KeptEpochs {
@@ -104,8 +118,12 @@ class KeptEpochs {
 // results here: they are not the job's own.
 class ComparingObserver final : public Observer {
  public:
-  ComparingObserver(Observer& job, int64_t epochs, KeptEpochs& kept)
-      : job_(job), epochs_(static_cast<uint32_t>(epochs)), kept_(kept) {}
+  ComparingObserver(Observer& job, const Comparison& comparison,
+                    KeptEpochs& kept)
+      : job_(job),
+        epochs_(static_cast<uint32_t>(comparison.epochs)),
+        prefix_(comparison.prefix),
+        kept_(kept) {}
 
   void OnRunning() override { job_.OnRunning(); }
 
@@ -125,7 +143,7 @@ class ComparingObserver final : public Observer {
   absl::Status OnEpoch(const EpochReport& epoch) override {
     job_.OnLog(
         Severity::kInfo,
-        absl::StrFormat("%sepoch %d: loss %.4f, validation %s %.4f", kWithout,
+        absl::StrFormat("%sepoch %d: loss %.4f, validation %s %.4f", prefix_,
                         epoch.epoch, epoch.loss, train::Name(epoch.metric),
                         epoch.valid_metric.value_or(0)));
     return kept_.Set(epoch.epoch, {.loss = epoch.loss,
@@ -137,12 +155,13 @@ class ComparingObserver final : public Observer {
   void OnDurable() override { job_.OnDurable(); }
 
   void OnLog(Severity severity, const std::string& text) override {
-    job_.OnLog(severity, absl::StrCat(kWithout, text));
+    job_.OnLog(severity, absl::StrCat(prefix_, text));
   }
 
  private:
   Observer& job_;
   const uint32_t epochs_;
+  const std::string prefix_;
   KeptEpochs& kept_;
 };
 
@@ -166,12 +185,16 @@ class ComparingMetrics final : public TrainMetrics {
   TrainMetrics& job_;
 };
 
-// Options of the job without its history.
-TrainJobOptions WithoutHistory(TrainJobOptions options) {
-  options.data.history.reset();
-  options.patience = 0;
-  options.directory = io::JoinPath(options.directory, "exact");
-  return options;
+// The job that `changed`, with a folder of its own in the job's, trains for
+// `epochs` epochs.
+Comparison ComparisonOf(TrainJobOptions changed, const std::string& folder,
+                        int64_t epochs) {
+  Comparison comparison = {.options = std::move(changed), .epochs = epochs};
+  comparison.options.patience = 0;
+  comparison.options.directory =
+      io::JoinPath(comparison.options.directory, folder);
+  comparison.batches = comparison.options.data;
+  return comparison;
 }
 
 // Returns the dataset's fingerprint, after a check that the history's memory
@@ -187,8 +210,8 @@ absl::StatusOr<std::string> CheckedFingerprint(const ModelTrainer::Job& job) {
   return dataset->manifest().fingerprint;
 }
 
-// Trains the epochs that are not kept. `exact.options` have no history.
-absl::Status Train(const ModelTrainer::Job& exact, int64_t epochs,
+// Trains the epochs that are not kept, as the job `exact`.
+absl::Status Train(const ModelTrainer::Job& exact, const Comparison& comparison,
                    KeptEpochs& kept, std::stop_token stop,
                    ExactEpochs& result) {
   const double begin = exact.environment.clock.SteadySeconds();
@@ -196,12 +219,10 @@ absl::Status Train(const ModelTrainer::Job& exact, int64_t epochs,
       const std::unique_ptr<BatchSource> source,
       BatchSource::Open(
           exact.environment,
-          {.data = exact.options.data, .pipeline = exact.options.pipeline},
+          {.data = comparison.batches, .pipeline = exact.options.pipeline},
           exact.observer, stop));
   if (source->passes().num_valid() == 0) {
-    return absl::InvalidArgumentError(
-        "history.compare_epochs: must be 0: the dataset has no validation "
-        "nodes with labels, on which a history could be compared");
+    return absl::InvalidArgumentError(comparison.needs_validation);
   }
   HEARTH_ASSIGN_OR_RETURN(
       std::unique_ptr<ModelTrainer> trainer,
@@ -230,7 +251,7 @@ absl::Status Train(const ModelTrainer::Job& exact, int64_t epochs,
                                       .member = *trainer,
                                       .stop = stop,
                                       .begin_seconds = begin,
-                                      .until_epoch = epochs}));
+                                      .until_epoch = comparison.epochs}));
   result.trained = true;
   result.first_batch_seconds = report.first_batch_seconds;
   result.memory_bytes = std::max(source->memory().TotalBytes(),
@@ -239,13 +260,43 @@ absl::Status Train(const ModelTrainer::Job& exact, int64_t epochs,
   return absl::OkStatus();
 }
 
+// Trains the epochs of `comparison` that were not trained before.
+absl::StatusOr<ExactEpochs> Compare(const ModelTrainer::Job& job,
+                                    const Comparison& comparison,
+                                    std::string fingerprint,
+                                    std::stop_token stop) {
+  io::FileSystem& files = job.environment.files;
+  const std::string& folder = comparison.options.directory;
+  HEARTH_RETURN_IF_ERROR(files.CreateDirectory(folder));
+  KeptEpochs kept(files, folder, std::move(fingerprint));
+  if (const absl::Status status = kept.Read(); absl::IsDataLoss(status)) {
+    job.observer.OnLog(Severity::kWarning, std::string(status.message()));
+  } else {
+    HEARTH_RETURN_IF_ERROR(status);
+  }
+  ExactEpochs result;
+  if (static_cast<int64_t>(kept.epochs().size()) < comparison.epochs) {
+    ComparingObserver observer(job.observer, comparison, kept);
+    ComparingMetrics metrics(job.metrics);
+    HEARTH_RETURN_IF_ERROR(Train({.environment = job.environment,
+                                  .options = comparison.options,
+                                  .observer = observer,
+                                  .metrics = metrics,
+                                  .memory = job.memory},
+                                 comparison, kept, std::move(stop), result));
+  }
+  HEARTH_RETURN_IF_ERROR(RemoveCheckpoints(files, folder));
+  result.epochs = kept.epochs();
+  return result;
+}
+
 }  // namespace
 
 void ExactEpochs::AddTo(TrainReport& report) const {
   report.memory_bound_bytes = std::max(report.memory_bound_bytes, memory_bytes);
   if (!trained) return;
   report.first_batch_seconds = first_batch_seconds;
-  report.partition = partition;
+  if (partition.has_value()) report.partition = partition;
 }
 
 absl::StatusOr<ExactEpochs> TrainExactEpochs(const ModelTrainer::Job& job,
@@ -254,31 +305,40 @@ absl::StatusOr<ExactEpochs> TrainExactEpochs(const ModelTrainer::Job& job,
   if (!history.has_value() || history->compare_epochs == 0) {
     return ExactEpochs();
   }
-  io::FileSystem& files = job.environment.files;
-  const int64_t epochs = history->compare_epochs;
-  const TrainJobOptions options = WithoutHistory(job.options);
   HEARTH_ASSIGN_OR_RETURN(std::string fingerprint, CheckedFingerprint(job));
-  HEARTH_RETURN_IF_ERROR(files.CreateDirectory(options.directory));
-  KeptEpochs kept(files, options.directory, std::move(fingerprint));
-  if (const absl::Status status = kept.Read(); absl::IsDataLoss(status)) {
-    job.observer.OnLog(Severity::kWarning, std::string(status.message()));
-  } else {
-    HEARTH_RETURN_IF_ERROR(status);
+  TrainJobOptions exact = job.options;
+  exact.data.history.reset();
+  Comparison comparison =
+      ComparisonOf(std::move(exact), "exact", history->compare_epochs);
+  comparison.prefix = "without a history: ";
+  comparison.needs_validation =
+      "history.compare_epochs: must be 0: the dataset has no validation nodes "
+      "with labels, on which a history could be compared";
+  return Compare(job, comparison, std::move(fingerprint), std::move(stop));
+}
+
+absl::StatusOr<ExactEpochs> TrainShuffledPilot(const ModelTrainer::Job& job,
+                                               int64_t epochs,
+                                               std::stop_token stop) {
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<store::Dataset> dataset,
+      store::Dataset::Open(job.environment.files, job.options.data.dataset_path,
+                           job.environment.verified));
+  TrainJobOptions shuffled = job.options;
+  shuffled.data.locality_order = false;
+  Comparison comparison = ComparisonOf(std::move(shuffled), "pilot", epochs);
+  comparison.prefix = "in shuffled order: ";
+  comparison.needs_validation =
+      "order: must not be locality: the dataset has no validation nodes with "
+      "labels, on which orders could be compared";
+  // Keys of the epochs that are trained stay the same.
+  BatchOptions& batches = comparison.batches;
+  if (batches.refresh_epochs == 0) {
+    batches.distinct_epochs = std::min(batches.NumEpochKeys(), epochs);
   }
-  ExactEpochs result;
-  if (static_cast<int64_t>(kept.epochs().size()) < epochs) {
-    ComparingObserver observer(job.observer, epochs, kept);
-    ComparingMetrics metrics(job.metrics);
-    HEARTH_RETURN_IF_ERROR(Train({.environment = job.environment,
-                                  .options = options,
-                                  .observer = observer,
-                                  .metrics = metrics,
-                                  .memory = job.memory},
-                                 epochs, kept, std::move(stop), result));
-  }
-  HEARTH_RETURN_IF_ERROR(RemoveCheckpoints(files, options.directory));
-  result.epochs = kept.epochs();
-  return result;
+  batches.epochs = epochs;
+  return Compare(job, comparison, dataset->manifest().fingerprint,
+                 std::move(stop));
 }
 
 }  // namespace hearth::job

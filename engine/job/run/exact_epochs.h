@@ -13,7 +13,8 @@
 
 namespace hearth::job {
 
-/// Results of the first epochs of a job with a history, trained without it.
+/// Results of the first epochs of a job, trained without what they are compared
+/// for: a history, or order locality.
 struct ExactEpochs {
   std::vector<ExactEpoch> epochs;
   /// Whether this run of the job trained some of them. The fields below are set
@@ -43,6 +44,14 @@ struct ExactEpochs {
 /// memory holds no embedding (CheckHistoryMemory).
 absl::StatusOr<ExactEpochs> TrainExactEpochs(const ModelTrainer::Job& job,
                                              std::stop_token stop);
+
+/// Trains the first `epochs` epochs of a job of order locality in shuffled
+/// order, as TrainExactEpochs does, in the folder "pilot". Batches of later
+/// epochs are not prepared. INVALID_ARGUMENT without validation nodes.
+/// REQUIRES: epochs <= job.options.data.epochs.
+absl::StatusOr<ExactEpochs> TrainShuffledPilot(const ModelTrainer::Job& job,
+                                               int64_t epochs,
+                                               std::stop_token stop);
 
 }  // namespace hearth::job
 

@@ -18,6 +18,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/status.h"
 #include "engine/cache/row_memory.h"
+#include "engine/job/data/locality.h"
 #include "engine/job/data/opened_job.h"
 #include "engine/job/data/passes.h"
 #include "engine/job/data/seed_partition.h"
@@ -26,6 +27,7 @@
 #include "engine/job/interface/observer.h"
 #include "engine/job/memory/memory_ledger.h"
 #include "engine/job/memory/warm_strategies.h"
+#include "engine/job/run/locality_guard.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/sample/mini_batch.h"
 #include "engine/store/array_type.h"
@@ -192,10 +194,19 @@ class ExplainRun {
   }
 
   absl::Status Open() {
+    BatchOptions data = options_.data;
+    if (data.locality_order) {
+      HEARTH_ASSIGN_OR_RETURN(
+          const ChosenLocality chosen,
+          ChooseLocality(environment_, data, options_.pipeline, observer_,
+                         stop_));
+      report_.locality = chosen.choice;
+      data = InChosenOrder(std::move(data), chosen.choice);
+    }
     HEARTH_ASSIGN_OR_RETURN(
         OpenedJob opened,
         OpenJob(environment_,
-                {.data = options_.data,
+                {.data = data,
                  .pipeline = options_.pipeline,
                  .training_only = !options_.HasModel(),
                  .embedding_width = train::HiddenWidth(options_.train.model)},
@@ -321,6 +332,13 @@ class ExplainRun {
           "Training first runs ", options_.data.history->compare_epochs,
           " epochs without the history, to compare: their reads and "
           "preparations are not counted."));
+    }
+    if (report_.locality.has_value() &&
+        options_.data.epochs > LocalityGuard::kEpochs) {
+      report_.notes.push_back(absl::StrCat(
+          "Training first runs ", LocalityGuard::kEpochs,
+          " epochs in shuffled order, to compare: their reads and preparations "
+          "are not counted."));
     }
     if (passes_->num_periods() > 1) {
       report_.notes.push_back(absl::StrCat(

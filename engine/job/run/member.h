@@ -78,6 +78,9 @@ class Member {
     /// First epochs trained without the history, to report beside the epochs
     /// with it; outlives the member.
     absl::Span<const ExactEpoch> exact = {};
+    /// Whether the job goes on where another member of this run has ended: it
+    /// is not resumed, and the observer has heard of the last epoch.
+    bool continues = false;
   };
 
   virtual ~Member() = default;

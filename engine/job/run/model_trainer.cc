@@ -140,6 +140,10 @@ absl::Status ModelTrainer::FindPlace(const std::string& fingerprint) {
         "whole is of epoch %d, batch %d",
         job_.options.directory, state_.epoch + 1, state_.next_batch));
   }
+  if (job_.continues) {
+    report_pending_ = false;
+    return absl::OkStatus();
+  }
   ++state_.resumes;
   NoteArithmetic();
   job_.observer.OnLog(Severity::kInfo,

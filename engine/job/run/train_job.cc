@@ -1,13 +1,17 @@
 #include "engine/job/run/train_job.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "engine/base/status.h"
 #include "engine/job/data/batch_source.h"
+#include "engine/job/data/locality.h"
 #include "engine/job/memory/memory_ledger.h"
 #include "engine/job/run/exact_epochs.h"
+#include "engine/job/run/locality_guard.h"
 #include "engine/job/run/member.h"
 #include "engine/job/run/shared_pass.h"
 #include "engine/job/run/train_run.h"
@@ -18,11 +22,14 @@
 // A train job, step by step:
 //   1. Where a history is to be compared, train the first epochs without it
 //      (exact_epochs.h).
-//   2. If the job may share its passes, train it in a group of jobs with equal
+//   2. Where seeds are in order of locality, choose the order; train a pilot
+//      and the first epochs, and decide about the other epochs
+//      (locality_guard.h), which are trained as below, without a group.
+//   3. If the job may share its passes, train it in a group of jobs with equal
 //      data (shared_pass.h). Otherwise open the data and its passes
 //      (BatchSource), make the job's member (ModelTrainer, which finds the
 //      checkpoint, or FeedMember) and feed it from the source (TrainRun).
-//   3. Complete the report.
+//   4. Complete the report.
 
 namespace hearth::job {
 
@@ -59,11 +66,10 @@ absl::StatusOr<TrainReport> TrainInGroup(const Member::Job& job,
 }
 
 // Trains on a batch source of the job's own. `is_running`: whether the observer
-// has heard so.
-absl::StatusOr<TrainReport> TrainOnOwnSource(const Member::Job& job,
-                                             bool is_running,
-                                             double begin_seconds,
-                                             std::stop_token stop) {
+// has heard so. `until_epoch` as in AttachedJob.
+absl::StatusOr<TrainReport> TrainOnOwnSource(
+    const Member::Job& job, bool is_running, double begin_seconds,
+    std::stop_token stop, std::optional<int64_t> until_epoch = std::nullopt) {
   const TrainJobOptions& options = job.options;
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<BatchSource> source,
@@ -85,10 +91,52 @@ absl::StatusOr<TrainReport> TrainOnOwnSource(const Member::Job& job,
                   .member = *member,
                   .stop = std::move(stop),
                   .begin_seconds = begin_seconds,
-                  .is_running = is_running});
+                  .is_running = is_running,
+                  .until_epoch = until_epoch});
   if (report.ok() || absl::IsCancelled(report.status())) {
     source->ReturnStrategy();
   }
+  return report;
+}
+
+// Trains a job whose seeds are in order of locality.
+absl::StatusOr<TrainReport> TrainInLocality(const Member::Job& job,
+                                            double begin_seconds,
+                                            const std::stop_token& stop) {
+  HEARTH_ASSIGN_OR_RETURN(LocalityGuard guard, LocalityGuard::Open(job, stop));
+  const auto train = [&](bool is_running, bool continues,
+                         std::optional<int64_t> until_epoch) {
+    const TrainJobOptions options = guard.Options();
+    return TrainOnOwnSource({.environment = job.environment,
+                             .options = options,
+                             .observer = job.observer,
+                             .metrics = job.metrics,
+                             .memory = job.memory,
+                             .stop = job.stop,
+                             .continues = continues},
+                            is_running, begin_seconds, stop, until_epoch);
+  };
+  std::optional<TrainReport> watched;
+  if (guard.is_watching()) {
+    HEARTH_ASSIGN_OR_RETURN(watched,
+                            train(guard.has_trained(),
+                                  /*continues=*/false, LocalityGuard::kEpochs));
+    HEARTH_RETURN_IF_ERROR(guard.Decide());
+  }
+  const bool continues = watched.has_value();
+  HEARTH_ASSIGN_OR_RETURN(
+      TrainReport report,
+      train(continues || guard.has_trained(), continues, std::nullopt));
+  if (continues) {
+    report.memory_bound_bytes =
+        std::max(report.memory_bound_bytes, watched->memory_bound_bytes);
+    report.first_batch_seconds = watched->first_batch_seconds;
+    report.warm_start = watched->warm_start;
+    report.preparations.insert(report.preparations.begin(),
+                               watched->preparations.begin(),
+                               watched->preparations.end());
+  }
+  guard.AddTo(report);
   return report;
 }
 
@@ -115,9 +163,10 @@ absl::StatusOr<TrainReport> RunTrainJob(const JobEnvironment& environment,
   job.exact = exact.epochs;
   const double begin_seconds = environment.clock.SteadySeconds();
   absl::StatusOr<TrainReport> report =
-      SharesPasses(job) ? TrainInGroup(job, begin_seconds, std::move(stop))
-                        : TrainOnOwnSource(job, exact.trained, begin_seconds,
-                                           std::move(stop));
+      options.data.locality_order ? TrainInLocality(job, begin_seconds, stop)
+      : SharesPasses(job) ? TrainInGroup(job, begin_seconds, std::move(stop))
+                          : TrainOnOwnSource(job, exact.trained, begin_seconds,
+                                             std::move(stop));
   HEARTH_RETURN_IF_ERROR(report.status());
   exact.AddTo(*report);
   report->memory_bound_bytes = memory.BoundWith(report->memory_bound_bytes);
@@ -131,22 +180,36 @@ absl::StatusOr<PrepareReport> RunPrepareJob(const JobEnvironment& environment,
   HEARTH_RETURN_IF_ERROR(options.data.Validate());
   HEARTH_RETURN_IF_ERROR(options.pipeline.Validate());
   const ProcessMemory memory;
+  BatchOptions data = options.data;
+  std::optional<ChosenLocality> locality;
+  if (data.locality_order) {
+    HEARTH_ASSIGN_OR_RETURN(
+        locality,
+        ChooseLocality(environment, data, options.pipeline, observer, stop));
+    data = InChosenOrder(std::move(data), locality->choice);
+  }
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<BatchSource> source,
       BatchSource::Open(environment,
-                        {.data = options.data,
+                        {.data = data,
                          .pipeline = options.pipeline,
                          .training_only = options.training_only,
                          .embedding_width = options.embedding_width},
                         observer, std::move(stop)));
   PrepareReport report;
   report.partition = source->partition();
+  uint64_t choosing_bytes = 0;
+  if (locality.has_value()) {
+    report.partition = locality->partition;
+    choosing_bytes = locality->memory_bytes;
+  }
   if (options.partition_only ||
       !strategy::KindOf(options.data.strategy).makes_plans) {
     observer.OnRunning();
     report.peak_memory_bytes = memory.sampler().PeakBytes();
     report.memory = source->partitioning_memory();
-    report.memory_bound_bytes = memory.BoundWith(report.memory.TotalBytes());
+    report.memory_bound_bytes =
+        memory.BoundWith(std::max(report.memory.TotalBytes(), choosing_bytes));
     return report;
   }
   HEARTH_RETURN_IF_ERROR(source->TakeStrategy(
@@ -157,8 +220,9 @@ absl::StatusOr<PrepareReport> RunPrepareJob(const JobEnvironment& environment,
   report.memory = source->memory();
   report.cuts = source->cuts();
   report.memory_limit_bytes = environment.memory.most_bytes();
-  report.memory_bound_bytes = memory.BoundWith(std::max(
-      report.memory.TotalBytes(), source->partitioning_memory().TotalBytes()));
+  report.memory_bound_bytes = memory.BoundWith(
+      std::max({report.memory.TotalBytes(),
+                source->partitioning_memory().TotalBytes(), choosing_bytes}));
   source->ReturnStrategy();
   return report;
 }
