@@ -22,6 +22,7 @@
 #include "engine/sample/dispatch_spool.h"
 #include "engine/sample/layered_sampler.h"
 #include "engine/sample/neighbor_draw.h"
+#include "engine/store/graph.h"
 
 // A round takes each shard one step further:
 //
@@ -89,14 +90,15 @@ class ScratchFolder {
  public:
   ScratchFolder(io::FileSystem& files, const std::string& path)
       : files_(files), path_(path) {}
-  ~ScratchFolder() { files_.RemoveTree(path_).IgnoreError(); }
+  ~ScratchFolder() { Remove().IgnoreError(); }
   ScratchFolder(const ScratchFolder&) = delete;
   ScratchFolder& operator=(const ScratchFolder&) = delete;
 
   absl::Status Make() const {
-    HEARTH_RETURN_IF_ERROR(files_.RemoveTree(path_));
+    HEARTH_RETURN_IF_ERROR(Remove());
     return files_.CreateDirectory(path_);
   }
+  absl::Status Remove() const { return files_.RemoveTree(path_); }
   std::string Path(absl::string_view name) const {
     return io::JoinPath(path_, std::string(name));
   }
@@ -663,7 +665,7 @@ class SlabSampler {
       dispatcher_.reset();
       HEARTH_RETURN_IF_ERROR(GatherRound(round, *answers, take));
     }
-    return absl::OkStatus();
+    return folder_.Remove();
   }
 
  private:
@@ -916,9 +918,9 @@ uint64_t SlabSamplingBytes(const SlabSamplingBound& bound) {
       2 * SlabLists::MemoryBytes(manifest, bound.slab_bytes) +
       threads * (SlabReader::MemoryBytes(manifest) + kRequestBlockBytes +
                  (kPieceWords + 2) * sizeof(uint32_t));
-  // While shards are gathered: a buffer for each slab; for each sampler its
-  // tables, a shard, the bytes of its file or its answers; shards on the way to
-  // the sink, and the places of one shard's nodes.
+  // While shards are gathered: a buffer for each slab; the places of one
+  // shard's nodes; for each sampler a place in each run, and the answers of a
+  // shard as far as they take more than the shard.
   const auto nodes = static_cast<uint64_t>(bound.shard.num_inputs());
   const uint64_t edges =
       bound.shard.edges.empty()
@@ -927,14 +929,14 @@ uint64_t SlabSamplingBytes(const SlabSamplingBound& bound) {
                 std::max(bound.shard.edges.front(), bound.shard.listed_edges));
   const uint64_t types =
       std::max<uint64_t>(1, static_cast<uint64_t>(bound.shard.types_per_node));
+  const uint64_t answer_bytes =
+      store::NodeSpace(manifest).num_nodes() > UINT32_MAX ? 8 : 4;
+  const uint64_t answers = answer_bytes * (nodes * types + edges);
   const uint64_t shard = bound.shard.MemoryBytes();
-  const uint64_t answers = 2 * sizeof(uint32_t) * (nodes * types + edges);
   const uint64_t gathering =
-      slabs * kRequestBlockBytes +
+      slabs * kRequestBlockBytes + nodes * 2 * 2 * sizeof(uint32_t) +
       static_cast<uint64_t>(bound.samplers) *
-          (bound.shard.SamplerBytes() + shard + std::max(shard, answers) +
-           slabs * sizeof(size_t)) +
-      2 * shard + nodes * 2 * 2 * sizeof(uint32_t);
+          (slabs * sizeof(size_t) + (answers > shard ? answers - shard : 0));
   // Pieces, in lists that grow by doubling; runs longer than a piece are few.
   const uint64_t pieces =
       static_cast<uint64_t>(bound.num_shards) * slabs * 2 * sizeof(Piece);

@@ -94,8 +94,9 @@ struct SlabSamplingBound {
   BatchShape shard;
 };
 
-/// The most memory of SampleInSlabs and its topology, decisions about a history
-/// apart.
+/// The most memory of SampleInSlabs and its topology. Apart from it: for each
+/// sampler BatchShape::SamplerBytes and twice the memory of a shard, two shards
+/// on the way to `take`, and decisions about a history.
 uint64_t SlabSamplingBytes(const SlabSamplingBound& bound);
 
 }  // namespace hearth::sample
