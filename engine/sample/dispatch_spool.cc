@@ -74,16 +74,24 @@ absl::Status DispatchSpool::Add(uint32_t target,
     const auto count = static_cast<size_t>(
         std::lower_bound(nodes.begin(), nodes.end(), end) - nodes.begin());
     HEARTH_RETURN_IF_ERROR(
-        AddToPartition(partition, target, nodes.first(count)));
+        AddToPartition<NodeId>(partition, target, nodes.first(count),
+                               partition * options_.partition_nodes));
     nodes.remove_prefix(count);
   }
   return absl::OkStatus();
 }
 
+absl::Status DispatchSpool::AddTo(int64_t partition, uint32_t target,
+                                  absl::Span<const uint32_t> nodes) {
+  return AddToPartition<uint32_t>(partition, target, nodes, 0);
+}
+
+// Adds nodes of one partition, whose first node is `first`.
+template <typename Node>
 absl::Status DispatchSpool::AddToPartition(int64_t partition, uint32_t target,
-                                           absl::Span<const NodeId> nodes) {
+                                           absl::Span<const Node> nodes,
+                                           Node first) {
   const absl::Span<uint32_t> block = Block(partition);
-  const NodeId first = partition * options_.partition_nodes;
   uint32_t& filled = filled_[partition];
   while (!nodes.empty()) {
     if (filled + kLeastRecordWords > block.size()) {
@@ -145,15 +153,21 @@ absl::Status DispatchSpool::ReadBlock(uint64_t offset,
 
 absl::Status DispatchSpool::ForEach(int64_t partition, Visit visit,
                                     int reader) {
-  const absl::Span<uint32_t> block = Block(reader);
-  for (const uint64_t offset : blocks_[partition]) {
-    HEARTH_RETURN_IF_ERROR(ReadBlock(offset, block));
-    for (uint32_t at = kHeaderWords; at < block[1];) {
-      const uint32_t target = block[at];
-      const uint32_t count = block[at + 1];
-      HEARTH_RETURN_IF_ERROR(visit(target, block.subspan(at + 2, count)));
-      at += 2 + count;
-    }
+  for (int64_t block = 0; block < num_blocks(partition); ++block) {
+    HEARTH_RETURN_IF_ERROR(ForEachInBlock(partition, block, visit, reader));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DispatchSpool::ForEachInBlock(int64_t partition, int64_t block,
+                                           Visit visit, int reader) {
+  const absl::Span<uint32_t> words = Block(reader);
+  HEARTH_RETURN_IF_ERROR(ReadBlock(blocks_[partition][block], words));
+  for (uint32_t at = kHeaderWords; at < words[1];) {
+    const uint32_t target = words[at];
+    const uint32_t count = words[at + 1];
+    HEARTH_RETURN_IF_ERROR(visit(target, words.subspan(at + 2, count)));
+    at += 2 + count;
   }
   return absl::OkStatus();
 }

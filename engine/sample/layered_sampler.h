@@ -8,14 +8,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "engine/base/random.h"
 #include "engine/sample/mini_batch.h"
+#include "engine/sample/neighbor_draw.h"
 #include "engine/sample/neighbor_sampler.h"
 #include "engine/store/graph.h"
 #include "engine/store/topology.h"
 
 /// Base classes of all neighbor samplers, and the parts they share: errors of a
-/// damaged topology, uniform subsets, positions of nodes in a batch, layer-wise
+/// damaged topology, positions of nodes in a batch, layer-wise
 /// draws, and the draws of each node's neighbors.
 
 namespace hearth::sample {
@@ -34,27 +34,6 @@ absl::Status NoRow(store::NodeId node, int64_t start, int64_t end,
 /// gives the messages above.
 absl::Status NoSource(const store::Relation& relation, int64_t source);
 absl::Status NoRow(const store::Relation& relation, int64_t destination);
-
-/// Draws uniform subsets without replacement. Single-owner: it keeps scratch
-/// memory.
-class SubsetDrawer {
- public:
-  /// Draws `count` distinct numbers of 0 .. bound - 1, ascending; all subsets
-  /// of that size are equally likely. Takes `count` numbers from `random`
-  /// (Floyd's algorithm: Bentley and Floyd, "A Sample of Brilliance", CACM
-  /// 1987). The result is valid until the next call. REQUIRES: 0 <= count <=
-  /// bound.
-  absl::Span<const int64_t> Draw(int64_t bound, int64_t count,
-                                 RandomStream& random);
-
- private:
-  void InsertSorted(int64_t bound, int64_t count, RandomStream& random);
-  void MarkBits(int64_t bound, int64_t count, RandomStream& random);
-
-  std::vector<int64_t> chosen_;
-  // One bit per number below the bound; all zero between calls.
-  std::vector<uint64_t> bits_;
-};
 
 /// Position of each node met in a batch: a hash table with open addressing and
 /// linear probing. Its size follows the largest batch so far, not the graph.
@@ -200,32 +179,15 @@ class LayeredSampler : public NeighborSampler {
   template <typename Pick>
   void DrawNeighbors(size_t layer, const MiniBatch& batch, int64_t row,
                      Pick pick) {
-    const int64_t degree = batch.in_degrees[row];
-    const int32_t fanout = options_.fanouts[layer];
-    if (fanout < 0 || degree <= fanout) {
-      for (int64_t i = 0; i < degree; ++i) pick(i);
-      return;
-    }
-    for (const int64_t i : DrawSubset({.layer = layer,
-                           .node = batch.input_nodes[row],
-                           .degree = degree,
-                           .fanout = fanout},
-                                      batch.key)) {
-      pick(i);
-    }
+    draw_.ForEach({.layer = layer,
+                   .node = batch.input_nodes[row],
+                   .degree = batch.in_degrees[row],
+                   .fanout = options_.fanouts[layer]},
+                  batch.key, pick);
   }
 
-  /// A draw of `fanout` of a node's `degree` neighbors of one edge type.
-  struct Draw {
-    size_t layer = 0;
-    store::NodeId node = 0;
-    size_t edge_type = 0;
-    int64_t degree = 0;
-    int32_t fanout = 0;
-  };
-
-  /// Indices of the drawn neighbors, ascending; valid until the next call.
-  absl::Span<const int64_t> DrawSubset(const Draw& draw, const BatchKey& key);
+  /// Draws from one neighbor list of several.
+  NeighborDraw& draw() { return draw_; }
 
   const NeighborSamplerOptions& options() const { return options_; }
 
@@ -250,7 +212,7 @@ class LayeredSampler : public NeighborSampler {
   const absl::Span<const int64_t> indptr_;
   const NeighborSamplerOptions options_;
   NodeTable positions_;
-  SubsetDrawer subset_;
+  NeighborDraw draw_;
   LayerDraw layer_draw_;
   // Start of each input node's row in the topology's indices.
   std::vector<int64_t> row_starts_;
@@ -294,19 +256,12 @@ class TypedLayeredSampler : public LayeredSampler {
   template <typename Pick>
   void DrawFrom(const List& list, size_t layer, store::NodeId node,
                 const BatchKey& key, Pick pick) {
-    const int32_t fanout = Fanout(layer, list);
-    if (fanout < 0 || list.degree <= fanout) {
-      for (int64_t i = 0; i < list.degree; ++i) pick(i);
-      return;
-    }
-    for (const int64_t i : DrawSubset({.layer = layer,
-                           .node = node,
-                           .edge_type = list.relation->type,
-                           .degree = list.degree,
-                           .fanout = fanout},
-                                      key)) {
-      pick(i);
-    }
+    draw().ForEach({.layer = layer,
+                    .node = node,
+                    .edge_type = list.relation->type,
+                    .degree = list.degree,
+                    .fanout = Fanout(layer, list)},
+                   key, pick);
   }
 
  private:

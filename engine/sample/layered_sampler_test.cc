@@ -8,6 +8,7 @@
 
 #include "engine/base/random.h"
 #include "engine/sample/mini_batch.h"
+#include "engine/sample/neighbor_draw.h"
 #include "engine/store/topology.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -28,7 +28,7 @@ absl::StatusOr<Forecast> CountRows(const ForecastContext& context,
   double seeds = 0;
   HEARTH_RETURN_IF_ERROR(SampleShards(
       {.clock = context.clock,
-       .source = {.topology = *topology, .labels = context.labels},
+       .source = SampleSource{.topology = *topology, .labels = context.labels},
        .samplers = context.pipeline.samplers,
        .progress =
            [&](uint64_t done, uint64_t total) {

@@ -58,6 +58,7 @@ constexpr std::tuple kEntries{
     Entry<MemoryOptions>{.kind = {.name = "memory",
                                   .leaves_neighbors_on_disk = false,
                                   .samples_on_gpu = true,
+                                  .places_topology = true,
                                   .takes_requests = true},
                          .make = NewAddressableStrategy,
                          .estimate_memory = EstimateAddressableMemory,
@@ -65,6 +66,7 @@ constexpr std::tuple kEntries{
     Entry<MmapOptions>{.kind = {.name = "mmap",
                                 .reads_single_rows = true,
                                 .samples_on_gpu = true,
+                                .places_topology = true,
                                 .takes_requests = true},
                        .make = NewAddressableStrategy,
                        .estimate_memory = EstimateAddressableMemory,
@@ -74,6 +76,7 @@ constexpr std::tuple kEntries{
                  .needs_measured_batches = true,
                  .reads_single_rows = true,
                  .samples_on_gpu = true,
+                 .places_topology = true,
                  .takes_requests = true},
         .make = NewGnndriveStrategy,
         .estimate_memory = EstimateGnndriveMemory,
@@ -93,7 +96,11 @@ constexpr std::tuple kEntries{
         .row_cache_bytes = &GinexOptions::cpu_cache_bytes,
         .shared_cache_bytes = &GinexOptions::cpu_cache_bytes},
     Entry<DiskgnnOptions>{
-        .kind = {.name = "diskgnn", .prepares = true, .makes_plans = true},
+        .kind = {.name = "diskgnn",
+                 .prepares = true,
+                 .makes_plans = true,
+                 .places_topology = true,
+                 .samples_in_slabs = true},
         .make = NewDiskgnnStrategy,
         .estimate_memory = EstimateDiskgnnMemory,
         .budgets = DiskgnnBudgets,
@@ -117,7 +124,8 @@ constexpr std::tuple kEntries{
                                 .makes_plans = true,
                                 .needs_measured_batches = true,
                                 .reads_single_rows = true,
-                                .samples_on_gpu = true},
+                                .samples_on_gpu = true,
+                                .places_topology = true},
                        .make = NewGidsStrategy,
                        .estimate_memory = EstimateGidsMemory,
                        .budgets = GidsBudgets,
@@ -193,11 +201,63 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(
         absl::StrCat("sample_on: must be host for strategy ", Name(options),
                      ", which samples from disk, beforehand"));
   }
+  HEARTH_RETURN_IF_ERROR(CheckTopology(options, pipeline));
   return std::visit(
       [&](const auto& chosen) {
         return EntryOf(chosen).make(chosen, pipeline, dataset, resources);
       },
       options);
+}
+
+absl::Status CheckTopology(const StrategyOptions& options,
+                           const PipelineOptions& pipeline) {
+  const StrategyKind& kind = KindOf(options);
+  if (pipeline.topology == TopologyPlace::kAuto) return absl::OkStatus();
+  if (!kind.places_topology) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("topology: must be auto for strategy ", kind.name,
+                     ", which reads neighbors from disk"));
+  }
+  if (pipeline.topology == TopologyPlace::kSlabs && !kind.samples_in_slabs) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("topology: must be auto, memory or mapped for strategy ",
+                     kind.name, ", which does not sample beforehand"));
+  }
+  if (pipeline.topology != TopologyPlace::kMemory &&
+      pipeline.sampling_gpu.has_value()) {
+    return absl::InvalidArgumentError(
+        "topology: must be auto or memory where a GPU samples");
+  }
+  return absl::OkStatus();
+}
+
+PipelineOptions WithAutoTopology(const StrategyOptions& options,
+                                 PipelineOptions pipeline,
+                                 const store::Manifest& manifest,
+                                 uint64_t limit_bytes) {
+  const MemoryBasis basis = {
+      .manifest = manifest, .pipeline = {}, .batches = {}};
+  if (pipeline.topology == TopologyPlace::kAuto &&
+      KindOf(options).samples_in_slabs &&
+      basis.indptr_bytes() + basis.indices_bytes() > limit_bytes / 2) {
+    pipeline.topology = TopologyPlace::kSlabs;
+  }
+  return pipeline;
+}
+
+bool LeavesNeighborsOnDisk(const StrategyOptions& options,
+                           const PipelineOptions& pipeline) {
+  if (pipeline.sampling_gpu.has_value()) return false;
+  switch (pipeline.topology) {
+    case TopologyPlace::kMapped:
+      return true;
+    case TopologyPlace::kMemory:
+    case TopologyPlace::kSlabs:
+      return false;
+    case TopologyPlace::kAuto:
+      break;
+  }
+  return KindOf(options).leaves_neighbors_on_disk;
 }
 
 absl::StatusOr<MemoryEstimate> EstimateMemory(const StrategyOptions& options,

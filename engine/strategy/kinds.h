@@ -64,6 +64,12 @@ struct StrategyKind {
   /// Whether a GPU may sample (PipelineOptions::sampling_gpu). False for
   /// strategies that sample from disk or ahead of the pass.
   bool samples_on_gpu = false;
+  /// Whether neighbors can be in memory or mapped as PipelineOptions::topology
+  /// says. False for strategies that read them list by list.
+  bool places_topology = false;
+  /// Whether batches are sampled beforehand, so that it can be done slab by
+  /// slab (TopologyPlace::kSlabs).
+  bool samples_in_slabs = false;
   /// Whether seeds may be asked for while a pass runs (Pass::requests). False
   /// for strategies that plan passes ahead.
   bool takes_requests = false;
@@ -83,12 +89,32 @@ bool DeliversInOrder(const StrategyOptions& options);
 
 /// Makes a strategy: loads, maps or opens what it needs of `dataset`, which
 /// must outlive it, as must everything that `resources` refers to.
-/// INVALID_ARGUMENT for options out of range, or for a GPU that is to sample
-/// where the strategy samples on none; FAILED_PRECONDITION, naming the option,
-/// for rows or samplers on a GPU where `resources` has none.
+/// INVALID_ARGUMENT for options out of range, for a GPU that is to sample where
+/// the strategy samples on none, or as CheckTopology; FAILED_PRECONDITION,
+/// naming the option, for rows or samplers on a GPU where `resources` has none.
 absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(
     const StrategyOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources);
+
+/// INVALID_ARGUMENT, naming the option, if the strategy cannot have its
+/// topology where `pipeline` says.
+absl::Status CheckTopology(const StrategyOptions& options,
+                           const PipelineOptions& pipeline);
+
+/// `pipeline` with the topology in slabs, if its place is left to the strategy,
+/// which can sample slab by slab, and the topology is larger than half of
+/// `limit_bytes`: mapped, it would not stay in the page cache, and each draw
+/// would be a read.
+PipelineOptions WithAutoTopology(const StrategyOptions& options,
+                                 PipelineOptions pipeline,
+                                 const store::Manifest& manifest,
+                                 uint64_t limit_bytes);
+
+/// Whether neighbors stay on disk while the strategy samples
+/// (StrategyKind::leaves_neighbors_on_disk, where `pipeline` does not say
+/// otherwise), verified before the first batch.
+bool LeavesNeighborsOnDisk(const StrategyOptions& options,
+                           const PipelineOptions& pipeline);
 
 /// The memory that the passes of a strategy hold at most. RESOURCE_EXHAUSTED,
 /// with the numbers, if the options' own budgets do not hold a batch.

@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/store/manifest.h"
 #include "engine/strategy/memory_budget.h"
+#include "engine/strategy/pass.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -34,6 +37,63 @@ TEST(NameTest, IsTheContracts) {
   EXPECT_EQ(Name(GinexOptions{}), "ginex");
   EXPECT_EQ(Name(DiskgnnOptions{}), "diskgnn");
   EXPECT_EQ(Name(OutreOptions{}), "outre");
+}
+
+TEST(CheckTopologyTest, NamesTheOptionWhereAStrategyCannot) {
+  const auto check = [](const StrategyOptions& options, TopologyPlace place,
+                        std::optional<int> gpu = std::nullopt) {
+    return CheckTopology(options, {.sampling_gpu = gpu, .topology = place});
+  };
+  for (const StrategyOptions& options :
+       {StrategyOptions(MemoryOptions()), StrategyOptions(MmapOptions()),
+        StrategyOptions(GnndriveOptions()), StrategyOptions(DiskgnnOptions()),
+        StrategyOptions(GidsOptions())}) {
+    EXPECT_TRUE(check(options, TopologyPlace::kAuto).ok());
+    EXPECT_TRUE(check(options, TopologyPlace::kMemory).ok());
+    EXPECT_TRUE(check(options, TopologyPlace::kMapped).ok());
+    EXPECT_EQ(check(options, TopologyPlace::kSlabs).ok(),
+              std::holds_alternative<DiskgnnOptions>(options));
+  }
+  for (const StrategyOptions& options :
+       {StrategyOptions(GinexOptions()), StrategyOptions(OutreOptions())}) {
+    EXPECT_TRUE(check(options, TopologyPlace::kAuto).ok());
+    const absl::Status status = check(options, TopologyPlace::kMemory);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                ::testing::StartsWith("topology: must be auto for strategy "));
+  }
+  EXPECT_TRUE(check(MemoryOptions(), TopologyPlace::kMemory, 0).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      check(MemoryOptions(), TopologyPlace::kMapped, 0)));
+}
+
+// A topology of 3000 bytes.
+TEST(WithAutoTopologyTest, SlabsAreForTopologiesThatTakeMostOfTheMemory) {
+  store::Manifest manifest;
+  store::EdgeTypeEntry& edges = manifest.edge_types.emplace_back();
+  edges.indptr.file_size_bytes = 1000;
+  edges.indices.file_size_bytes = 2000;
+  const auto chosen = [&](const StrategyOptions& options, TopologyPlace asked,
+                          uint64_t limit) {
+    return WithAutoTopology(options, {.topology = asked}, manifest, limit)
+        .topology;
+  };
+  using enum TopologyPlace;
+  EXPECT_EQ(chosen(DiskgnnOptions(), kAuto, 6000), kAuto);
+  EXPECT_EQ(chosen(DiskgnnOptions(), kAuto, 5999), kSlabs);
+  EXPECT_EQ(chosen(DiskgnnOptions(), kMapped, 10), kMapped);
+  EXPECT_EQ(chosen(DiskgnnOptions(), kSlabs, 6000), kSlabs);
+  EXPECT_EQ(chosen(GnndriveOptions(), kAuto, 10), kAuto);
+}
+
+TEST(LeavesNeighborsOnDiskTest, IsWhatIsVerifiedBeforehand) {
+  using enum TopologyPlace;
+  EXPECT_FALSE(LeavesNeighborsOnDisk(MemoryOptions(), {}));
+  EXPECT_TRUE(LeavesNeighborsOnDisk(MemoryOptions(), {.topology = kMapped}));
+  EXPECT_TRUE(LeavesNeighborsOnDisk(DiskgnnOptions(), {}));
+  EXPECT_FALSE(LeavesNeighborsOnDisk(DiskgnnOptions(), {.topology = kMemory}));
+  EXPECT_FALSE(LeavesNeighborsOnDisk(DiskgnnOptions(), {.topology = kSlabs}));
+  EXPECT_FALSE(LeavesNeighborsOnDisk(GidsOptions(), {.sampling_gpu = 0}));
 }
 
 // A graph of 1000 nodes with rows of 400 bytes.

@@ -101,8 +101,9 @@ uint64_t MemoryBasis::indices_bytes() const {
 }
 
 uint64_t MemoryBasis::sampled_topology_bytes() const {
-  return indptr_bytes() +
-         (pipeline.sampling_gpu.has_value() ? indices_bytes() : 0);
+  const bool in_memory = pipeline.sampling_gpu.has_value() ||
+                         pipeline.topology == TopologyPlace::kMemory;
+  return indptr_bytes() + (in_memory ? indices_bytes() : 0);
 }
 
 uint64_t MemoryBasis::all_rows_bytes() const {

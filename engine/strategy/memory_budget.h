@@ -84,7 +84,8 @@ struct MemoryBasis {
   uint64_t indptr_bytes() const;
   uint64_t indices_bytes() const;
   /// Bytes in memory of a topology with mapped indices; the indices count, too,
-  /// where a GPU samples from them (LoadSampledTopology).
+  /// where a GPU samples from them, or PipelineOptions::topology puts them into
+  /// memory (LoadSampledTopology).
   uint64_t sampled_topology_bytes() const;
   /// Bytes of the labels of the node type with the most.
   uint64_t label_bytes() const;

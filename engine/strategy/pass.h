@@ -73,7 +73,21 @@ class BatchSpread {
   std::vector<Sums> sums_;
 };
 
-/// Threads of the pipeline's stages, and the device that samples.
+/// Where neighbor lists are while batches are sampled on the CPU. No place
+/// changes a batch.
+enum class TopologyPlace {
+  /// As the strategy puts them; slab by slab where batches are sampled
+  /// beforehand and the topology takes most of the memory (WithAutoTopology).
+  kAuto,
+  kMemory,
+  /// In mapped files; the page cache decides what stays.
+  kMapped,
+  /// On disk, read slab by slab for all batches (sample::SampleInSlabs).
+  kSlabs,
+};
+
+/// Threads of the pipeline's stages, the device that samples, and the place of
+/// what it samples from.
 struct PipelineOptions {
   int samplers = 1;
   int extractors = 1;
@@ -82,6 +96,8 @@ struct PipelineOptions {
   /// StrategyKind::samples_on_gpu, and neither for layer-wise sampling nor
   /// where each node draws once.
   std::optional<int> sampling_gpu = {};
+  /// REQUIRES: CheckTopology (kinds.h).
+  TopologyPlace topology = TopologyPlace::kAuto;
 
   /// INVALID_ARGUMENT unless there is at least one sampler and one extractor.
   absl::Status Validate() const;

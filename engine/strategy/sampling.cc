@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <iterator>
 #include <memory>
+#include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,6 +17,8 @@
 #include "engine/sample/device_sampler.h"
 #include "engine/sample/history.h"
 #include "engine/sample/neighbor_sampler.h"
+#include "engine/sample/slab_sampler.h"
+#include "engine/sample/slab_topology.h"
 #include "engine/store/topology.h"
 #include "engine/strategy/memory_budget.h"
 #include "engine/strategy/sampled_batch.h"
@@ -188,11 +192,16 @@ absl::StatusOr<SampledTopology> LoadSampledTopology(
     const store::Dataset& dataset, store::Residency indices,
     const PipelineOptions& pipeline, const StrategyResources& resources) {
   const bool on_gpu = pipeline.sampling_gpu.has_value();
+  if (on_gpu || pipeline.topology == TopologyPlace::kMemory) {
+    indices = store::Residency::kMemory;
+  } else if (pipeline.topology == TopologyPlace::kMapped &&
+             indices == store::Residency::kMemory) {
+    indices = store::Residency::kMapped;
+  }
   SampledTopology loaded;
   HEARTH_ASSIGN_OR_RETURN(
       loaded.topology,
-      dataset.LoadTopology({store::Residency::kMemory,
-                            on_gpu ? store::Residency::kMemory : indices},
+      dataset.LoadTopology({store::Residency::kMemory, indices},
                            resources.stop));
   if (!on_gpu) return loaded;
   const auto number = static_cast<size_t>(*pipeline.sampling_gpu);
@@ -217,13 +226,14 @@ int64_t BatchesOf(const Pass& pass) {
 using TakeShard =
     absl::FunctionRef<absl::Status(const ShardPick&, const sample::MiniBatch&)>;
 
-// Samples `picks`, shards of `pass`.
-absl::Status SamplePicks(const SpreadSampling& sampling, const Pass& pass,
+// Samples `picks`, shards of `pass`, one by one.
+absl::Status SamplePicks(const SpreadSampling& sampling,
+                         const SampleSource& source, const Pass& pass,
                          absl::Span<const ShardPick> picks, TakeShard take,
                          std::stop_token stop) {
   const std::vector<store::NodeId> seeds = pass.order->Epoch(pass.epoch_key);
-  std::vector<pipeline::Stage> stages = SampleStages(
-      pass, seeds, sampling.source, {.threads = sampling.samplers});
+  std::vector<pipeline::Stage> stages =
+      SampleStages(pass, seeds, source, {.threads = sampling.samplers});
   const int64_t first = pass.first_batch * pass.shards;
   int64_t count = std::ssize(picks);
   if (pass.history != nullptr) {
@@ -257,12 +267,86 @@ absl::Status SamplePicks(const SpreadSampling& sampling, const Pass& pass,
           std::move(stop));
 }
 
+// Samples `picks` of all passes together.
+absl::Status SamplePicksInSlabs(const SpreadSampling& sampling,
+                                const SlabSource& source,
+                                absl::Span<const Pass> passes,
+                                absl::Span<const ShardPick> picks,
+                                TakeShard take, const std::stop_token& stop) {
+  std::vector<sample::SlabPass> slab_passes;
+  for (const Pass& pass : passes) {
+    slab_passes.push_back(
+        {.sampler = pass.sampler,
+         .history = sampling.with_histories ? pass.history : nullptr});
+  }
+  // The shards, and the pick of each that is picked.
+  std::vector<sample::SlabShard> shards;
+  std::vector<ShardPick> picked;
+  for (const ShardPick& pick : picks) {
+    const Pass& pass = passes[pick.pass];
+    const bool begins = picked.empty() || picked.back().pass != pick.pass;
+    int64_t number = pick.number;
+    // What shards that are not picked push decides what later ones pull.
+    if (slab_passes[pick.pass].history != nullptr) {
+      number =
+          begins ? pass.first_batch * pass.shards : picked.back().number + 1;
+    }
+    for (; number <= pick.number; ++number) {
+      shards.push_back({.pass = pick.pass,
+                        .key = KeyOfShard(pass, number),
+                        .wanted = number == pick.number});
+      picked.push_back({.pass = pick.pass, .number = number});
+    }
+  }
+  const store::Manifest& manifest = source.dataset.manifest();
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<sample::SlabTopology> topology,
+      sample::SlabTopology::Open(
+          source.files, source.dataset.path(), manifest,
+          source.slab_bytes > 0 ? source.slab_bytes
+                                : sample::SlabTopology::SlabBytes(manifest),
+          stop));
+  std::vector<store::NodeId> seeds;
+  size_t seeds_of = passes.size();
+  return sample::SampleInSlabs(
+      {.files = source.files,
+       .topology = *topology,
+       .clock = sampling.clock,
+       .samplers = sampling.samplers,
+       .scratch_folder = source.scratch_folder,
+       .reserve = source.reserve,
+       .progress = sampling.progress},
+      slab_passes, shards,
+      [&](size_t shard) {
+        const Pass& pass = passes[picked[shard].pass];
+        if (std::exchange(seeds_of, picked[shard].pass) != picked[shard].pass) {
+          seeds = pass.order->Epoch(pass.epoch_key);
+        }
+        const absl::Span<const store::NodeId> some =
+            ShardSeeds(pass, seeds, picked[shard].number);
+        return std::vector<store::NodeId>(some.begin(), some.end());
+      },
+      [&](size_t shard, const sample::MiniBatch& batch) {
+        return take(picked[shard], batch);
+      },
+      stop);
+}
+
 // With layer-wise sampling, edges of layers that kept all neighbors were
 // listed, too.
-void CountAllListed(sample::BatchShape& shape) {
-  for (const int64_t edges : shape.edges) {
-    shape.listed_edges = std::max(shape.listed_edges, edges);
+void CountListed(const Pass& pass, BatchBound& measured) {
+  if (pass.sampler.layer_nodes.empty()) return;
+  for (sample::BatchShape* shape : {&measured.largest, &measured.likely}) {
+    for (const int64_t edges : shape->edges) {
+      shape->listed_edges = std::max(shape->listed_edges, edges);
+    }
   }
+}
+
+// The shards that are measured: shard 0, then every (num_shards / measured)th.
+int64_t MeasuredShard(int64_t num_shards, int64_t measured, int64_t number) {
+  return number * (num_shards / measured) +
+         number * (num_shards % measured) / measured;
 }
 
 }  // namespace
@@ -306,6 +390,10 @@ absl::Status SampleShards(
                                    const sample::MiniBatch& batch)>
         take,
     std::stop_token stop) {
+  if (const auto* const slabs = std::get_if<SlabSource>(&sampling.source)) {
+    return SamplePicksInSlabs(sampling, *slabs, passes, picks, take, stop);
+  }
+  const auto& source = std::get<SampleSource>(sampling.source);
   uint64_t done = 0;
   for (size_t begin = 0; begin < picks.size();) {
     size_t end = begin;
@@ -313,7 +401,7 @@ absl::Status SampleShards(
     Pass pass = passes[picks[begin].pass];
     if (!sampling.with_histories) pass.history = nullptr;
     HEARTH_RETURN_IF_ERROR(SamplePicks(
-        sampling, pass, picks.subspan(begin, end - begin),
+        sampling, source, pass, picks.subspan(begin, end - begin),
         [&](const ShardPick& pick, const sample::MiniBatch& batch) {
           HEARTH_RETURN_IF_ERROR(take(pick, batch));
           if (sampling.progress) sampling.progress(++done, picks.size());
@@ -323,6 +411,30 @@ absl::Status SampleShards(
     begin = end;
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<OpenedSource> OpenSource(const store::Dataset& dataset,
+                                        const store::Labels& labels,
+                                        TopologyPlace place,
+                                        io::FileSystem& files,
+                                        std::string scratch_folder,
+                                        const std::stop_token& stop) {
+  if (place == TopologyPlace::kSlabs) {
+    return OpenedSource{
+        .topology = nullptr,
+        .source = SlabSource{.dataset = dataset,
+                             .files = files,
+                             .scratch_folder = std::move(scratch_folder)}};
+  }
+  HEARTH_ASSIGN_OR_RETURN(
+      std::unique_ptr<store::LoadedTopology> topology,
+      dataset.LoadTopology(
+          {store::Residency::kMemory, place == TopologyPlace::kMemory
+                                          ? store::Residency::kMemory
+                                          : store::Residency::kMapped},
+          stop));
+  const SampleSource source = {.topology = *topology, .labels = labels};
+  return OpenedSource{.topology = std::move(topology), .source = source};
 }
 
 sample::GraphSize GraphSizeOf(const store::LoadedTopology& topology) {
@@ -359,10 +471,8 @@ absl::StatusOr<BatchBound> MeasureBatches(const Pass& pass,
   HEARTH_RETURN_IF_ERROR(pipeline->Run(
       measured,
       [&](int64_t number) {
-        // Shard 0, then every (num_shards / measured)th.
-        return std::make_unique<SampledBatch>(number * (num_shards / measured) +
-                                              number * (num_shards % measured) /
-                                                  measured);
+        return std::make_unique<SampledBatch>(
+            MeasuredShard(num_shards, measured, number));
       },
       [&](std::unique_ptr<pipeline::Item> item) {
         spread.Add(sample::ShapeOf(static_cast<SampledBatch&>(*item).sample()),
@@ -372,11 +482,42 @@ absl::StatusOr<BatchBound> MeasureBatches(const Pass& pass,
       std::move(stop)));
   result.largest = spread.largest();
   result.likely = spread.Likely();
-  if (!pass.sampler.layer_nodes.empty()) {
-    CountAllListed(result.largest);
-    CountAllListed(result.likely);
-  }
+  CountListed(pass, result);
   return result;
+}
+
+absl::StatusOr<std::vector<BatchBound>> MeasureBatches(
+    absl::Span<const Pass> passes, const SlabSource& source, const DryRun& run,
+    std::stop_token stop) {
+  std::vector<ShardPick> picks;
+  std::vector<int64_t> most_seeds;
+  for (size_t pass = 0; pass < passes.size(); ++pass) {
+    const int64_t num_seeds = passes[pass].order->size();
+    const int64_t num_shards =
+        NumBatches(num_seeds, passes[pass].batch_size) * passes[pass].shards;
+    const int64_t measured = std::min(num_shards, run.most_batches);
+    for (int64_t number = 0; number < measured; ++number) {
+      picks.push_back({pass, MeasuredShard(num_shards, measured, number)});
+    }
+    most_seeds.push_back(MostSeeds(passes[pass], num_seeds));
+  }
+  std::vector<BatchSpread> spreads(passes.size());
+  HEARTH_RETURN_IF_ERROR(SampleShards(
+      {.clock = run.clock, .source = source, .samplers = run.threads}, passes,
+      picks,
+      [&](const ShardPick& pick, const sample::MiniBatch& batch) {
+        spreads[pick.pass].Add(sample::ShapeOf(batch), most_seeds[pick.pass]);
+        return absl::OkStatus();
+      },
+      std::move(stop)));
+  std::vector<BatchBound> results;
+  for (size_t pass = 0; pass < passes.size(); ++pass) {
+    BatchBound& result = results.emplace_back();
+    result.largest = spreads[pass].largest();
+    result.likely = spreads[pass].Likely();
+    CountListed(passes[pass], result);
+  }
+  return results;
 }
 
 }  // namespace hearth::strategy

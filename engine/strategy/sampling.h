@@ -6,6 +6,8 @@
 #include <functional>
 #include <memory>
 #include <stop_token>
+#include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -13,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
+#include "engine/io/file_system.h"
 #include "engine/pipeline/pipeline.h"
 #include "engine/sample/device_sampler.h"
 #include "engine/sample/mini_batch.h"
@@ -36,6 +39,23 @@ struct SampleSource {
   /// The topology on the GPU that samples; null: the CPU samples.
   sample::DeviceTopology* gpu = nullptr;
 };
+
+/// The data that batches are sampled from slab by slab, all together, so that
+/// the topology takes little memory (sample::SampleInSlabs).
+struct SlabSource {
+  const store::Dataset& dataset;
+  io::FileSystem& files;
+  /// A folder, in an existing one, that is made and removed.
+  std::string scratch_folder;
+  /// Called before `bytes` more bytes are written to it; by one thread at a
+  /// time. May be empty.
+  std::function<absl::Status(uint64_t bytes)> reserve = nullptr;
+  /// Bytes of a slab; 0: sample::SlabTopology::SlabBytes.
+  uint64_t slab_bytes = 0;
+};
+
+/// Sampling beforehand can take batches one by one, or all together.
+using OfflineSource = std::variant<SampleSource, SlabSource>;
 
 /// The width of a sampling stage.
 struct SampleWidth {
@@ -118,7 +138,8 @@ struct SampledTopology {
 
 /// Loads the topology of `dataset`: the indptr into memory (pages of a mapped
 /// one that cannot be read would send the sampler out of bounds), and the
-/// indices as `indices` says, or, for a GPU that samples, into memory, too.
+/// indices as `indices` says, unless PipelineOptions::topology says otherwise,
+/// or, for a GPU that samples, into memory, too.
 /// Errors of loading and of pinning; FAILED_PRECONDITION, naming the option, if
 /// there is no such GPU.
 absl::StatusOr<SampledTopology> LoadSampledTopology(
@@ -127,6 +148,23 @@ absl::StatusOr<SampledTopology> LoadSampledTopology(
 
 /// Sampling before or instead of training: all batches of some passes, or an
 /// evenly spread part of them.
+
+/// An OfflineSource with the topology that it refers to.
+struct OpenedSource {
+  /// Null with a SlabSource.
+  std::unique_ptr<store::LoadedTopology> topology;
+  OfflineSource source;
+};
+
+/// The data for sampling beforehand, with the indices where `place` says; by
+/// default they are mapped. `scratch_folder` is as SlabSource's. All arguments
+/// outlive the result. Errors of loading.
+absl::StatusOr<OpenedSource> OpenSource(const store::Dataset& dataset,
+                                        const store::Labels& labels,
+                                        TopologyPlace place,
+                                        io::FileSystem& files,
+                                        std::string scratch_folder,
+                                        const std::stop_token& stop);
 
 /// One shard of a batch.
 struct ShardPick {
@@ -148,10 +186,11 @@ std::vector<ShardPick> SpreadOver(absl::Span<const Pass> passes, int64_t most);
 
 struct SpreadSampling {
   const Clock& clock;
-  SampleSource source;
+  OfflineSource source;
   /// Threads that sample.
   int samplers = 1;
-  /// Called with shards done and shards in all. May be empty.
+  /// Called with shards, or with a SlabSource other units of work, done and in
+  /// all. May be empty.
   std::function<void(uint64_t done, uint64_t total)> progress = nullptr;
   /// Whether Pass::history counts. Then the top layer of every shard up to the
   /// last picked one is sampled, since earlier shards decide what later ones
@@ -161,7 +200,8 @@ struct SpreadSampling {
 
 /// Samples `picks`, made by SpreadOver from `passes`, by several threads, and
 /// calls `take` with each sample, in the order of the picks, on the caller's
-/// thread. CANCELLED when `stop` is requested; errors of `take`.
+/// thread. CANCELLED when `stop` is requested; errors of `take`, and of
+/// sample::SampleInSlabs.
 absl::Status SampleShards(
     const SpreadSampling& sampling, absl::Span<const Pass> passes,
     absl::Span<const ShardPick> picks,
@@ -188,6 +228,12 @@ absl::StatusOr<BatchBound> MeasureBatches(const Pass& pass,
                                           const SampleSource& source,
                                           const DryRun& run,
                                           std::stop_token stop);
+
+/// MeasureBatches for several passes together, slab by slab: one measurement a
+/// pass, without `bound`.
+absl::StatusOr<std::vector<BatchBound>> MeasureBatches(
+    absl::Span<const Pass> passes, const SlabSource& source, const DryRun& run,
+    std::stop_token stop);
 
 }  // namespace hearth::strategy
 

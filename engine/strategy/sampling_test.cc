@@ -215,7 +215,7 @@ class SampleShardsTest : public ::testing::Test {
     Shards shards;
     const absl::Status status = SampleShards(
         {.clock = Clock::Real(),
-         .source = {.topology = *topology_, .labels = labels_},
+         .source = SampleSource{.topology = *topology_, .labels = labels_},
          .samplers = samplers,
          .with_histories = with_histories},
         passes, SpreadOver(passes, most),

@@ -74,6 +74,11 @@ absl::StatusOr<std::vector<job::EdgeTypeFanouts>> ParseFanoutsOf(
 
 namespace {
 
+// Values of DataSpec.topology.
+constexpr char kMemory[] = "memory";
+constexpr char kMapped[] = "mapped";
+constexpr char kSlabs[] = "slabs";
+
 // Default numbers of threads: samplers and extractors one per four processors,
 // the model's threads one per two, each at most 16.
 constexpr uint32_t kProcessorsPerThread = 4;
@@ -382,6 +387,10 @@ class SpecChecker {
                       "must be host with device cpu: the GPU that trains "
                       "samples");
     }
+    if (spec.data().topology() == kMapped || spec.data().topology() == kSlabs) {
+      violations_.Add(path + ".data.topology",
+                      "must be auto or memory where a GPU samples");
+    }
     if (spec.data().has_ladies()) {
       violations_.Add(field,
                       "must be host with sampler ladies, which draws the nodes "
@@ -436,6 +445,14 @@ class SpecChecker {
                                    "frequency, random or an absolute path, "
                                    "not \"",
                                    data.gids().hot(), "\""));
+    }
+    if (data.topology() == kSlabs &&
+        !strategy::KindOf(ToStrategyOptions(data, {})).samples_in_slabs) {
+      violations_.Add(
+          path + ".topology",
+          absl::StrCat("must be auto, memory or mapped for strategy ",
+                       strategy::Name(ToStrategyOptions(data, {})),
+                       ", which does not sample beforehand"));
     }
     if (data.gids().striped() && limits_.data_disks == 0) {
       absent_.Add(path + ".gids.striped",
@@ -644,10 +661,21 @@ job::BatchOptions ToBatchOptions(const v1::DataSpec& data,
   return options;
 }
 
-strategy::PipelineOptions ToPipelineOptions(const v1::PipelineSpec& pipeline) {
-  return {.samplers = static_cast<int>(pipeline.samplers()),
-          // Fields of other strategies are not set.
-          .extractors = std::max(1, static_cast<int>(pipeline.extractors()))};
+strategy::TopologyPlace ToTopologyPlace(absl::string_view word) {
+  if (word == kMemory) return strategy::TopologyPlace::kMemory;
+  if (word == kMapped) return strategy::TopologyPlace::kMapped;
+  if (word == kSlabs) return strategy::TopologyPlace::kSlabs;
+  return strategy::TopologyPlace::kAuto;
+}
+
+// The pipeline options of a spec of any kind.
+template <typename Spec>
+strategy::PipelineOptions ToPipelineOptions(const Spec& spec) {
+  return {
+      .samplers = static_cast<int>(spec.pipeline().samplers()),
+      // Fields of other strategies are not set.
+      .extractors = std::max(1, static_cast<int>(spec.pipeline().extractors())),
+      .topology = ToTopologyPlace(spec.data().topology())};
 }
 
 }  // namespace
@@ -659,7 +687,7 @@ absl::Status FillAndValidate(const SpecLimits& limits, v1::JobSpec& spec) {
 job::PrepareJobOptions ToPrepareJobOptions(const v1::PrepareSpec& spec,
                                            const std::string& dataset_path) {
   return {.data = ToBatchOptions(spec.data(), spec.pipeline(), dataset_path),
-          .pipeline = ToPipelineOptions(spec.pipeline()),
+          .pipeline = ToPipelineOptions(spec),
           .training_only = spec.training_only(),
           .partition_only = spec.partition_only(),
           .embedding_width = spec.training_only() ? 0 : spec.hidden()};
@@ -688,7 +716,7 @@ job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
                                 .value_or(train::Precision::kFloat32);
   // Checked when the job was submitted.
   options.train.gpu = train::GpuNamed(train.device()).value_or(std::nullopt);
-  options.pipeline = ToPipelineOptions(spec.pipeline());
+  options.pipeline = ToPipelineOptions(spec);
   if (!spec.pipeline().sample_on().empty()) {
     options.pipeline.sampling_gpu = options.train.gpu;
   }
@@ -726,7 +754,7 @@ job::TrainJobOptions ToFeedJobOptions(const v1::FeedSpec& spec,
   options.data.own_nodes = ToOwnNodes(spec, directory);
   options.data.needs_labels = false;
   options.train.model = train::NoModelOptions();
-  options.pipeline = ToPipelineOptions(spec.pipeline());
+  options.pipeline = ToPipelineOptions(spec);
   options.sharing_key = SharingKeyOf(spec);
   options.join = spec.join();
   options.feed = {.channels = std::move(channels),

@@ -37,6 +37,23 @@ def test_training_is_that_of_memory(daemon, expected, options):
             == part["rows_needed"]
 
 
+@pytest.mark.parametrize("cache, place", [
+    # Each has a plan of its own to make.
+    ("20KiB", "memory"), ("21KiB", "mapped"), ("22KiB", "slabs"),
+])
+def test_training_is_that_of_memory_wherever_the_topology_is(daemon, cache, place):
+    expected = daemon.json(*QUICK, "--strategy", "memory")["report"]
+    job = daemon.json(*QUICK, *DISKGNN, "--cpu-cache", cache, "--topology", place)
+    assert job["report"]["loss_digest"] == expected["loss_digest"]
+    assert job["report"]["peak_memory_bytes"] <= job["report"]["memory_bound_bytes"]
+    assert ("slab by slab" in daemon.hearth("job", "logs", job["id"]).out) == (place == "slabs")
+
+
+def test_slabs_are_for_sampling_beforehand(daemon):
+    refused = daemon.hearth(*QUICK, "--strategy", "gnndrive", "--topology", "slabs", code=1)
+    assert "topology" in refused.err and "INVALID_ARGUMENT" in refused.err
+
+
 @pytest.mark.parametrize("distinct", ["1", "2"])
 def test_repeated_epochs_are_sampled_once(daemon, distinct):
     digests = {daemon.json(*QUICK, "--distinct-epochs", distinct, "--strategy",

@@ -469,14 +469,15 @@ v1::JobSpec Job() {
 TEST(ResumeOptionsTest, AreThoseThatChangeNoResult) {
   std::vector<std::string> names;
   for (const Flag& flag : ResumeFlags()) names.push_back(flag.name);
-  EXPECT_THAT(names,
-              UnorderedElementsAre(
-                  "cpu-cache", "strict-budgets", "staging", "gpu-cache",
-                  "sample-queue", "train-queue", "superbatch", "neighbor-cache",
-                  "neighbor-rank", "disk-cache", "disk-limit", "prepare-memory",
-                  "samplers", "sample-on", "extractors", "io-depth",
-                  "train-threads", "checkpoint-every", "memory-limit", "hot",
-                  "window-cache", "window", "merge-max", "striped", "credits"));
+  EXPECT_THAT(
+      names,
+      UnorderedElementsAre(
+          "cpu-cache", "strict-budgets", "topology", "staging", "gpu-cache",
+          "sample-queue", "train-queue", "superbatch", "neighbor-cache",
+          "neighbor-rank", "disk-cache", "disk-limit", "prepare-memory",
+          "samplers", "sample-on", "extractors", "io-depth", "train-threads",
+          "checkpoint-every", "memory-limit", "hot", "window-cache", "window",
+          "merge-max", "striped", "credits"));
 }
 
 TEST(ResumeOptionsTest, ChangeWhatIsGivenAlone) {

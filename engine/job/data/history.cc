@@ -117,12 +117,12 @@ class Profiling {
  private:
   absl::Status ReserveMemory(MemoryLedger::Reservation& reservation) const {
     const std::vector<Pass> passes = {pass_};
-    HEARTH_ASSIGN_OR_RETURN(
-        const strategy::BatchBound batches,
-        environment_.batch_measurement.Measure({.dataset = basis_.dataset,
-                                                .labels = basis_.labels,
-                                                .passes = passes},
-                                               basis_.samplers, stop_));
+    HEARTH_ASSIGN_OR_RETURN(const strategy::BatchBound batches,
+                            environment_.batch_measurement.Measure(
+                                {.dataset = basis_.dataset,
+                                 .labels = basis_.labels,
+                                 .passes = passes},
+                                {.samplers = basis_.samplers}, stop_));
     strategy::MemoryEstimate estimate;
     // Batches that samplers work on, that wait, and that are being counted.
     strategy::AddBatches({.manifest = basis_.dataset.manifest(),
@@ -203,7 +203,8 @@ class Profiling {
     const std::vector<Pass> passes = {pass};
     return strategy::SampleShards(
         {.clock = environment_.clock,
-         .source = {.topology = *topology_, .labels = basis_.labels},
+         .source = strategy::SampleSource{.topology = *topology_,
+                                          .labels = basis_.labels},
          .samplers = basis_.samplers,
          .progress =
              [this](uint64_t done, uint64_t total) {

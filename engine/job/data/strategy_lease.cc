@@ -58,6 +58,15 @@ uint64_t ChecksumBytes(const store::Dataset& dataset) {
   return bytes;
 }
 
+// The pipeline that was asked for, with the place of the topology chosen.
+strategy::PipelineOptions PipelineOf(const JobEnvironment& environment,
+                                     const store::Dataset& dataset,
+                                     const StrategyUse& use) {
+  return strategy::WithAutoTopology(use.data.strategy, use.pipeline,
+                                    dataset.manifest(),
+                                    environment.memory.most_bytes());
+}
+
 // Chooses a configuration that fits, with the checksums of rows if the strategy
 // reads single rows and they fit.
 class MemoryFitting {
@@ -70,6 +79,7 @@ class MemoryFitting {
         use_(use),
         batches_(std::move(batches)),
         basis_(BasisOf(environment, dataset, use, batches_)) {
+    basis_.pipeline = PipelineOf(environment, dataset, use);
     AddJobShares(use, batches_, job_shares_);
   }
 
@@ -89,7 +99,7 @@ class MemoryFitting {
     const strategy::StrategyOptions asked =
         strategy::WithMeasuredBudgets(use_.data.strategy, basis_);
     MemoryFit fit = {.batches = batches_,
-                     .chosen = {.strategy = asked, .pipeline = use_.pipeline},
+                     .chosen = {.strategy = asked, .pipeline = basis_.pipeline},
                      .cuts = {},
                      .estimate = {},
                      .rows = rows};
@@ -132,7 +142,7 @@ class MemoryFitting {
   const store::Dataset& dataset_;
   const StrategyUse& use_;
   const BatchBound batches_;
-  const strategy::MemoryBasis basis_;
+  strategy::MemoryBasis basis_;
   MemoryEstimate job_shares_;
 };
 
@@ -225,9 +235,10 @@ absl::StatusOr<MemoryFit> FitToMemory(const JobEnvironment& environment,
       return fit;
     }
   }
-  HEARTH_ASSIGN_OR_RETURN(BatchBound batches,
-                          environment.batch_measurement.Measure(
-                              passes, use.pipeline.samplers, std::move(stop)));
+  HEARTH_ASSIGN_OR_RETURN(
+      BatchBound batches,
+      environment.batch_measurement.Measure(
+          passes, PipelineOf(environment, dataset, use), std::move(stop)));
   return MemoryFitting(environment, dataset, use, std::move(batches)).Fit();
 }
 
@@ -326,12 +337,12 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
 }
 
 std::vector<std::string> StrategyLease::VerifiedOnce() const {
-  const strategy::StrategyKind& kind = strategy::KindOf(key_.strategy);
   std::vector<std::string> parts;
-  if (kind.leaves_neighbors_on_disk && !key_.pipeline.sampling_gpu) {
+  if (strategy::LeavesNeighborsOnDisk(key_.strategy, key_.pipeline)) {
     parts.push_back("neighbors");
   }
-  if (kind.reads_single_rows && !work_.checks_rows) parts.push_back("rows");
+  if (strategy::KindOf(key_.strategy).reads_single_rows && !work_.checks_rows)
+    parts.push_back("rows");
   return parts;
 }
 

@@ -164,9 +164,9 @@ BatchMeasurement::BatchMeasurement(io::FileSystem& files, const Clock& clock,
                                    std::string folder)
     : files_(files), clock_(clock), folder_(std::move(folder)) {}
 
-absl::StatusOr<BatchBound> BatchMeasurement::Measure(const MeasuredPasses& of,
-                                                     int threads,
-                                                     std::stop_token stop) {
+absl::StatusOr<BatchBound> BatchMeasurement::Measure(
+    const MeasuredPasses& of, const strategy::PipelineOptions& pipeline,
+    std::stop_token stop) {
   BatchBound result = BoundBatches(of);
   const ordered_json key = KeyOf(of);
   Sha256 digest;
@@ -177,22 +177,55 @@ absl::StatusOr<BatchBound> BatchMeasurement::Measure(const MeasuredPasses& of,
   const absl::StatusOr<std::string> kept =
       io::ReadWholeFile(files_, path, kMaxFileBytes);
   if (kept.ok() && Parse(*kept, key, result)) return result;
+  result.largest = {};
+  result.likely = {};
+  HEARTH_RETURN_IF_ERROR(
+      pipeline.topology == strategy::TopologyPlace::kSlabs
+          ? MeasureInSlabs(of, pipeline.samplers, stop, result)
+          : MeasureMapped(of, pipeline.samplers, stop, result));
+  HEARTH_RETURN_IF_ERROR(Write(path, Serialize(key, result)));
+  return result;
+}
+
+absl::Status BatchMeasurement::MeasureMapped(const MeasuredPasses& of,
+                                             int threads,
+                                             const std::stop_token& stop,
+                                             BatchBound& result) const {
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<store::LoadedTopology> topology,
       of.dataset.LoadTopology(store::Residency::kMapped, stop));
-  result.largest = {};
-  result.likely = {};
   for (const Pass& pass : of.passes) {
     HEARTH_ASSIGN_OR_RETURN(
         const BatchBound measured,
         strategy::MeasureBatches(pass, pass.order->Epoch(pass.epoch_key),
-                                 {*topology, of.labels},
+                                 strategy::SampleSource{*topology, of.labels},
                                  {.clock = clock_, .threads = threads}, stop));
     sample::Enlarge(measured.largest, result.largest);
     sample::Enlarge(measured.likely, result.likely);
   }
-  HEARTH_RETURN_IF_ERROR(Write(path, Serialize(key, result)));
-  return result;
+  return absl::OkStatus();
+}
+
+absl::Status BatchMeasurement::MeasureInSlabs(const MeasuredPasses& of,
+                                              int threads,
+                                              const std::stop_token& stop,
+                                              BatchBound& result) {
+  HEARTH_RETURN_IF_ERROR(files_.CreateDirectory(folder_));
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::vector<BatchBound> measured,
+      strategy::MeasureBatches(
+          of.passes,
+          strategy::SlabSource{
+              .dataset = of.dataset,
+              .files = files_,
+              .scratch_folder = io::JoinPath(
+                  folder_, absl::StrCat("slabs-", next_scratch_++))},
+          {.clock = clock_, .threads = threads}, stop));
+  for (const BatchBound& of_pass : measured) {
+    sample::Enlarge(of_pass.largest, result.largest);
+    sample::Enlarge(of_pass.likely, result.likely);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status BatchMeasurement::Write(const std::string& path,

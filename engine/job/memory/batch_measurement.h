@@ -1,6 +1,8 @@
 #ifndef HEARTH_ENGINE_JOB_MEMORY_BATCH_MEASUREMENT_H_
 #define HEARTH_ENGINE_JOB_MEMORY_BATCH_MEASUREMENT_H_
 
+#include <atomic>
+#include <cstdint>
 #include <stop_token>
 #include <string>
 
@@ -30,7 +32,8 @@ struct MeasuredPasses {
 /// `largest` and `likely` equal `bound`.
 strategy::BatchBound BoundBatches(const MeasuredPasses& of);
 
-/// Bounds batches by a dry run of sampling over the mapped topology. Keeps each
+/// Bounds batches by a dry run of sampling over the mapped topology, or slab by
+/// slab where the job samples so. Keeps each
 /// result as a file in `folder`, named by the dataset's fingerprint and a hash
 /// of everything it depends on, and finds it there the next time; a damaged
 /// file is replaced. Thread-safe.
@@ -40,18 +43,26 @@ class BatchMeasurement {
   BatchMeasurement(io::FileSystem& files, const Clock& clock,
                    std::string folder);
 
-  absl::StatusOr<strategy::BatchBound> Measure(const MeasuredPasses& of,
-                                               int threads,
-                                               std::stop_token stop)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  /// `pipeline` is the job's: the result does not depend on it.
+  absl::StatusOr<strategy::BatchBound> Measure(
+      const MeasuredPasses& of, const strategy::PipelineOptions& pipeline,
+      std::stop_token stop) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  absl::Status MeasureMapped(const MeasuredPasses& of, int threads,
+                             const std::stop_token& stop,
+                             strategy::BatchBound& result) const;
+  absl::Status MeasureInSlabs(const MeasuredPasses& of, int threads,
+                              const std::stop_token& stop,
+                              strategy::BatchBound& result);
   absl::Status Write(const std::string& path, const std::string& text)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   io::FileSystem& files_;
   const Clock& clock_;
   const std::string folder_;
+  // Number of the next scratch folder.
+  std::atomic<uint64_t> next_scratch_ = 0;
   // Held while a file is written: two jobs may write the same one.
   absl::Mutex mutex_;
 };

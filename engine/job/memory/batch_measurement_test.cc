@@ -67,7 +67,7 @@ class BatchMeasurementTest : public ::testing::Test {
 TEST_F(BatchMeasurementTest, FindsLessThanTheFanOutsAllow) {
   const strategy::BatchBound bound = BoundBatches(Measured());
   EXPECT_EQ(bound.largest, bound.bound);
-  const auto measured = measurement_.Measure(Measured(), 2, {});
+  const auto measured = measurement_.Measure(Measured(), {.samplers = 2}, {});
   ASSERT_TRUE(measured.ok()) << measured.status();
   EXPECT_EQ(measured->bound, bound.bound);
   EXPECT_LT(measured->largest.num_inputs(), bound.bound.num_inputs());
@@ -76,36 +76,49 @@ TEST_F(BatchMeasurementTest, FindsLessThanTheFanOutsAllow) {
 }
 
 TEST_F(BatchMeasurementTest, IsDoneOnce) {
-  const auto first = measurement_.Measure(Measured(), 1, {});
+  const auto first = measurement_.Measure(Measured(), {.samplers = 1}, {});
   ASSERT_TRUE(first.ok()) << first.status();
   ASSERT_EQ(Kept().size(), 1u);
   // A stopped job could not sample.
   std::stop_source stopped;
   stopped.request_stop();
-  const auto second = measurement_.Measure(Measured(), 1, stopped.get_token());
+  const auto second =
+      measurement_.Measure(Measured(), {.samplers = 1}, stopped.get_token());
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_EQ(*second, *first);
 }
 
 TEST_F(BatchMeasurementTest, OtherBatchesAreMeasuredApart) {
-  ASSERT_TRUE(measurement_.Measure(Measured(), 1, {}).ok());
+  ASSERT_TRUE(measurement_.Measure(Measured(), {.samplers = 1}, {}).ok());
   passes_[0].sampler.data_seed = 8;
-  ASSERT_TRUE(measurement_.Measure(Measured(), 1, {}).ok());
+  ASSERT_TRUE(measurement_.Measure(Measured(), {.samplers = 1}, {}).ok());
   passes_[0].batch_size = 61;
-  ASSERT_TRUE(measurement_.Measure(Measured(), 1, {}).ok());
+  ASSERT_TRUE(measurement_.Measure(Measured(), {.samplers = 1}, {}).ok());
   passes_.pop_back();
-  ASSERT_TRUE(measurement_.Measure(Measured(), 1, {}).ok());
+  ASSERT_TRUE(measurement_.Measure(Measured(), {.samplers = 1}, {}).ok());
   passes_[0].sampler.once = true;
-  ASSERT_TRUE(measurement_.Measure(Measured(), 1, {}).ok());
+  ASSERT_TRUE(measurement_.Measure(Measured(), {.samplers = 1}, {}).ok());
   EXPECT_EQ(Kept().size(), 5u);
 }
 
+TEST_F(BatchMeasurementTest, IsTheSameInSlabs) {
+  const auto mapped = measurement_.Measure(Measured(), {.samplers = 1}, {});
+  ASSERT_TRUE(mapped.ok()) << mapped.status();
+  fs::remove_all(root_ + "/plans");
+  const auto in_slabs = measurement_.Measure(
+      Measured(), {.samplers = 2, .topology = strategy::TopologyPlace::kSlabs},
+      {});
+  ASSERT_TRUE(in_slabs.ok()) << in_slabs.status();
+  EXPECT_EQ(*in_slabs, *mapped);
+  EXPECT_EQ(Kept().size(), 1u) << "no scratch file is left";
+}
+
 TEST_F(BatchMeasurementTest, ShardsAreMeasuredInsteadOfBatches) {
-  const auto whole = measurement_.Measure(Measured(), 1, {});
+  const auto whole = measurement_.Measure(Measured(), {.samplers = 1}, {});
   for (strategy::Pass& pass : passes_) pass.shards = 7;
   const strategy::BatchBound bound = BoundBatches(Measured());
   EXPECT_EQ(bound.bound.nodes.back(), 9) << "of 60 seeds in 7 shards";
-  const auto shards = measurement_.Measure(Measured(), 1, {});
+  const auto shards = measurement_.Measure(Measured(), {.samplers = 1}, {});
   ASSERT_TRUE(whole.ok() && shards.ok());
   EXPECT_EQ(Kept().size(), 2u);
   EXPECT_EQ(shards->bound, bound.bound);
@@ -114,12 +127,12 @@ TEST_F(BatchMeasurementTest, ShardsAreMeasuredInsteadOfBatches) {
 }
 
 TEST_F(BatchMeasurementTest, ADamagedFileIsReplaced) {
-  const auto first = measurement_.Measure(Measured(), 1, {});
+  const auto first = measurement_.Measure(Measured(), {.samplers = 1}, {});
   ASSERT_TRUE(first.ok());
   const std::string path = Kept().front();
   for (const char* text : {"", "{}", "nonsense"}) {
     std::ofstream(path, std::ios::trunc) << text;
-    const auto again = measurement_.Measure(Measured(), 1, {});
+    const auto again = measurement_.Measure(Measured(), {.samplers = 1}, {});
     ASSERT_TRUE(again.ok()) << again.status();
     EXPECT_EQ(*again, *first);
     EXPECT_GT(fs::file_size(path), 100u);
@@ -130,7 +143,8 @@ TEST_F(BatchMeasurementTest, StopsWhenAsked) {
   std::stop_source stop;
   stop.request_stop();
   EXPECT_TRUE(absl::IsCancelled(
-      measurement_.Measure(Measured(), 1, stop.get_token()).status()));
+      measurement_.Measure(Measured(), {.samplers = 1}, stop.get_token())
+          .status()));
   EXPECT_TRUE(Kept().empty());
 }
 

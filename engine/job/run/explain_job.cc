@@ -153,7 +153,8 @@ absl::StatusOr<double> TimeTrainStep(const TimedTraining& training,
   const absl::Span<const strategy::Pass> passes(&training.pass, 1);
   HEARTH_RETURN_IF_ERROR(strategy::SampleShards(
       {.clock = training.clock,
-       .source = {.topology = *topology, .labels = training.labels},
+       .source = strategy::SampleSource{.topology = *topology,
+                                        .labels = training.labels},
        .samplers = training.samplers},
       passes, strategy::SpreadOver(passes, kBatches),
       [&](const strategy::ShardPick& pick, const sample::MiniBatch& batch) {

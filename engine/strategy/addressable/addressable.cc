@@ -311,7 +311,9 @@ MemoryEstimate Estimate(store::Residency residency, const MemoryBasis& basis) {
   if (residency == store::Residency::kMemory) {
     estimate.Add("features", basis.feature_bytes(),
                  /*kept=*/true);
-    topology = basis.indptr_bytes() + basis.indices_bytes();
+    if (basis.pipeline.topology != TopologyPlace::kMapped) {
+      topology = basis.indptr_bytes() + basis.indices_bytes();
+    }
   }
   estimate.Add("topology", topology, /*kept=*/true);
   const int assembled = AssembledAtOnce(basis.shards);

@@ -318,6 +318,14 @@ TEST_F(DiskgnnTest, EqualPreparationsGiveTheSameBytes) {
   ASSERT_TRUE(io::FileSystem::Posix().RemoveTree(plans_folder_).ok());
   ASSERT_EQ(Prepare(*Make(kSome, {.samplers = 4})), absl::OkStatus());
   EXPECT_TRUE(Files() == files);
+  for (const TopologyPlace place :
+       {TopologyPlace::kMemory, TopologyPlace::kMapped,
+        TopologyPlace::kSlabs}) {
+    ASSERT_TRUE(io::FileSystem::Posix().RemoveTree(plans_folder_).ok());
+    ASSERT_EQ(Prepare(*Make(kSome, {.topology = place})), absl::OkStatus());
+    EXPECT_TRUE(Files() == files);
+  }
+  EXPECT_THAT(log_, HasSubstr("slab by slab"));
 }
 
 TEST_F(DiskgnnTest, JobsAtTheSameTimeMakeItOnce) {
@@ -397,8 +405,16 @@ TEST_F(DiskgnnTest, DamageThatShowsAtOnceIsHealedAtOnce) {
   }
 }
 
-TEST_F(DiskgnnTest, APreparationStopsWhereverItIs) {
-  const auto strategy = Make(kSome, {.samplers = 2});
+class DiskgnnTopologyTest
+    : public DiskgnnTest,
+      public ::testing::WithParamInterface<TopologyPlace> {};
+
+INSTANTIATE_TEST_SUITE_P(Places, DiskgnnTopologyTest,
+                         ::testing::Values(TopologyPlace::kMapped,
+                                           TopologyPlace::kSlabs));
+
+TEST_P(DiskgnnTopologyTest, APreparationStopsWhereverItIs) {
+  const auto strategy = Make(kSome, {.samplers = 2, .topology = GetParam()});
   for (int64_t look = 0;; look += 1 + look / 2) {
     std::stop_source stop;
     clock_.StopAt(look, stop);
@@ -429,14 +445,14 @@ TEST_F(DiskgnnTest, APassStopsWhereverItIs) {
 
 // After any failure, or a kill, the next preparation makes the same plan; where
 // samples were whole, out of them.
-TEST_F(DiskgnnTest, EveryCallOfAPreparationMayFail) {
+TEST_P(DiskgnnTopologyTest, EveryCallOfAPreparationMayFail) {
   ASSERT_EQ(Prepare(*Make(kSome)), absl::OkStatus());
   const std::map<std::string, std::string> whole = Files();
   bool samples_reused = false;
   for (const bool for_good : {false, true}) {
-    for (int64_t nth = 1;; nth += 1 + nth / 8) {
+    for (int64_t nth = 1;; nth += 1 + nth / 4) {
       ASSERT_TRUE(io::FileSystem::Posix().RemoveTree(plans_folder_).ok());
-      const auto strategy = Make(kSome);
+      const auto strategy = Make(kSome, {.topology = GetParam()});
       faulty_.Inject({.nth = nth, .for_good = for_good});
       const absl::Status status = Prepare(*strategy);
       const bool hit = faulty_.hits() > 0;

@@ -145,6 +145,10 @@ std::string Preparation::SpoolPath() const {
   return io::JoinPath(identity_.folder, "samples");
 }
 
+std::string Preparation::SlabsPath() const {
+  return io::JoinPath(identity_.folder, "slabs");
+}
+
 absl::StatusOr<Preparation::Opened> Preparation::Open() {
   const Stopwatch stopwatch(context_.clock, report_.seconds);
   HEARTH_ASSIGN_OR_RETURN(PlanLease lease,
@@ -250,6 +254,8 @@ absl::Status Preparation::Make(PlanLease& lease) {
 
 absl::StatusOr<std::unique_ptr<SampleSpool>> Preparation::TakeSamples(
     PlanLease& lease, bool& reused) {
+  // A kill may have left them.
+  HEARTH_RETURN_IF_ERROR(context_.files.RemoveTree(SlabsPath()));
   auto spool = SampleSpool::Open(context_.files, SpoolPath());
   reused = spool.ok() && (*spool)->num_batches() == identity_.num_shards();
   if (reused) {
@@ -270,14 +276,16 @@ absl::StatusOr<std::unique_ptr<SampleSpool>> Preparation::TakeSamples(
 
 absl::Status Preparation::Sample(PlanLease& lease) const {
   HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<store::LoadedTopology> topology,
-      context_.dataset.LoadTopology(
-          {store::Residency::kMemory, store::Residency::kMapped},
-          context_.stop));
+      const OpenedSource opened,
+      OpenSource(context_.dataset, context_.labels, context_.topology,
+                 context_.files, SlabsPath(), context_.stop));
+  if (context_.topology == TopologyPlace::kSlabs) {
+    Log("sampling slab by slab of the topology");
+  }
   return SampleOffline(
       {.files = context_.files,
        .clock = context_.clock,
-       .source = {.topology = *topology, .labels = context_.labels},
+       .source = opened.source,
        .samplers = context_.samplers,
        .path = SpoolPath(),
        .reserve = [&](uint64_t bytes) { return lease.MakeRoom(bytes); },

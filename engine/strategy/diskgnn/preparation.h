@@ -81,6 +81,8 @@ struct PreparationContext {
   const DiskgnnOptions& options;
   RowPlacement placement;
   int samplers = 1;
+  /// Where the topology is while batches are sampled.
+  TopologyPlace topology = TopologyPlace::kAuto;
   plan::PlanStore& plans;
   const PreparationListener& listener;
   std::stop_token stop;
@@ -134,6 +136,8 @@ class Preparation {
   void WarnOfSize(const PackedLayout& layout) const;
   plan::PlanProperties Describe(const PackedLayout& layout) const;
   std::string SpoolPath() const;
+  // The folder of scratch files of sampling in slabs.
+  std::string SlabsPath() const;
 
   const PreparationContext& context_;
   // The distinct passes, in the plan's order.

@@ -164,7 +164,7 @@ class Benchmark {
     const std::vector<Pass> passes = {pass_};
     HEARTH_RETURN_IF_ERROR(SampleShards(
         {.clock = Clock::Real(),
-         .source = {.topology = *topology, .labels = labels_},
+         .source = SampleSource{.topology = *topology, .labels = labels_},
          .samplers = 2},
         passes, SpreadOver(passes, TotalBatches(passes)),
         [&](const ShardPick& /*pick*/, const sample::MiniBatch& batch) {

@@ -330,7 +330,8 @@ class Ranking {
     const std::vector<Pass> passes = {pass};
     HEARTH_RETURN_IF_ERROR(SampleShards(
         {.clock = context_.clock,
-         .source = {.topology = *topology_, .labels = context_.labels},
+         .source =
+             SampleSource{.topology = *topology_, .labels = context_.labels},
          .samplers = context_.samplers,
          .progress = [this](uint64_t done,
                             uint64_t total) { Progress(done, total); }},

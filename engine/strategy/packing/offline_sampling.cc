@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <utility>
+#include <variant>
 
 #include "engine/base/status.h"
 #include "engine/sample/mini_batch.h"
@@ -23,11 +24,15 @@ absl::Status SampleOffline(const OfflineSampling& sampling,
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<SampleSpoolWriter> spool,
       SampleSpoolWriter::Create(sampling.files, sampling.path));
+  OfflineSource source = sampling.source;
+  if (auto* const slabs = std::get_if<SlabSource>(&source)) {
+    slabs->reserve = sampling.reserve;
+  }
   // The size up to which the spool has reserved bytes.
   uint64_t reserved = 0;
   HEARTH_RETURN_IF_ERROR(SampleShards(
       {.clock = sampling.clock,
-       .source = sampling.source,
+       .source = std::move(source),
        .samplers = sampling.samplers,
        .progress = sampling.progress,
        .with_histories = true},

@@ -22,14 +22,15 @@ namespace hearth::strategy {
 struct OfflineSampling {
   io::FileSystem& files;
   const Clock& clock;
-  SampleSource source;
+  /// SampleOffline fills in SlabSource::reserve.
+  OfflineSource source;
   /// Threads that sample.
   int samplers = 1;
   /// The path of the spool, in an existing folder.
   std::string path;
   /// Called before `bytes` more bytes are written. May be empty.
   std::function<absl::Status(uint64_t bytes)> reserve = nullptr;
-  /// Called with shards done and in all. May be empty.
+  /// As SpreadSampling::progress.
   std::function<void(uint64_t done, uint64_t total)> progress = nullptr;
 };
 

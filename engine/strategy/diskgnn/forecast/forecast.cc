@@ -310,22 +310,23 @@ class DiskgnnForecaster {
                       const std::string& path) {
     const double start = Seconds();
     HEARTH_ASSIGN_OR_RETURN(
-        const std::unique_ptr<store::LoadedTopology> topology,
-        context_.dataset.LoadTopology(
-            {store::Residency::kMemory, store::Residency::kMapped},
-            context_.stop));
+        const OpenedSource opened,
+        OpenSource(context_.dataset, context_.labels,
+                   context_.pipeline.topology, context_.files,
+                   io::JoinPath(context_.scratch_folder, "slabs"),
+                   context_.stop));
     const double loaded = Seconds();
-    HEARTH_RETURN_IF_ERROR(SampleOffline(
-        {.files = context_.files,
-         .clock = context_.clock,
-         .source = {.topology = *topology, .labels = context_.labels},
-         .samplers = context_.pipeline.samplers,
-         .path = path,
-         .progress =
-             [this](uint64_t done, uint64_t total) {
-               Progress("sampling", done, total);
-             }},
-        plan_.passes, picks, context_.stop));
+    HEARTH_RETURN_IF_ERROR(
+        SampleOffline({.files = context_.files,
+                       .clock = context_.clock,
+                       .source = opened.source,
+                       .samplers = context_.pipeline.samplers,
+                       .path = path,
+                       .progress =
+                           [this](uint64_t done, uint64_t total) {
+                             Progress("sampling", done, total);
+                           }},
+                      plan_.passes, picks, context_.stop));
     const double scale = static_cast<double>(plan_.identity.num_shards()) /
                          static_cast<double>(picks.size());
     preparation_.sampling = loaded - start + (Seconds() - loaded) * scale;
