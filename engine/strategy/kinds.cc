@@ -17,6 +17,7 @@
 #include "engine/strategy/gids/gids.h"
 #include "engine/strategy/ginex/ginex.h"
 #include "engine/strategy/gnndrive/gnndrive.h"
+#include "engine/strategy/marius/forecast.h"
 #include "engine/strategy/marius/marius.h"
 #include "engine/strategy/outre/outre.h"
 
@@ -134,6 +135,8 @@ constexpr std::tuple kEntries{
         .make = NewMariusStrategy,
         .estimate_memory = EstimateMariusMemory,
         .budgets = MariusBudgets,
+        .forecast = ForecastMarius,
+        .estimate_forecast_memory = EstimateMariusForecastMemory,
         .row_cache_bytes = &MariusOptions::partition_buffer_bytes,
         .all_row_cache_bytes = AllMariusBytes},
 };
