@@ -327,7 +327,7 @@ TEST(SpecMappingTest, BoundsOfStrategiesAreNamed) {
 TEST(SpecMappingTest, AStrategyMustBeChosen) {
   EXPECT_THAT(Complaint(WithStrategy("budgets { cpu_cache_bytes: 1 }")),
               "train.data.strategy: must be one of memory, mmap, gnndrive, "
-              "ginex, diskgnn, outre, gids");
+              "ginex, diskgnn, outre, gids, marius");
 }
 
 // The engine has no more trainers.

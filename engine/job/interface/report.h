@@ -183,7 +183,8 @@ struct TrainReport {
   /// The embeddings of earlier batches that training used; absent without a
   /// history.
   std::optional<HistoryChoice> history;
-  /// Whether all embeddings were computed and batches came in order.
+  /// Whether all embeddings were computed, and batches were those of `memory`,
+  /// in order (strategy::IsExact).
   bool exact = true;
   Peers peers;
 };
