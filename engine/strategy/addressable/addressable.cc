@@ -311,9 +311,8 @@ absl::Status CheckRows(const store::LoadedFeatures& features,
   if (check == nullptr) return absl::OkStatus();
   for (const store::NodeId node : nodes) {
     if (check->Matches(node, features.row(node))) continue;
-    return absl::DataLossError(
-        absl::StrCat(features.PlaceOf(node),
-                     " is damaged (its checksum does not match)"));
+    return absl::DataLossError(absl::StrCat(
+        features.PlaceOf(node), " is damaged (its checksum does not match)"));
   }
   return absl::OkStatus();
 }

@@ -13,7 +13,7 @@
 /// functions of their random numbers.
 ///
 /// Marius: Mohoney et al., "Marius: Learning Massive Graph Embeddings on a
-/// Single Machine", OSDI 2021, section 4.1. MariusGNN: Waleffe et al.,
+/// Single Machine", OSDI 2021, section 4. MariusGNN: Waleffe et al.,
 /// "MariusGNN: Resource-Efficient Out-of-Core Training of Graph Neural
 /// Networks", EuroSys 2023, section 5.
 
@@ -39,7 +39,7 @@ PartitionSet RandomSet(int32_t partitions, int32_t count, RandomStream& random);
 std::vector<PartitionSet> DispersedOrder(int32_t partitions, int32_t capacity,
                                          int32_t step, RandomStream& random);
 
-/// BETA (Marius, section 4.1): an order in which each two partitions are in
+/// BETA (Marius, section 4): an order in which each two partitions are in
 /// memory together at some time, and consecutive sets differ by one partition.
 /// `capacity` - 1 partitions stay while all others come and go, then never
 /// return. Which partition takes which part is random. REQUIRES: capacity >= 2,
@@ -48,7 +48,7 @@ std::vector<PartitionSet> BetaOrder(int32_t partitions, int32_t capacity,
                                     RandomStream& random);
 
 /// A lower bound of CountLoads for any order in which each two partitions meet,
-/// where partitions come one by one (Marius, section 4.1): each but the first
+/// where partitions come one by one (Marius, section 4): each but the first
 /// `capacity` meets at most capacity - 1 others as it comes.
 int64_t LeastPairLoads(int32_t partitions, int32_t capacity);
 

@@ -95,7 +95,7 @@ TEST(BetaOrderTest, AllPairsMeetWithFewLoads) {
       }
       const int64_t least = LeastPairLoads(partitions, capacity);
       EXPECT_GE(CountLoads(sets), least);
-      // Near the bound, as figure 7 of the Marius paper has it.
+      // Near the bound, though not on it.
       EXPECT_LE(CountLoads(sets), least + least / 4 + capacity)
           << partitions << " " << capacity;
     }
