@@ -29,6 +29,7 @@ enum class RandomPurpose : uint32_t {
   kPartitionOrder = 7,
   kEviction = 8,
   kLayerSampling = 9,
+  kPartitionBuffer = 10,
 };
 
 /// State of a RandomStream before its last coordinate, `c`, is mixed in. GPUs

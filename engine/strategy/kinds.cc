@@ -18,6 +18,8 @@
 #include "engine/strategy/gids/gids.h"
 #include "engine/strategy/ginex/ginex.h"
 #include "engine/strategy/gnndrive/gnndrive.h"
+#include "engine/strategy/marius/forecast.h"
+#include "engine/strategy/marius/marius.h"
 #include "engine/strategy/outre/outre.h"
 
 namespace hearth::strategy {
@@ -50,6 +52,9 @@ struct Entry {
       const Options&, const ResidentListsRequest&) = nullptr;
   // The row cache that may be kAutoBytes; null: there is none.
   uint64_t Options::*row_cache_bytes = nullptr;
+  // The bytes of a row cache that holds everything; null: of all rows
+  // (MemoryBasis::all_rows_bytes).
+  uint64_t (*all_row_cache_bytes)(const MemoryBasis&) = nullptr;
   // The cache of SharedCacheBytes; null: there is none.
   uint64_t Options::*shared_cache_bytes = nullptr;
 };
@@ -141,6 +146,18 @@ constexpr std::tuple kEntries{
         .estimate_memory = EstimateForesightMemory,
         .budgets = ForesightBudgets,
         .row_cache_bytes = &ForesightOptions::cpu_cache_bytes},
+    Entry<MariusOptions>{
+        .kind = {.name = "marius",
+                 .reads_single_rows = true,
+                 .exact = false,
+                 .takes_history = false},
+        .make = NewMariusStrategy,
+        .estimate_memory = EstimateMariusMemory,
+        .budgets = MariusBudgets,
+        .forecast = ForecastMarius,
+        .estimate_forecast_memory = EstimateMariusForecastMemory,
+        .row_cache_bytes = &MariusOptions::partition_buffer_bytes,
+        .all_row_cache_bytes = AllMariusBytes},
 };
 
 // Each alternative has one entry, in the same order.
@@ -191,6 +208,10 @@ bool DeliversInOrder(const StrategyOptions& options) {
         return delivers_in_order == nullptr || delivers_in_order(chosen);
       },
       options);
+}
+
+bool IsExact(const StrategyOptions& options) {
+  return KindOf(options).exact && DeliversInOrder(options);
 }
 
 absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(
@@ -307,9 +328,13 @@ StrategyOptions WithAutoBudgets(StrategyOptions options,
       .manifest = manifest, .pipeline = {}, .batches = {}};
   std::visit(
       [&](auto& chosen) {
-        const auto bytes = EntryOf(chosen).row_cache_bytes;
+        const auto& entry = EntryOf(chosen);
+        const auto bytes = entry.row_cache_bytes;
         if (bytes == nullptr || chosen.*bytes != kAutoBytes) return;
-        chosen.*bytes = std::min(basis.all_rows_bytes(), limit_bytes / 2);
+        const auto all = entry.all_row_cache_bytes;
+        chosen.*bytes =
+            std::min(all == nullptr ? basis.all_rows_bytes() : all(basis),
+                     limit_bytes / 2);
       },
       options);
   return options;

@@ -20,6 +20,7 @@
 #include "engine/strategy/gids/gids.h"
 #include "engine/strategy/ginex/ginex.h"
 #include "engine/strategy/gnndrive/gnndrive.h"
+#include "engine/strategy/marius/marius.h"
 #include "engine/strategy/memory_budget.h"
 #include "engine/strategy/outre/outre.h"
 #include "engine/strategy/strategy.h"
@@ -34,7 +35,8 @@ namespace hearth::strategy {
 /// hearth.v1.DataSpec.strategy.
 using StrategyOptions =
     std::variant<MemoryOptions, MmapOptions, GnndriveOptions, GinexOptions,
-                 DiskgnnOptions, OutreOptions, GidsOptions, ForesightOptions>;
+                 DiskgnnOptions, OutreOptions, GidsOptions, ForesightOptions,
+                 MariusOptions>;
 
 /// Options of a strategy and of its pipeline, whose budgets can be cut.
 using StrategyConfiguration = Configuration<StrategyOptions>;
@@ -73,6 +75,11 @@ struct StrategyKind {
   /// Whether seeds may be asked for while a pass runs (Pass::requests). False
   /// for strategies that plan passes ahead.
   bool takes_requests = false;
+  /// Whether training has the batches of `memory` (Pass). Validation and test
+  /// have them in every strategy.
+  bool exact = true;
+  /// Whether training passes may have a history (Pass::history).
+  bool takes_history = true;
 };
 
 /// Every strategy, in the order of the alternatives.
@@ -86,6 +93,9 @@ std::string Name(const StrategyOptions& options);
 /// Whether batches are delivered in the order of their numbers. If so, a
 /// stopped pass has delivered its first batches.
 bool DeliversInOrder(const StrategyOptions& options);
+
+/// Whether training has the batches of `memory`, in their order.
+bool IsExact(const StrategyOptions& options);
 
 /// Makes a strategy: loads, maps or opens what it needs of `dataset`, which
 /// must outlive it, as must everything that `resources` refers to.

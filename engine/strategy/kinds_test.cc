@@ -30,6 +30,13 @@ TEST(StrategyTest, OnlyReorderingChangesTheOrder) {
   EXPECT_FALSE(DeliversInOrder(GnndriveOptions{.reorder = true}));
 }
 
+TEST(StrategyTest, MariusAndReorderingAreNotExact) {
+  EXPECT_TRUE(IsExact(MemoryOptions{}));
+  EXPECT_FALSE(IsExact(GnndriveOptions{.reorder = true}));
+  EXPECT_FALSE(IsExact(MariusOptions{}));
+  EXPECT_TRUE(DeliversInOrder(MariusOptions{}));
+}
+
 TEST(NameTest, IsTheContracts) {
   EXPECT_EQ(Name(MemoryOptions{}), "memory");
   EXPECT_EQ(Name(MmapOptions{}), "mmap");
@@ -146,6 +153,8 @@ TEST(BudgetsOfTest, WaitingBatchesGoFirstThenThreadsAndCachesLast) {
   EXPECT_THAT(OptionsCut(GidsOptions{}),
               ElementsAre("window", "samplers", "window-cache", "cpu-cache",
                           "staging"));
+  EXPECT_THAT(OptionsCut(MariusOptions{}),
+              ElementsAre("samplers", "partition-buffer"));
 }
 
 // For each strategy, all budgets at their least, and as asked.
@@ -161,7 +170,8 @@ TEST(WithBudgetsTest, SetsWhatIsLess) {
         .superbatch = 3}),
         StrategyOptions(DiskgnnOptions{.cpu_cache_bytes = 1 << 20}),
         StrategyOptions(OutreOptions{.cpu_cache_bytes = 1 << 20}),
-        StrategyOptions(GidsOptions{})}) {
+        StrategyOptions(GidsOptions{}),
+        StrategyOptions(MariusOptions{.partition_buffer_bytes = 1 << 18})}) {
     SCOPED_TRACE(Name(options));
     const std::vector<Budget> budgets = BudgetsOf(options, basis);
     std::vector<uint64_t> asked;

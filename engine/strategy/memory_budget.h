@@ -118,7 +118,8 @@ void AddBatches(const MemoryBasis& basis, const BatchCounts& counts,
                 MemoryEstimate& estimate);
 
 /// Budgets: amounts that can be cut so that a job fits into memory. No cut
-/// changes a batch.
+/// changes a batch, but for the partition buffer of `marius`, whose batches
+/// depend on it.
 
 /// The number of bytes that stands for "auto". WithAutoBudgets and
 /// WithMeasuredBudgets (kinds.h) replace it before anything else looks at it.

@@ -129,6 +129,10 @@ struct Pass {
   /// REQUIRES: a strategy with StrategyKind::takes_requests that delivers in
   /// order, one shard, no history, at most `batch_size` seeds a batch.
   sample::SeedRequests* requests = nullptr;
+  /// Whether results are measured on the batches, not trained on: of validation
+  /// and test. They are those of `memory` in every strategy, even where
+  /// training is not exact (StrategyKind::exact).
+  bool evaluates = false;
   /// How large batches are. The maker of the pass measures them (MeasureBatches
   /// in sampling.h), or bounds them by the fan-outs.
   BatchBound batches = {};

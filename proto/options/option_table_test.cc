@@ -215,7 +215,7 @@ TEST(OptionTable, ChoicesComeBeforeTheirOptions) {
   EXPECT_EQ(strategy.FieldPath(), "data.strategy");
   EXPECT_THAT(strategy.Names(),
               ElementsAre("memory", "mmap", "gnndrive", "ginex", "diskgnn",
-                          "outre", "gids", "foresight"));
+                          "outre", "gids", "foresight", "marius"));
   EXPECT_EQ(ToString(table.options()[strategy.position].path),
             "data.mmap.read_ahead");
 }

@@ -526,6 +526,10 @@ class SpecChecker {
           path + ".history",
           absl::StrCat("must be off: strategy ", strategy::Name(strategy),
                        " delivers batches out of order"));
+    } else if (!strategy::KindOf(strategy).takes_history) {
+      violations_.Add(path + ".history",
+                      absl::StrCat("must be off: strategy ",
+                                   strategy::Name(strategy), " takes none"));
     }
     if (data.on().has_share() &&
         !strategy::SharedCacheBytes(strategy).has_value()) {

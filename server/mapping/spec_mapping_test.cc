@@ -327,7 +327,7 @@ TEST(SpecMappingTest, BoundsOfStrategiesAreNamed) {
 TEST(SpecMappingTest, AStrategyMustBeChosen) {
   EXPECT_THAT(Complaint(WithStrategy("budgets { cpu_cache_bytes: 1 }")),
               "train.data.strategy: must be one of memory, mmap, gnndrive, "
-              "ginex, diskgnn, outre, gids");
+              "ginex, diskgnn, outre, gids, foresight, marius");
 }
 
 // The engine has no more trainers.
@@ -712,8 +712,9 @@ TEST(SpecMappingTest, AHistoryIsForModelsWithEmbeddingsAndBatchesInOrder) {
                         "compare_epochs: 1 } } trains { none {} } }"),
               HasSubstr("train.data.on.compare_epochs: must be 0 for model "
                         "none"));
-  for (const char* data : {"gnndrive { reorder: true } on {}",
-                           "memory {} on {} neighbor { fanouts: 5 }"}) {
+  for (const char* data :
+       {"gnndrive { reorder: true } on {}", "marius {} on {}",
+        "memory {} on {} neighbor { fanouts: 5 }"}) {
     EXPECT_THAT(Complaint(WithStrategy(data)),
                 HasSubstr("train.data.history: must be off"));
   }

@@ -196,6 +196,16 @@ TEST(ToStrategyOptionsTest, EveryOptionOfOutreReachesTheEngine) {
   EXPECT_EQ(outre.io_depth, 32);
 }
 
+TEST(ToStrategyOptionsTest, EveryOptionOfMariusReachesTheEngine) {
+  EXPECT_EQ(
+      std::get<strategy::MariusOptions>(ToStrategyOptions(
+          Parse("marius { partitions: 3 partition_buffer_bytes: 4 }"), {})),
+      (strategy::MariusOptions{.partitions = 3, .partition_buffer_bytes = 4}));
+  EXPECT_EQ(std::get<strategy::MariusOptions>(
+                ToStrategyOptions(Parse("marius {}"), {})),
+            strategy::MariusOptions{});
+}
+
 TEST(ToStrategyOptionsTest, EveryOptionOfDiskgnnReachesTheEngine) {
   v1::PipelineSpec pipeline;
   pipeline.set_io_depth(32);

@@ -48,6 +48,12 @@ def test_no_strategy_takes_more_than_it_reserved(strained, strategy, share):
     assert budget - 512 < shares["cache"] <= budget
 
 
+@pytest.mark.parametrize("share", [0.10, 0.50, 0.90])
+def test_marius_takes_no_more_than_it_reserved(strained, share):
+    check_bound(strained.json(*TRAIN, "--model", "none", "--strategy", "marius",
+                              "--partition-buffer", str(int(share * FEATURE_BYTES)))["report"])
+
+
 @pytest.mark.parametrize("share", [0.05, 0.25])
 @pytest.mark.parametrize("options", [(), ("--merge-max", "32", "--staging", "16MiB"),
                                      ("--window", "64", "--hot", "frequency")],

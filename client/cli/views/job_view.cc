@@ -414,9 +414,8 @@ void PrintTrainReport(const v1::TrainJobSpec& spec,
         << EscapeControl(absl::StrJoin(report.verified_once(), ", ")) << "\n";
   }
   if (report.epochs_size() > 0 && !report.exact()) {
-    out << "exact: no (embeddings of earlier batches were used, or batches "
-           "came "
-           "as they were ready)\n";
+    out << "exact: no (embeddings of earlier batches were used, batches came "
+           "as they were ready, or had the nodes in memory only)\n";
   }
   if (!report.device().empty() && report.device() != "cpu") {
     out << "trained on: " << EscapeControl(report.device()) << "\n";

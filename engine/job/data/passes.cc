@@ -200,11 +200,15 @@ strategy::Pass PassSchedule::Training(int64_t epoch) const {
 }
 
 strategy::Pass PassSchedule::Validation() const {
-  return Of(*valid_order_, kValidationKey);
+  strategy::Pass pass = Of(*valid_order_, kValidationKey);
+  pass.evaluates = true;
+  return pass;
 }
 
 strategy::Pass PassSchedule::Testing() const {
-  return Of(*test_order_, kTestKey);
+  strategy::Pass pass = Of(*test_order_, kTestKey);
+  pass.evaluates = true;
+  return pass;
 }
 
 strategy::Pass PassSchedule::Requested(int64_t epoch) const {

@@ -209,7 +209,8 @@ struct TrainReport {
   std::optional<HistoryChoice> history;
   /// The order that was chosen; absent unless the job's order is locality.
   std::optional<LocalityChoice> locality;
-  /// Whether all embeddings were computed and batches came in order.
+  /// Whether all embeddings were computed, and batches were those of `memory`,
+  /// in order (strategy::IsExact).
   bool exact = true;
   Peers peers;
 };

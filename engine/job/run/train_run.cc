@@ -357,7 +357,7 @@ TrainReport TrainRun::Complete(const AttachedJob& job,
   report.partition = source_.partition();
   report.history = source_.history();
   report.exact = source_.passes().Training(0).history == nullptr &&
-                 strategy::DeliversInOrder(job.options.data.strategy);
+                 strategy::IsExact(job.options.data.strategy);
   report.peers = job.peers;
   return report;
 }

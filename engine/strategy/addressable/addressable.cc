@@ -235,7 +235,9 @@ class AddressableStrategy final : public Strategy {
             .work = [this, on_gpu = pass.rows_on_gpu && pinned_ != nullptr,
                      &assemblers](int /*thread*/, pipeline::Item& item) {
               auto& batch = static_cast<AddressableBatch&>(item);
-              return on_gpu ? Gather(batch) : Assemble(batch, assemblers);
+              return on_gpu ? Gather(batch)
+                            : AssembleAddressable(*features_, row_check_.get(),
+                                                  assemblers, buffers_, batch);
             }};
   }
 
@@ -243,35 +245,6 @@ class AddressableStrategy final : public Strategy {
     HEARTH_ASSIGN_OR_RETURN(batch.device_rows,
                             pinned_->Gather(batch.sample().input_nodes));
     batch.LeaveInputs(features_->dim(), *batch.device_rows);
-    return absl::OkStatus();
-  }
-
-  absl::Status Assemble(SampledBatch& batch, ThreadTeam& assemblers) {
-    const int64_t dim = features_->dim();
-    HEARTH_ASSIGN_OR_RETURN(float* const inputs,
-                            batch.TakeInputs(dim, buffers_));
-    const absl::Span<const store::NodeId> nodes = batch.sample().input_nodes;
-    constexpr int64_t kRows = cache::kRowsPerPart;
-    return assemblers.TryRun(
-        (std::ssize(nodes) + kRows - 1) / kRows, [&](int64_t part) {
-          const int64_t first = part * kRows;
-          const absl::Span<const store::NodeId> some =
-              nodes.subspan(first, kRows);
-          cache::AssembleRows(*features_, some, inputs + first * dim);
-          HEARTH_RETURN_IF_ERROR(features_->status());
-          return CheckRows(some);
-        });
-  }
-
-  // DATA_LOSS naming the file and the first row that is damaged.
-  absl::Status CheckRows(absl::Span<const store::NodeId> nodes) const {
-    if (row_check_ == nullptr) return absl::OkStatus();
-    for (const store::NodeId node : nodes) {
-      if (row_check_->Matches(node, features_->row(node))) continue;
-      return absl::DataLossError(
-          absl::StrCat(features_->PlaceOf(node),
-                       " is damaged (its checksum does not match)"));
-    }
     return absl::OkStatus();
   }
 
@@ -333,7 +306,39 @@ MemoryEstimate Estimate(store::Residency residency, const MemoryBasis& basis) {
   return estimate;
 }
 
+// DATA_LOSS naming the file and the first row that is damaged.
+absl::Status CheckRows(const store::LoadedFeatures& features,
+                       const io::RowCheck* check,
+                       absl::Span<const store::NodeId> nodes) {
+  if (check == nullptr) return absl::OkStatus();
+  for (const store::NodeId node : nodes) {
+    if (check->Matches(node, features.row(node))) continue;
+    return absl::DataLossError(absl::StrCat(
+        features.PlaceOf(node), " is damaged (its checksum does not match)"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+absl::Status AssembleAddressable(const store::LoadedFeatures& features,
+                                 const io::RowCheck* check,
+                                 ThreadTeam& assemblers, BufferPool& buffers,
+                                 SampledBatch& batch) {
+  const int64_t dim = features.dim();
+  HEARTH_ASSIGN_OR_RETURN(float* const inputs, batch.TakeInputs(dim, buffers));
+  const absl::Span<const store::NodeId> nodes = batch.sample().input_nodes;
+  constexpr int64_t kRows = cache::kRowsPerPart;
+  return assemblers.TryRun(
+      (std::ssize(nodes) + kRows - 1) / kRows, [&](int64_t part) {
+        const int64_t first = part * kRows;
+        const absl::Span<const store::NodeId> some =
+            nodes.subspan(first, kRows);
+        cache::AssembleRows(features, some, inputs + first * dim);
+        HEARTH_RETURN_IF_ERROR(features.status());
+        return CheckRows(features, check, some);
+      });
+}
 
 absl::StatusOr<std::unique_ptr<Strategy>> NewAddressableStrategy(
     const MemoryOptions& options, const PipelineOptions& pipeline,

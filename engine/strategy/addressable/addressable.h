@@ -4,9 +4,13 @@
 #include <memory>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine/base/thread_team.h"
+#include "engine/io/row_reader.h"
 #include "engine/store/dataset.h"
 #include "engine/strategy/memory_budget.h"
+#include "engine/strategy/sampled_batch.h"
 #include "engine/strategy/strategy.h"
 
 namespace hearth::strategy {
@@ -37,6 +41,15 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewAddressableStrategy(
 absl::StatusOr<std::unique_ptr<Strategy>> NewAddressableStrategy(
     const MmapOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources);
+
+/// Takes memory for the input rows of a sampled batch and copies them there,
+/// all `assemblers` together. A null `check` checks no row. DATA_LOSS naming
+/// the row that does not match; errors of SampledBatch::TakeInputs and of
+/// LoadedFeatures::status.
+absl::Status AssembleAddressable(const store::LoadedFeatures& features,
+                                 const io::RowCheck* check,
+                                 ThreadTeam& assemblers, BufferPool& buffers,
+                                 SampledBatch& batch);
 
 /// The memory that a strategy holds at most; never an error.
 absl::StatusOr<MemoryEstimate> EstimateAddressableMemory(
