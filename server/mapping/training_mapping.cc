@@ -194,10 +194,9 @@ strategy::StrategyOptions ToStrategyOptions(const v1::DataSpec& data,
     case v1::DataSpec::kMarius:
       return strategy::MariusOptions{
           .partitions = static_cast<int32_t>(data.marius().partitions()),
-          .partition_buffer_bytes =
-              data.marius().has_partition_buffer_bytes()
-                  ? data.marius().partition_buffer_bytes()
-                  : strategy::kAutoBytes};
+          .partition_buffer_bytes = data.marius().has_partition_buffer_bytes()
+                                        ? data.marius().partition_buffer_bytes()
+                                        : strategy::kAutoBytes};
     case v1::DataSpec::kMemory:
     case v1::DataSpec::STRATEGY_NOT_SET:
       break;

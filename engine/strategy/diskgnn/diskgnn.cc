@@ -20,8 +20,6 @@
 #include "engine/io/read_queue.h"
 #include "engine/plan/plan_store.h"
 #include "engine/sample/batch_shape.h"
-#include "engine/sample/slab_sampler.h"
-#include "engine/sample/slab_topology.h"
 #include "engine/store/feature_rows.h"
 #include "engine/store/labels.h"
 #include "engine/strategy/diskgnn/diskgnn_pass.h"
@@ -34,6 +32,7 @@
 #include "engine/strategy/diskgnn/row_assembler.h"
 #include "engine/strategy/machine_probe.h"
 #include "engine/strategy/packing/file_range.h"
+#include "engine/strategy/packing/offline_sampling.h"
 #include "engine/strategy/packing/pass_digest.h"
 #include "engine/strategy/sampled_batch.h"
 
@@ -295,29 +294,6 @@ uint64_t RowsRead(const DiskgnnOptions& options, const MemoryBasis& basis) {
       static_cast<uint64_t>(basis.num_nodes()) - held);
 }
 
-// The largest shard, whose sizes bound the scratch memory of sampling in slabs.
-sample::SlabSamplingBound SlabBoundOf(const MemoryBasis& basis) {
-  return {.manifest = basis.manifest,
-          .slab_bytes = sample::SlabTopology::SlabBytes(basis.manifest),
-          .samplers = basis.pipeline.samplers,
-          .num_shards = basis.total_batches * basis.shards,
-          .shard = basis.batches.WithMargin()};
-}
-
-// Memory of the topology while batches are sampled offline.
-uint64_t SampledTopologyBytes(const MemoryBasis& basis) {
-  return basis.pipeline.topology == TopologyPlace::kSlabs
-             ? sample::SlabSamplingBytes(SlabBoundOf(basis))
-             : basis.sampled_topology_bytes();
-}
-
-// Shards with a sample while batches are sampled offline: those of the samplers
-// (in slabs also the bytes that each reads), and those that wait to be written.
-int SampledOffline(const MemoryBasis& basis) {
-  const int each = basis.pipeline.topology == TopologyPlace::kSlabs ? 2 : 1;
-  return each * basis.pipeline.samplers + 3 * basis.shards;
-}
-
 // Memory of the largest of the steps up to the choice of the layout: sampling
 // (the topology); ranking (counts and the most popular nodes); search (levels,
 // and the tables of a planner, of no more nodes than all batches have).
@@ -330,8 +306,8 @@ uint64_t SearchBytes(const DiskgnnOptions& options, const MemoryBasis& basis) {
   const uint64_t searching =
       4 * nodes + static_cast<uint64_t>(SegmentPlanner::kBytesPerRow) *
                       std::min(nodes - held, accesses);
-  return std::max({SampledTopologyBytes(basis), levels + 4 * nodes + 8 * held,
-                   levels + searching});
+  return std::max({OfflineTopologyBytes(basis, basis.total_batches),
+                   levels + 4 * nodes + 8 * held, levels + searching});
 }
 
 // Memory of the largest of all steps before training: SearchBytes, or levels
@@ -433,7 +409,7 @@ absl::StatusOr<MemoryEstimate> EstimateDiskgnnMemory(
   }
   // While sampling offline: the samplers' batches, and those that wait to be
   // written. Graph loaders hold the bytes of their chunks, too.
-  const int offline = SampledOffline(basis);
+  const int offline = OfflineSamples(basis);
   const int online =
       2 * loaders + DiskgnnPass::kLoadedWaiting * basis.shards +
       DiskgnnPass::ReadAtOnce(loaders, basis.shards, /*rows_on_gpu=*/false) +
@@ -492,7 +468,7 @@ MemoryEstimate EstimateDiskgnnForecastMemory(const DiskgnnOptions& options,
                                     kProbeBytes));
   AddBatches(basis,
              {.samplers = basis.pipeline.samplers,
-              .sampled = SampledOffline(basis),
+              .sampled = OfflineSamples(basis),
               .assembled = basis.shards},
              estimate);
   return estimate;

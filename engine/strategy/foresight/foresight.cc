@@ -16,7 +16,6 @@
 #include "engine/io/read_queue.h"
 #include "engine/plan/plan_store.h"
 #include "engine/store/labels.h"
-#include "engine/store/topology.h"
 #include "engine/strategy/foresight/fetch_prices.h"
 #include "engine/strategy/foresight/foresight_pass.h"
 #include "engine/strategy/foresight/generation.h"
@@ -25,6 +24,7 @@
 #include "engine/strategy/foresight/row_slots.h"
 #include "engine/strategy/foresight/timeline.h"
 #include "engine/strategy/machine_probe.h"
+#include "engine/strategy/packing/offline_sampling.h"
 #include "engine/strategy/sampled_batch.h"
 #include "engine/strategy/sampling.h"
 
@@ -179,18 +179,6 @@ class ForesightStrategy final : public Strategy {
     return 0;
   }
 
-  absl::StatusOr<const store::LoadedTopology*> Topology(
-      const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(topology_mutex_) {
-    absl::MutexLock lock(&topology_mutex_);
-    if (topology_ == nullptr) {
-      HEARTH_ASSIGN_OR_RETURN(
-          topology_,
-          dataset_.LoadTopology(
-              {store::Residency::kMemory, store::Residency::kMapped}, stop));
-    }
-    return topology_.get();
-  }
-
   // Once, for the prices.
   absl::Status MeasureDisk(const std::stop_token& stop) {
     if (is_measured_ ||
@@ -231,10 +219,6 @@ class ForesightStrategy final : public Strategy {
   PlannedCache cache_;
   BufferPool inputs_;
   BufferPool reads_;
-  absl::Mutex topology_mutex_;
-  // Kept once it is loaded.
-  std::unique_ptr<store::LoadedTopology> topology_
-      ABSL_GUARDED_BY(topology_mutex_);
   const ForesightContext context_ = {
       .dataset = dataset_,
       .labels = labels_,
@@ -245,8 +229,7 @@ class ForesightStrategy final : public Strategy {
       .samplers = pipeline_.samplers,
       .num_slots = cache_.slots.num_slots(),
       .disk_limit_bytes = options_.disk_limit_bytes,
-      .topology =
-          [this](const std::stop_token& stop) { return Topology(stop); },
+      .topology = pipeline_.topology,
       .prices = prices_};
   absl::Mutex mutex_;
   // Of the last Prepare, or since the job left its sequence.
@@ -298,7 +281,6 @@ absl::StatusOr<MemoryEstimate> EstimateForesightMemory(
   const int64_t rows = basis.batches.WithMargin().num_inputs();
   const int64_t loaders = basis.pipeline.extractors;
   MemoryEstimate estimate;
-  estimate.Add("topology", basis.sampled_topology_bytes(), /*kept=*/true);
   estimate.Add("cache", RowSlots::MemoryBytes(slots, row_bytes),
                /*kept=*/true);
   // The slots before a shard, twice while a plan is made, and their
@@ -307,10 +289,12 @@ absl::StatusOr<MemoryEstimate> EstimateForesightMemory(
                             RowSlots::ArrangingBytes(slots, nodes));
   const int64_t of_passes =
       (Timeline::kMostPasses + 2) * basis.num_batches * basis.shards;
+  // Sampling a pass, planning and packing follow each other.
   estimate.Add("planning",
-               std::max(MakingBytes(nodes, slots, row_bytes, rows, of_passes,
-                                    basis.pipeline.samplers),
-                        kProbeBytes));
+               std::max({OfflineTopologyBytes(basis, basis.num_batches),
+                         MakingBytes(nodes, slots, row_bytes, rows, of_passes,
+                                     basis.pipeline.samplers),
+                         kProbeBytes}));
   estimate.Add("reads",
                static_cast<uint64_t>(loaders + 1) *
                    RowLoader::MemoryBytes(options.io_depth, row_bytes, rows));
@@ -328,14 +312,13 @@ absl::StatusOr<MemoryEstimate> EstimateForesightMemory(
                    static_cast<uint64_t>(rows) * 2 *
                        (sizeof(int32_t) + sizeof(int64_t)));
   const int assembled = ForesightPass::AssembledAtOnce(basis.shards);
-  // Passes are sampled while others run.
-  const int offline = basis.pipeline.samplers + 3 * basis.shards;
   const int online = static_cast<int>(2 * loaders) +
                      2 * ForesightPass::kLoadedWaiting * basis.shards +
                      assembled;
   AddBatches(basis,
              {.samplers = basis.pipeline.samplers,
-              .sampled = offline + online,
+              // Passes are sampled while others run.
+              .sampled = OfflineSamples(basis) + online,
               .assembled = assembled},
              estimate);
   return estimate;

@@ -16,12 +16,12 @@
 #include "engine/plan/access_trace.h"
 #include "engine/plan/plan_records.h"
 #include "engine/sample/dispatch_spool.h"
-#include "engine/store/topology.h"
 #include "engine/strategy/packing/append_rows.h"
 #include "engine/strategy/packing/feature_scan.h"
 #include "engine/strategy/packing/offline_sampling.h"
 #include "engine/strategy/packing/pass_digest.h"
 #include "engine/strategy/packing/region_writer.h"
+#include "engine/strategy/sampling.h"
 
 namespace hearth::strategy {
 
@@ -33,6 +33,7 @@ using store::NodeId;
 
 constexpr char kPlans[] = "foresight";
 constexpr char kSamplesFile[] = "samples";
+constexpr char kSlabsFolder[] = "slabs";
 // The version of names, and of how plans are made; files have versions of their
 // own.
 constexpr char kFormat[] = "hearth foresight plan 1";
@@ -342,13 +343,16 @@ absl::StatusOr<std::shared_ptr<PassSamples>> GenerationMaker::SamplesOfPass(
     }
     HEARTH_RETURN_IF_ERROR(lease.Clear());
     const PhaseTimer timer(context_.clock, "sampling", attempt.report);
-    HEARTH_ASSIGN_OR_RETURN(const store::LoadedTopology* topology,
-                            context_.topology(attempt.stop));
+    const std::string slabs = io::JoinPath(lease.folder(), kSlabsFolder);
+    HEARTH_ASSIGN_OR_RETURN(
+        const OpenedSource opened,
+        OpenSource(context_.dataset, context_.labels, context_.topology,
+                   context_.files, slabs, attempt.stop));
     const Pass passes[] = {pass};
     HEARTH_RETURN_IF_ERROR(SampleOffline(
         {.files = context_.files,
          .clock = context_.clock,
-         .source = {.topology = *topology, .labels = context_.labels},
+         .source = opened.source,
          .samplers = context_.samplers,
          .path = path,
          .reserve = [&](uint64_t bytes) { return lease.MakeRoom(bytes); },

@@ -46,10 +46,8 @@ struct ForesightContext {
   int64_t num_slots = 0;
   /// Bytes of samples and plans on disk at a time; 0 = no limit but the disk's.
   uint64_t disk_limit_bytes = 0;
-  /// The topology to sample from, loaded at the first call.
-  std::function<absl::StatusOr<const store::LoadedTopology*>(
-      const std::stop_token& stop)>
-      topology;
+  /// Where neighbor lists are while batches are sampled.
+  TopologyPlace topology = TopologyPlace::kAuto;
   FetchPrices& prices;
 };
 

@@ -6,6 +6,8 @@
 
 #include "engine/base/status.h"
 #include "engine/sample/mini_batch.h"
+#include "engine/sample/slab_sampler.h"
+#include "engine/sample/slab_topology.h"
 #include "engine/strategy/packing/sample_spool.h"
 
 namespace hearth::strategy {
@@ -54,6 +56,24 @@ absl::Status SampleOffline(const OfflineSampling& sampling,
                            std::stop_token stop) {
   return SampleOffline(sampling, passes, SpreadOver(passes, INT64_MAX),
                        std::move(stop));
+}
+
+uint64_t OfflineTopologyBytes(const MemoryBasis& basis, int64_t num_batches) {
+  if (basis.pipeline.topology != TopologyPlace::kSlabs) {
+    return basis.sampled_topology_bytes();
+  }
+  return sample::SlabSamplingBytes(
+      {.manifest = basis.manifest,
+       .slab_bytes = sample::SlabTopology::SlabBytes(basis.manifest),
+       .samplers = basis.pipeline.samplers,
+       .num_shards = num_batches * basis.shards,
+       // The largest shard bounds the scratch memory.
+       .shard = basis.batches.WithMargin()});
+}
+
+int OfflineSamples(const MemoryBasis& basis) {
+  const int each = basis.pipeline.topology == TopologyPlace::kSlabs ? 2 : 1;
+  return each * basis.pipeline.samplers + 3 * basis.shards;
 }
 
 }  // namespace hearth::strategy

@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/io/file_system.h"
+#include "engine/strategy/memory_budget.h"
 #include "engine/strategy/pass.h"
 #include "engine/strategy/sampling.h"
 
@@ -46,6 +47,14 @@ absl::Status SampleOffline(const OfflineSampling& sampling,
                            absl::Span<const Pass> passes,
                            absl::Span<const ShardPick> picks,
                            std::stop_token stop);
+
+/// Memory of the topology while up to `num_batches` batches are sampled
+/// together.
+uint64_t OfflineTopologyBytes(const MemoryBasis& basis, int64_t num_batches);
+
+/// Shards with a sample at a time: those of the samplers (in slabs also the
+/// bytes that each reads), and those that wait to be written.
+int OfflineSamples(const MemoryBasis& basis);
 
 }  // namespace hearth::strategy
 

@@ -1,0 +1,105 @@
+"""foresight: prepares while it trains, and gives the batches of `memory` through kills, plans that
+exist, and little disk."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+
+from daemon import TIRELESS
+from jobs import LONG, QUICK, assert_a_kill_changes_nothing
+
+FORESIGHT = ("--strategy", "foresight", "--cpu-cache", "16KiB")
+
+
+def plans(daemon):
+    return {plan.name for plan in (daemon.data_dir / "plans").glob("foresight-*")}
+
+
+@pytest.fixture
+def fresh(start_daemon, graph_folder):
+    daemon = start_daemon()
+    daemon.import_graph("planted", graph_folder)
+    return daemon
+
+
+@pytest.mark.parametrize("model", ["sage", "gcn", "gat"])
+@pytest.mark.parametrize("options", [
+    ("--cpu-cache", "0"), ("--cpu-cache", "16KiB", "--samplers", "2", "--extractors", "2"),
+    ("--cpu-cache", "24KiB", "--disk-limit", "1KiB"),
+    ("--cpu-cache", "20KiB", "--topology", "slabs"),
+    ("--cpu-cache", "1GiB"),
+], ids=lambda options: "-".join(options).replace("--", ""))
+def test_training_is_that_of_memory(daemon, model, options):
+    job = (*QUICK, "--model", model, "--epochs", "4")
+    expected = daemon.json(*job, "--strategy", "memory")["report"]
+    report = daemon.json(*job, "--strategy", "foresight", *options)["report"]
+    assert report["loss_digest"] == expected["loss_digest"]
+    assert report["peak_memory_bytes"] <= report["memory_bound_bytes"]
+    for part in (*report["epochs"], report["test"]):
+        assert sum(level["rows"] for level in part["hits"]) + part["rows_read"] \
+            == part["rows_needed"]
+
+
+@pytest.mark.parametrize("epochs", [("--distinct-epochs", "2"), ("--refresh", "2"),
+                                    ("--distinct-epochs", "1", "--refresh", "3")],
+                         ids=lambda epochs: "-".join(epochs).replace("--", ""))
+def test_repeated_and_refreshed_epochs_are_those_of_memory(daemon, epochs):
+    digests = {daemon.json(*QUICK, "--epochs", "6", *epochs, *strategy)["report"]["loss_digest"]
+               for strategy in (("--strategy", "memory"), FORESIGHT)}
+    assert len(digests) == 1
+
+
+def test_later_jobs_find_the_plans(fresh):
+    first = fresh.json(*QUICK, *FORESIGHT, "--epochs", "4")
+    log = fresh.hearth("job", "logs", first["id"]).out
+    assert " made: " in log and "rows are read, at most" in log
+    made = plans(fresh)
+    second = fresh.json(*QUICK, *FORESIGHT, "--epochs", "4", "--model", "gcn", "--lr", "0.1")
+    assert " reused" in fresh.hearth("job", "logs", second["id"]).out
+    assert plans(fresh) == made
+
+
+def test_patience_ends_a_job_before_its_plans_do(daemon):
+    job = (*QUICK, "--epochs", "40", "--patience", "1", "--lr", "0.3")
+    expected = daemon.json(*job, "--strategy", "memory")["report"]
+    report = daemon.json(*job, *FORESIGHT)["report"]
+    assert len(report["epochs"]) < 40
+    assert report["loss_digest"] == expected["loss_digest"]
+    assert report["test_metric"] == expected["test_metric"]
+
+
+def test_a_kill_while_training_changes_nothing(fresh):
+    assert_a_kill_changes_nothing(fresh, (*LONG, *FORESIGHT))
+
+
+def kill_at_any_time(daemon, kills, seed):
+    """Trains through kills, without, and from memory: the same result."""
+    job = (*LONG, *FORESIGHT, "--fanouts", "5,5", "--checkpoint-every", "7")
+    chance = random.Random(seed)
+    killed = daemon.json(*job, "--detach")["id"]
+    for _ in range(kills):
+        time.sleep(chance.uniform(0.05, 1.0))
+        daemon.kill()
+        daemon.start()
+    report = daemon.json("job", "watch", killed)["report"]
+    undisturbed = daemon.json(*job)["report"]
+    assert report["loss_digest"] == undisturbed["loss_digest"]
+    assert report["test_metric"] == undisturbed["test_metric"]
+    in_memory = daemon.json(*LONG, "--strategy", "memory", "--fanouts", "5,5")["report"]
+    assert report["loss_digest"] == in_memory["loss_digest"]
+
+
+def test_kills_at_any_time_change_nothing(start_daemon, graph_folder):
+    daemon = start_daemon(*TIRELESS)
+    daemon.import_graph("planted", graph_folder)
+    kill_at_any_time(daemon, kills=3, seed=1)
+
+
+@pytest.mark.full("kills")
+def test_many_kills_change_nothing(start_daemon, graph_folder):
+    daemon = start_daemon(*TIRELESS)
+    daemon.import_graph("planted", graph_folder)
+    kill_at_any_time(daemon, kills=20, seed=2)
