@@ -183,8 +183,11 @@ struct TrainReport {
   /// The embeddings of earlier batches that training used; absent without a
   /// history.
   std::optional<HistoryChoice> history;
-  /// Whether all embeddings were computed and batches came in order.
+  /// Whether all embeddings were computed, batches came in order and rows are
+  /// as they are stored.
   bool exact = true;
+  /// Type that rows were rounded to (store::RowTypeName); empty if to none.
+  std::string row_dtype;
   Peers peers;
 };
 

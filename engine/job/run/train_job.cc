@@ -145,7 +145,7 @@ absl::StatusOr<PrepareReport> RunPrepareJob(const JobEnvironment& environment,
       !strategy::KindOf(options.data.strategy).makes_plans) {
     observer.OnRunning();
     report.peak_memory_bytes = memory.sampler().PeakBytes();
-    report.memory = source->partitioning_memory();
+    report.memory = source->opening_memory();
     report.memory_bound_bytes = memory.BoundWith(report.memory.TotalBytes());
     return report;
   }
@@ -158,7 +158,7 @@ absl::StatusOr<PrepareReport> RunPrepareJob(const JobEnvironment& environment,
   report.cuts = source->cuts();
   report.memory_limit_bytes = environment.memory.most_bytes();
   report.memory_bound_bytes = memory.BoundWith(std::max(
-      report.memory.TotalBytes(), source->partitioning_memory().TotalBytes()));
+      report.memory.TotalBytes(), source->opening_memory().TotalBytes()));
   source->ReturnStrategy();
   return report;
 }
