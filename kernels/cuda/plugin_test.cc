@@ -319,7 +319,7 @@ TEST_F(PluginScatterTest, RefusesNonsense) {
   EXPECT_NE(table_->scatter_rows(&scatter, stream_), 0);
   scatter.parts[3].count = 1;
   scatter.dim = 1;
-  scatter.element = static_cast<HearthCudaElement>(3);
+  scatter.element = static_cast<HearthCudaElement>(4);
   EXPECT_NE(table_->scatter_rows(&scatter, stream_), 0);
 }
 
