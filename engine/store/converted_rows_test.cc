@@ -281,7 +281,9 @@ TEST_P(ConvertedRowsTest, AFaultAtAnyCallLeavesNoUnfinishedCopy) {
     EXPECT_TRUE(absl::IsUnavailable(status)) << nth << ": " << status;
     // The last calls fail behind a whole copy.
     const auto left = Open();
-    if (left.ok()) EXPECT_EQ((*left)->VerifyFeatures({}), absl::OkStatus());
+    if (left.ok()) {
+      EXPECT_EQ((*left)->VerifyFeatures({}), absl::OkStatus());
+    }
   }
   EXPECT_GT(nth, 10);
   EXPECT_TRUE(Open().ok());
