@@ -1,6 +1,7 @@
 #include "engine/store/row_codec.h"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <cmath>
 #include <cstring>
@@ -26,19 +27,17 @@ void EncodeBFloat16(absl::Span<const float> values, std::byte* row) {
 }
 
 int64_t EncodeInt8(absl::Span<const float> values, std::byte* row) {
-  float most = 0;
-  // Stays 0 as long as all values are finite.
-  float sum_of_zeros = 0;
+  // Magnitudes are in the order of their bits, infinities and NaNs last.
+  uint32_t most = 0;
   for (const float value : values) {
-    most = std::max(most, std::abs(value));
-    sum_of_zeros += value * 0.0f;
+    most = std::max(most, std::bit_cast<uint32_t>(value) & 0x7FFFFFFF);
   }
-  if (sum_of_zeros != 0) {
+  if (!std::isfinite(std::bit_cast<float>(most))) {
     const auto first = std::find_if(values.begin(), values.end(),
                                     [](float x) { return !std::isfinite(x); });
     return first - values.begin();
   }
-  const float scale = ScaleFor(most);
+  const float scale = ScaleFor(std::bit_cast<float>(most));
   // Of values without a scale all are nearest to zero.
   const float divisor = scale == 0 ? 1 : scale;
   auto* const elements = reinterpret_cast<int8_t*>(row);
