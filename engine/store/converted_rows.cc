@@ -33,6 +33,8 @@ constexpr uint64_t kPageBytes = 4096;
 // Bytes of rows that are read at a time, about and at most.
 constexpr uint64_t kReadBytes = 4 << 20;
 constexpr uint64_t kMostReadBytes = 16 << 20;
+// Memory for checksums as they are read and written, and for threads.
+constexpr uint64_t kBesidesBytes = 4 << 20;
 // Rows that a thread converts at a time.
 constexpr int64_t kRowsPerPart = 256;
 
@@ -406,7 +408,7 @@ uint64_t ConvertingMemory(const Manifest& manifest, DType dtype, int threads) {
         most, rows * (stored + converted) + kPageBytes +
                   static_cast<uint64_t>(threads) * columns * sizeof(float));
   }
-  return most;
+  return most + kBesidesBytes;
 }
 
 absl::Status WriteConverted(io::FileSystem& files, const Dataset& dataset,
