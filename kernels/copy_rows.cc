@@ -28,12 +28,15 @@ constexpr int64_t kPrefetchBytes = 512;
 
 struct Float32 {
   static constexpr int64_t kBytes = 4;
+  // Bytes behind the elements of a row.
+  static constexpr int64_t kTail = 0;
 };
 
 // Widening of single elements and of vectors, both as WidenFloat16 does.
 // (Highway's own conversion has no infinities on processors without F16C.)
 struct Float16 {
   static constexpr int64_t kBytes = 2;
+  static constexpr int64_t kTail = 0;
 
   static float Widen(uint16_t half) { return WidenFloat16(half); }
 
@@ -63,6 +66,7 @@ struct Float16 {
 
 struct BFloat16 {
   static constexpr int64_t kBytes = 2;
+  static constexpr int64_t kTail = 0;
 
   static float Widen(uint16_t upper) { return WidenBFloat16(upper); }
 
@@ -71,6 +75,11 @@ struct BFloat16 {
                                      hn::Vec<Words> upper) {
     return hn::BitCast(d, hn::ShiftLeft<16>(upper));
   }
+};
+
+struct ScaledInt8 {
+  static constexpr int64_t kBytes = 1;
+  static constexpr int64_t kTail = kScaleBytes;
 };
 
 // One row of 2-byte elements.
@@ -106,6 +115,27 @@ HWY_INLINE void WidenRow<Float32>(const std::byte* row, int64_t dim,
   std::memcpy(out, row, static_cast<size_t>(dim) * sizeof(float));
 }
 
+template <>
+HWY_INLINE void WidenRow<ScaledInt8>(const std::byte* row, int64_t dim,
+                                     float* HWY_RESTRICT out) {
+  const auto* const values = reinterpret_cast<const int8_t*>(row);
+  float scale = 0;
+  std::memcpy(&scale, row + dim, sizeof(scale));
+  int64_t column = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> words;
+  const hn::Rebind<int8_t, decltype(d)> bytes;
+  const auto scales = hn::Set(d, scale);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (; column + lanes <= dim; column += lanes) {
+    const auto wide = hn::PromoteTo(words, hn::LoadU(bytes, values + column));
+    hn::StoreU(hn::Mul(hn::ConvertTo(d, wide), scales), d, out + column);
+  }
+#endif
+  for (; column < dim; ++column) out[column] = WidenInt8(values[column], scale);
+}
+
 HWY_INLINE void PrefetchRow(const std::byte* row, int64_t row_bytes) {
   const int64_t bytes = std::min(row_bytes, kPrefetchBytes);
   for (int64_t offset = 0; offset < bytes; offset += 64) {
@@ -132,7 +162,7 @@ struct At {
 template <class Element, class From, class To>
 HWY_INLINE void CopyRows(const FeatureRows& source, From from, To to,
                          int64_t count, float* out) {
-  const int64_t row_bytes = source.dim * Element::kBytes;
+  const int64_t row_bytes = source.dim * Element::kBytes + Element::kTail;
   const int64_t out_bytes = source.dim * static_cast<int64_t>(sizeof(float));
   for (int64_t i = 0; i < count; ++i) {
     const int64_t ahead = i + kRowsAhead;
@@ -162,6 +192,8 @@ HWY_INLINE void CopyRowsOfAnyType(const FeatureRows& source, From from, To to,
       return CopyRows<Float16>(source, from, to, count, out);
     case ElementType::kBFloat16:
       return CopyRows<BFloat16>(source, from, to, count, out);
+    case ElementType::kScaledInt8:
+      return CopyRows<ScaledInt8>(source, from, to, count, out);
   }
 }
 

@@ -5,14 +5,14 @@
 #include <cstdint>
 
 /// Gathering and scattering feature rows on the CPU: SIMD, no allocation, no
-/// threads of its own. Thread-safe. Rows are widened to float32, exactly and
-/// the same on every processor: infinities, subnormals and the payload of NaNs
-/// stay. Indices are not checked.
+/// threads of its own. Thread-safe. Rows are widened to float32 as by widen.h,
+/// the same on every processor. Indices are not checked.
 
 namespace hearth::kernels {
 
-/// Element type of a feature matrix.
-enum class ElementType { kFloat32, kFloat16, kBFloat16 };
+/// Element type of a feature matrix. Rows of kScaledInt8 are int8s with their
+/// scale behind them (widen.h), without padding.
+enum class ElementType { kFloat32, kFloat16, kBFloat16, kScaledInt8 };
 
 /// A feature matrix: dense, row-major, of any alignment (a user's file may be
 /// mapped in place).

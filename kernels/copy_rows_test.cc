@@ -45,7 +45,24 @@ float Reference(ElementType type, const std::byte* element) {
 }
 
 int64_t ElementBytes(ElementType type) {
+  if (type == ElementType::kScaledInt8) return 1;
   return type == ElementType::kFloat32 ? 4 : 2;
+}
+
+int64_t RowBytes(ElementType type, int64_t dim) {
+  return dim * ElementBytes(type) +
+         (type == ElementType::kScaledInt8 ? kScaleBytes : 0);
+}
+
+// Element `column` of a row of `dim` elements.
+float Reference(ElementType type, const std::byte* row, int64_t dim,
+                int64_t column) {
+  if (type != ElementType::kScaledInt8) {
+    return Reference(type, row + column * ElementBytes(type));
+  }
+  float scale = 0;
+  std::memcpy(&scale, row + dim, sizeof(scale));
+  return static_cast<float>(static_cast<int8_t>(row[column])) * scale;
 }
 
 class GatherPatternsTest : public EveryTargetTest<ElementType> {};
@@ -91,6 +108,17 @@ TEST(WidenTest, KeepsThePayloadOfNaNs) {
   EXPECT_EQ(std::bit_cast<uint32_t>(WidenFloat16(0xFD01)), 0xFFA02000u);
 }
 
+// Bytes of positive and negative numbers, of which none is an infinity or a
+// NaN: without the sign they are below 0x78.
+std::vector<std::byte> FinitePatterns(int64_t bytes) {
+  std::vector<std::byte> patterns(bytes);
+  for (size_t i = 0; i < patterns.size(); ++i) {
+    patterns[i] =
+        static_cast<std::byte>((i * 37 + i / 256) % 0x78 | i % 3 % 2 << 7);
+  }
+  return patterns;
+}
+
 struct GatherCase {
   ElementType type;
   const char* name;
@@ -106,12 +134,9 @@ TEST_P(GatherSizesTest, IsTheReference) {
   constexpr int64_t kNumRows = 50;
   const auto [type, name, offset] = parameter();
   for (const int64_t dim : {0, 1, 7, 15, 16, 17, 31, 32, 33, 127, 130}) {
-    const int64_t row_bytes = dim * ElementBytes(type);
-    std::vector<std::byte> memory(offset + kNumRows * row_bytes);
-    for (size_t i = 0; i < memory.size(); ++i) {
-      // Below 0x78, so that no pattern is an infinity or a NaN.
-      memory[i] = static_cast<std::byte>((i * 37 + i / 256) % 0x78);
-    }
+    const int64_t row_bytes = RowBytes(type, dim);
+    const std::vector<std::byte> memory =
+        FinitePatterns(offset + kNumRows * row_bytes);
     const std::byte* rows = memory.data() + offset;
     for (const int64_t count : {0, 1, 7, 8, 9, 31, 32, 33, 100}) {
       std::vector<int64_t> indices(count);
@@ -119,8 +144,8 @@ TEST_P(GatherSizesTest, IsTheReference) {
       std::vector<float> out(count * dim + 1, -1);
       GatherRows({rows, type, dim}, indices.data(), count, out.data());
       for (int64_t i = 0; i < count * dim; ++i) {
-        ASSERT_EQ(out[i], Reference(type, rows + indices[i / dim] * row_bytes +
-                                              i % dim * ElementBytes(type)))
+        ASSERT_EQ(out[i], Reference(type, rows + indices[i / dim] * row_bytes,
+                                    dim, i % dim))
             << "dim " << dim << " count " << count << " element " << i;
       }
       ASSERT_EQ(out.back(), -1) << "written beyond the end";
@@ -138,7 +163,9 @@ INSTANTIATE_TEST_SUITE_P(
             GatherCase{ElementType::kFloat16, "float16", 0},
             GatherCase{ElementType::kFloat16, "float16_unaligned", 1},
             GatherCase{ElementType::kBFloat16, "bfloat16", 0},
-            GatherCase{ElementType::kBFloat16, "bfloat16_unaligned", 1})),
+            GatherCase{ElementType::kBFloat16, "bfloat16_unaligned", 1},
+            GatherCase{ElementType::kScaledInt8, "scaled_int8", 0},
+            GatherCase{ElementType::kScaledInt8, "scaled_int8_unaligned", 1})),
     TargetAnd([](const GatherCase& c) { return std::string(c.name); }));
 
 constexpr float kUntouched = -1;
@@ -158,12 +185,9 @@ class ScatterTest : public EveryTargetTest<ScatterCase> {
   // the last one to the first.
   void ExpectEachRowAtItsPosition(int64_t dim, int64_t count) {
     const auto [type, name, offset, with_slots] = parameter();
-    const int64_t row_bytes = dim * ElementBytes(type);
-    std::vector<std::byte> memory(offset + 200 * row_bytes);
-    for (size_t i = 0; i < memory.size(); ++i) {
-      // Below 0x78, so that no pattern is an infinity or a NaN.
-      memory[i] = static_cast<std::byte>((i * 37 + i / 256) % 0x78);
-    }
+    const int64_t row_bytes = RowBytes(type, dim);
+    const std::vector<std::byte> memory =
+        FinitePatterns(offset + 200 * row_bytes);
     const std::byte* rows = memory.data() + offset;
     std::vector<int64_t> slots(count);
     std::vector<int32_t> positions(count);
@@ -177,8 +201,8 @@ class ScatterTest : public EveryTargetTest<ScatterCase> {
     std::vector<float> expected(out.size(), kUntouched);
     for (int64_t i = 0; i < count * dim; ++i) {
       const int64_t row = with_slots ? slots[i / dim] : i / dim;
-      expected[positions[i / dim] * dim + i % dim] = Reference(
-          type, rows + row * row_bytes + i % dim * ElementBytes(type));
+      expected[positions[i / dim] * dim + i % dim] =
+          Reference(type, rows + row * row_bytes, dim, i % dim);
     }
     EXPECT_EQ(out, expected) << "dim " << dim << " count " << count;
   }
@@ -206,7 +230,10 @@ INSTANTIATE_TEST_SUITE_P(
                         true},
             ScatterCase{ElementType::kBFloat16, "bfloat16", 0, false},
             ScatterCase{ElementType::kBFloat16, "bfloat16_slots_unaligned", 1,
-                        true})),
+                        true},
+            ScatterCase{ElementType::kScaledInt8, "scaled_int8", 0, false},
+            ScatterCase{ElementType::kScaledInt8, "scaled_int8_slots_unaligned",
+                        1, true})),
     TargetAnd([](const ScatterCase& c) { return std::string(c.name); }));
 
 TEST(ScatterRowsTest, NoRowsTouchNothing) {

@@ -4,9 +4,10 @@
 #include <bit>
 #include <cstdint>
 
-/// Exact widening of one element to float32, for CPU and GPU: infinities,
-/// subnormals and the payload of NaNs stay. Integer arithmetic, because the
-/// conversions of processors and libraries differ in NaNs.
+/// Widening of one element to float32, for CPU and GPU. Exact for floating-point
+/// types: infinities, subnormals and the payload of NaNs stay. Integer
+/// arithmetic, because the conversions of processors and libraries differ in
+/// NaNs.
 
 namespace hearth::kernels {
 
@@ -43,6 +44,15 @@ constexpr float WidenFloat16(uint16_t half) {
 constexpr float WidenBFloat16(uint16_t upper) {
   return std::bit_cast<float>(uint32_t{upper} << 16);
 }
+
+/// The value of an int8 in a row with a scale, which is finite: one rounding to
+/// nearest, the same everywhere.
+constexpr float WidenInt8(int8_t value, float scale) {
+  return static_cast<float>(value) * scale;
+}
+
+/// Bytes of the scale, a float32 of any alignment behind the int8s of a row.
+inline constexpr int64_t kScaleBytes = 4;
 
 }  // namespace hearth::kernels
 

@@ -14,6 +14,8 @@ kernels::ElementType ToElementType(store::DType dtype) {
       return kernels::ElementType::kFloat16;
     case store::DType::kBFloat16:
       return kernels::ElementType::kBFloat16;
+    case store::DType::kScaledInt8:
+      return kernels::ElementType::kScaledInt8;
     default:
       assert(dtype == store::DType::kFloat32);
       return kernels::ElementType::kFloat32;

@@ -61,6 +61,10 @@ inline constexpr char kPartitionPlans[] = "partition";
 /// one plan in the store of each disk.
 inline constexpr char kStripePlans[] = "stripe";
 
+/// "strategy" in the names of copies of features in rows of fewer bytes
+/// (store/converted_rows.h).
+inline constexpr char kRowPlans[] = "rows";
+
 /// "strategy" in the names of profiles of an epoch (sample/epoch_profile.h).
 inline constexpr char kProfilePlans[] = "profile";
 

@@ -16,13 +16,14 @@ struct DTypeInfo {
   int64_t size;
 };
 
-constexpr std::array<DTypeInfo, 6> kTypes = {{
+constexpr std::array<DTypeInfo, 7> kTypes = {{
     {DType::kFloat32, "float32", 4},
     {DType::kFloat16, "float16", 2},
     {DType::kBFloat16, "bfloat16", 2},
     {DType::kInt32, "int32", 4},
     {DType::kInt64, "int64", 8},
     {DType::kUint8, "uint8", 1},
+    {DType::kScaledInt8, "scaled_int8", 1},
 }};
 
 const DTypeInfo& InfoOf(DType dtype) {

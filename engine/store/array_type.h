@@ -13,13 +13,22 @@
 
 namespace hearth::store {
 
-/// Element types that Hearth stores.
-enum class DType { kFloat32, kFloat16, kBFloat16, kInt32, kInt64, kUint8 };
+/// Element types that Hearth stores. kScaledInt8 is for feature rows alone
+/// (row_codec.h): int8s, with a scale behind those of each row.
+enum class DType {
+  kFloat32,
+  kFloat16,
+  kBFloat16,
+  kInt32,
+  kInt64,
+  kUint8,
+  kScaledInt8
+};
 
 /// Bytes of one element.
 int64_t SizeOf(DType dtype);
 
-/// "float32", "float16", "bfloat16", "int32", "int64", "uint8".
+/// "float32", "float16", "bfloat16", "int32", "int64", "uint8", "scaled_int8".
 std::string Name(DType dtype);
 
 /// The DType of that name. INVALID_ARGUMENT for other names.
@@ -93,6 +102,13 @@ inline uint16_t FloatToBFloat16(float value) {
   // Cutting off bits could turn a NaN into an infinity.
   if (std::isnan(value)) return static_cast<uint16_t>(bits >> 16 | 0x40);
   return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+/// Bytes of a feature row of `columns` elements, its scale included.
+inline int64_t RowBytes(int64_t columns, DType dtype) {
+  constexpr int64_t kScaleBytes = sizeof(float);
+  return columns * SizeOf(dtype) +
+         (dtype == DType::kScaledInt8 ? kScaleBytes : 0);
 }
 
 /// Bytes of an array of `shape` with elements of `item_bytes`; nullopt if a

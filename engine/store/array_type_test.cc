@@ -32,7 +32,9 @@ INSTANTIATE_TEST_SUITE_P(All, DTypeTest,
                                          Facts{DType::kBFloat16, "bfloat16", 2},
                                          Facts{DType::kInt32, "int32", 4},
                                          Facts{DType::kInt64, "int64", 8},
-                                         Facts{DType::kUint8, "uint8", 1}));
+                                         Facts{DType::kUint8, "uint8", 1},
+                                         Facts{DType::kScaledInt8,
+                                               "scaled_int8", 1}));
 
 TEST(ParseDTypeTest, RefusesAnythingElse) {
   for (const char* name : {"", "float", "Float32", "float64", "<f4", "int8"}) {

@@ -272,7 +272,7 @@ class FolderDataset final : public Dataset {
     StoredFeatures features;
     features.dim = entry.shape[1];
     features.dtype = entry.dtype;
-    const int64_t row_bytes = features.dim * SizeOf(features.dtype);
+    const int64_t row_bytes = RowBytes(features.dim, features.dtype);
     const std::string path = ArrayPath(path_, entry);
     if (row_bytes > UINT32_MAX) {
       return absl::InvalidArgumentError(

@@ -113,7 +113,7 @@ class LoadedFeatures {
   virtual absl::Status status() const = 0;
   /// Place of a row for errors: "PATH: row 7 at byte 7680".
   virtual std::string PlaceOf(int64_t row) const = 0;
-  int64_t row_bytes() const { return dim() * SizeOf(dtype()); }
+  int64_t row_bytes() const { return RowBytes(dim(), dtype()); }
 };
 
 /// One feature matrix, or the matrices of all node types, opened for reading

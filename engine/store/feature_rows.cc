@@ -120,8 +120,8 @@ class JoinedRows final : public io::ReadableFile {
   uint64_t size_bytes_ = 0;
 };
 
-uint32_t RowBytes(const ArrayFile& features) {
-  return static_cast<uint32_t>(features.shape[1] * SizeOf(features.dtype));
+uint32_t RowBytesOf(const ArrayFile& features) {
+  return static_cast<uint32_t>(RowBytes(features.shape[1], features.dtype));
 }
 
 // Two jobs must not write the same temporary file.
@@ -178,7 +178,10 @@ std::function<void(const std::byte*, std::byte*)> RowConversion(
   assert(from.dim <= to.dim);
   const auto columns = static_cast<size_t>(from.dim);
   const auto written = static_cast<size_t>(from.dim * SizeOf(to.dtype));
-  const size_t zeros = static_cast<size_t>(to.row_bytes()) - written;
+  const auto zeros =
+      static_cast<size_t>((to.dim - from.dim) * SizeOf(to.dtype));
+  // The scale, which stays behind all elements.
+  const size_t behind = static_cast<size_t>(to.row_bytes()) - written - zeros;
   return [=](const std::byte* stored, std::byte* row) {
     if (from.dtype == to.dtype) {
       std::memcpy(row, stored, written);
@@ -188,6 +191,7 @@ std::function<void(const std::byte*, std::byte*)> RowConversion(
       Widen<BFloat16ToFloat>(stored, columns, row);
     }
     std::memset(row + written, 0, zeros);
+    std::memcpy(row + written + zeros, stored + written, behind);
   };
 }
 
@@ -209,12 +213,12 @@ uint64_t RowChecksumBytes(int64_t num_rows) {
 absl::StatusOr<std::unique_ptr<BlockChecksumWriter>> NewRowChecksumWriter(
     io::FileSystem& files, const std::string& path, const ArrayFile& features) {
   return BlockChecksumWriter::Create(files, path, features.file_id,
-                                     RowBytes(features));
+                                     RowBytesOf(features));
 }
 
 RowChecksums::RowChecksums(const ArrayFile& features, BlockChecksums checksums)
     : file_id_(features.file_id),
-      row_bytes_(RowBytes(features)),
+      row_bytes_(RowBytesOf(features)),
       checksums_(std::move(checksums)) {}
 
 absl::StatusOr<std::unique_ptr<RowChecksums>> RowChecksums::Load(

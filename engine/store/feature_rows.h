@@ -24,7 +24,7 @@ struct RowFormat {
   int64_t dim = 0;
   DType dtype = DType::kFloat32;
 
-  int64_t row_bytes() const { return dim * SizeOf(dtype); }
+  int64_t row_bytes() const { return RowBytes(dim, dtype); }
   bool operator==(const RowFormat&) const = default;
 };
 
@@ -39,8 +39,8 @@ RowFormat CommonFormat(const Manifest& manifest);
 
 /// A function that converts a row of format `from`, which need not be aligned,
 /// to a row of format `to`: its values, then zeros. Null if the formats are
-/// equal. REQUIRES: from.dim <= to.dim, and `to` is float32 or of the type of
-/// `from`.
+/// equal. REQUIRES: from.dim <= to.dim, and `to` is of the type of `from`, or
+/// float32 where that is a 16-bit float.
 std::function<void(const std::byte* stored, std::byte* row)> RowConversion(
     const RowFormat& from, const RowFormat& to);
 

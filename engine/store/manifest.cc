@@ -1,6 +1,8 @@
 #include "engine/store/manifest.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <set>
 
 #include "absl/strings/escaping.h"
@@ -231,13 +233,21 @@ bool IsAbsolutePath(const std::string& path) {
   return path.size() > 1 && path[0] == '/' && IsInnerPath(path.substr(1));
 }
 
-bool IsFloat(DType dtype) {
+bool HoldsFeatures(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kFloat16 ||
-         dtype == DType::kBFloat16;
+         dtype == DType::kBFloat16 || dtype == DType::kScaledInt8;
+}
+
+std::optional<int64_t> BytesOf(const ArrayFile& file) {
+  if (file.dtype != DType::kScaledInt8) {
+    return ArrayBytes(file.shape, SizeOf(file.dtype));
+  }
+  if (file.shape.size() != 2 || file.shape[1] > INT32_MAX) return std::nullopt;
+  return ArrayBytes({file.shape[0]}, RowBytes(file.shape[1], file.dtype));
 }
 
 void CheckArraySizes(const ArrayFile& file, JsonFields& fields) {
-  const auto bytes = ArrayBytes(file.shape, SizeOf(file.dtype));
+  const auto bytes = BytesOf(file);
   if (!bytes.has_value() || file.data_offset + static_cast<uint64_t>(*bytes) !=
                                 file.file_size_bytes) {
     fields.Fail("shape", absl::StrCat("of ", FormatShape(file.shape),
@@ -372,7 +382,7 @@ NodeTypeEntry ParseNodeType(JsonFields& fields) {
   type.id_text = ParseArray(fields, "id_text");
   if (!type.features.path.empty()) {
     const std::vector<int64_t>& shape = type.features.shape;
-    Require(IsFloat(type.features.dtype) && shape.size() == 2 &&
+    Require(HoldsFeatures(type.features.dtype) && shape.size() == 2 &&
                 shape[0] == type.num_nodes && shape[1] > 0,
             fields, "features", "is not a float array of num_nodes rows");
   }

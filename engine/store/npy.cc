@@ -358,6 +358,8 @@ const char* DescrOf(DType dtype) {
       return "<i8";
     case DType::kUint8:
       return "|u1";
+    case DType::kScaledInt8:
+      break;  // Written as uint8, scales included (converted_rows.h).
   }
   return "";
 }

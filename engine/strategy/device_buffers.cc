@@ -169,6 +169,8 @@ HearthCudaElement CudaElement(store::DType dtype) {
       return HEARTH_CUDA_FLOAT16;
     case store::DType::kBFloat16:
       return HEARTH_CUDA_BFLOAT16;
+    case store::DType::kScaledInt8:
+      return HEARTH_CUDA_SCALED_INT8;
     default:
       return HEARTH_CUDA_FLOAT32;
   }

@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "kernels/copy_rows.h"
 #include "kernels/cuda/rows.cu"
+#include "kernels/widen.h"
 
 namespace hearth::kernels {
 namespace {
@@ -26,12 +27,14 @@ struct Case {
 };
 
 int64_t SizeOf(HearthCudaElement element) {
+  if (element == HEARTH_CUDA_SCALED_INT8) return 1;
   return element == HEARTH_CUDA_FLOAT32 ? 4 : 2;
 }
 
 ElementType TypeOf(HearthCudaElement element) {
   constexpr ElementType kTypes[] = {
-      ElementType::kFloat32, ElementType::kFloat16, ElementType::kBFloat16};
+      ElementType::kFloat32, ElementType::kFloat16, ElementType::kBFloat16,
+      ElementType::kScaledInt8};
   return kTypes[element];
 }
 
@@ -56,13 +59,20 @@ class EmulationTest : public ::testing::Test {
  protected:
   // Patterns of all kinds, others for each call.
   const std::byte* MakeRows(const Case& c) {
-    const int64_t bytes = kNumRows * c.dim * SizeOf(c.element);
+    const bool scaled = c.element == HEARTH_CUDA_SCALED_INT8;
+    const int64_t row_bytes =
+        c.dim * SizeOf(c.element) + (scaled ? kScaleBytes : 0);
+    const int64_t bytes = kNumRows * row_bytes;
     const int64_t offset = c.offset * SizeOf(c.element);
     rows_.emplace_back(static_cast<size_t>(offset + bytes));
     std::byte* const rows = rows_.back().data() + offset;
     for (int64_t i = 0; i < bytes; ++i) {
       rows[i] = static_cast<std::byte>(
           (i * 2654435761 + 77 * std::ssize(rows_)) >> 13);
+    }
+    // Scales are finite: without an upper exponent bit.
+    for (int64_t i = row_bytes; scaled && i <= bytes; i += row_bytes) {
+      rows[i - 1] &= std::byte{0xBF};
     }
     return rows;
   }
@@ -132,8 +142,8 @@ class EmulationTest : public ::testing::Test {
 
   static std::vector<Case> Cases() {
     std::vector<Case> cases;
-    for (const auto element :
-         {HEARTH_CUDA_FLOAT32, HEARTH_CUDA_FLOAT16, HEARTH_CUDA_BFLOAT16}) {
+    for (const auto element : {HEARTH_CUDA_FLOAT32, HEARTH_CUDA_FLOAT16,
+                               HEARTH_CUDA_BFLOAT16, HEARTH_CUDA_SCALED_INT8}) {
       for (const int64_t dim : {0, 1, 8, 31, 32, 33, 128, 130}) {
         for (const int64_t offset : {0, 1}) {
           cases.push_back({element, dim, offset});
@@ -184,7 +194,7 @@ TEST_F(EmulationTest, NonsenseIsRefused) {
   scatter.dim = -1;
   EXPECT_EQ(LaunchScatter(scatter, nullptr), cudaErrorInvalidValue);
   scatter.dim = 1;
-  scatter.element = static_cast<HearthCudaElement>(3);
+  scatter.element = static_cast<HearthCudaElement>(4);
   EXPECT_EQ(LaunchScatter(scatter, nullptr), cudaErrorInvalidValue);
 }
 

@@ -32,10 +32,12 @@ typedef struct HearthCudaEvent HearthCudaEvent;
 typedef enum HearthCudaElement {
   HEARTH_CUDA_FLOAT32 = 0,
   HEARTH_CUDA_FLOAT16 = 1,
-  HEARTH_CUDA_BFLOAT16 = 2
+  HEARTH_CUDA_BFLOAT16 = 2,
+  /* int8, with a float32 behind each row, of any alignment: its scale */
+  HEARTH_CUDA_SCALED_INT8 = 3
 } HearthCudaElement;
 
-/* out[i] = row indices[i] of source, widened exactly to float32, for i < count.
+/* out[i] = row indices[i] of source, widened to float32, for i < count.
  * All pointers must be reachable from the stream's device and aligned to their
  * elements; rows and output aligned to 16 bytes are faster. Indices are not
  * checked. */

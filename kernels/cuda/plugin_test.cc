@@ -98,7 +98,25 @@ TEST_F(PluginOnGpuTest, StreamsWaitForEvents) {
   Check(table_->stream_destroy(second));
 }
 
-float Widen(HearthCudaElement element, const std::byte* from) {
+int64_t SizeOf(HearthCudaElement element) {
+  if (element == HEARTH_CUDA_SCALED_INT8) return 1;
+  return element == HEARTH_CUDA_FLOAT32 ? 4 : 2;
+}
+
+int64_t RowBytes(HearthCudaElement element, int64_t dim) {
+  return dim * SizeOf(element) +
+         (element == HEARTH_CUDA_SCALED_INT8 ? kScaleBytes : 0);
+}
+
+// Element `column` of a row of `dim` elements.
+float Widen(HearthCudaElement element, const std::byte* row, int64_t dim,
+            int64_t column) {
+  const std::byte* const from = row + column * SizeOf(element);
+  if (element == HEARTH_CUDA_SCALED_INT8) {
+    float scale = 0;
+    std::memcpy(&scale, row + dim, sizeof(scale));
+    return WidenInt8(static_cast<int8_t>(*from), scale);
+  }
   if (element == HEARTH_CUDA_FLOAT32) {
     float value = 0;
     std::memcpy(&value, from, sizeof(value));
@@ -119,12 +137,22 @@ std::vector<std::byte> Patterns(size_t bytes) {
   return patterns;
 }
 
-int64_t SizeOf(HearthCudaElement element) {
-  return element == HEARTH_CUDA_FLOAT32 ? 4 : 2;
+// Rows of patterns of all kinds, in `more` bytes more than they take; scales
+// are finite, without the upper bit of their exponents.
+std::vector<std::byte> PatternRows(HearthCudaElement element, int64_t dim,
+                                   int64_t rows, int64_t more = 0) {
+  const int64_t row_bytes = RowBytes(element, dim);
+  std::vector<std::byte> patterns = Patterns(rows * row_bytes + more);
+  if (element != HEARTH_CUDA_SCALED_INT8) return patterns;
+  for (int64_t row = 1; row <= rows; ++row) {
+    patterns[row * row_bytes - 1] &= std::byte{0xBF};
+  }
+  return patterns;
 }
 
 constexpr HearthCudaElement kElements[] = {
-    HEARTH_CUDA_FLOAT32, HEARTH_CUDA_FLOAT16, HEARTH_CUDA_BFLOAT16};
+    HEARTH_CUDA_FLOAT32, HEARTH_CUDA_FLOAT16, HEARTH_CUDA_BFLOAT16,
+    HEARTH_CUDA_SCALED_INT8};
 
 class PluginGatherTest : public PluginOnGpuTest {
  protected:
@@ -133,13 +161,14 @@ class PluginGatherTest : public PluginOnGpuTest {
   void ExpectTheCpusBits(HearthCudaElement element, int64_t dim,
                          int64_t num_rows, int64_t count, int64_t offset) {
     const int64_t size = SizeOf(element);
-    const std::vector<std::byte> rows = Patterns(num_rows * dim * size);
+    const std::vector<std::byte> rows = PatternRows(element, dim, num_rows);
     std::vector<int64_t> indices(count);
     for (int64_t i = 0; i < count; ++i) indices[i] = i * i * 7 % num_rows;
     std::vector<float> expected(count * dim);
     for (int64_t i = 0; i < count * dim; ++i) {
-      const int64_t from = indices[i / dim] * dim + i % dim;
-      expected[i] = Widen(element, &rows[from * size]);
+      expected[i] =
+          Widen(element, &rows[indices[i / dim] * RowBytes(element, dim)], dim,
+                i % dim);
     }
     std::byte* device_rows = Allocate(rows.size(), offset * size);
     std::byte* device_indices = Allocate(count * sizeof(int64_t));
@@ -195,7 +224,7 @@ TEST_F(PluginGatherTest, RefusesNonsense) {
   EXPECT_NE(table_->gather_rows(&gather, stream_), 0);
   gather.count = 1;
   gather.dim = 1;
-  gather.element = static_cast<HearthCudaElement>(3);
+  gather.element = static_cast<HearthCudaElement>(4);
   EXPECT_NE(table_->gather_rows(&gather, stream_), 0);
 }
 
@@ -220,7 +249,7 @@ class PluginScatterTest : public PluginOnGpuTest {
     scatter.dim = dim;
     scatter.out = ToDevice(expected);
     for (int part = 0; part < kParts; ++part) {
-      const auto rows = Patterns(kNumRows * dim * SizeOf(element) + part);
+      const auto rows = PatternRows(element, dim, kNumRows, part);
       scatter.parts[part].rows = Place(part, rows, offset * SizeOf(element));
       scatter.parts[part].count = counts[part];
       std::vector<int64_t> slots;
@@ -230,7 +259,7 @@ class PluginScatterTest : public PluginOnGpuTest {
         positions.push_back(static_cast<int32_t>(position));
         for (int64_t column = 0; column < dim; ++column) {
           expected[position * dim + column] = Widen(
-              element, &rows[(slots[i] * dim + column) * SizeOf(element)]);
+              element, &rows[slots[i] * RowBytes(element, dim)], dim, column);
         }
       }
       if (part % 2 != 0) scatter.parts[part].slots = ToDevice(slots);
@@ -290,7 +319,7 @@ TEST_F(PluginScatterTest, RefusesNonsense) {
   EXPECT_NE(table_->scatter_rows(&scatter, stream_), 0);
   scatter.parts[3].count = 1;
   scatter.dim = 1;
-  scatter.element = static_cast<HearthCudaElement>(3);
+  scatter.element = static_cast<HearthCudaElement>(4);
   EXPECT_NE(table_->scatter_rows(&scatter, stream_), 0);
 }
 

@@ -1,4 +1,6 @@
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
 #include "kernels/cuda/kernels.cuh"
 #include "kernels/cuda/launch.cuh"
@@ -23,11 +25,37 @@ struct BFloat16 {
   static __device__ float Widen(uint16_t value) { return WidenBFloat16(value); }
 };
 
+struct ScaledInt8 {
+  using Storage = int8_t;
+};
+
+// WidenRow of int8s and their scale, which may be of any alignment.
+template <int kCount>
+__device__ void WidenScaledRow(const void* rows, int64_t from, int64_t dim,
+                               float* out, int64_t to) {
+  using Source = Pack<int8_t, kCount>;
+  using Target = Pack<float, kCount>;
+  const int8_t* const row =
+      static_cast<const int8_t*>(rows) + from * (dim + kScaleBytes);
+  float scale;
+  memcpy(&scale, row + dim, sizeof(scale));
+  const auto* source = reinterpret_cast<const Source*>(row);
+  auto* target = reinterpret_cast<Target*>(out + to * dim);
+  for (int64_t pack = Lane(); pack < dim / kCount; pack += kWarp) {
+    const Source loaded = source[pack];
+    Target stored;
+    for (int i = 0; i < kCount; ++i) {
+      stored.values[i] = WidenInt8(loaded.values[i], scale);
+    }
+    target[pack] = stored;
+  }
+}
+
 // Row `to` of `out` = row `from` of `rows`, both of `dim` elements; a thread
 // loads `kCount` elements at once. Called by a whole warp.
 template <typename Element, int kCount>
-__device__ void WidenRow(const void* rows, int64_t from, int64_t dim,
-                         float* out, int64_t to) {
+__device__ void WidenFloatRow(const void* rows, int64_t from, int64_t dim,
+                              float* out, int64_t to) {
   using Source = Pack<typename Element::Storage, kCount>;
   // A thread stores at most 16 bytes at once.
   constexpr int kStored = kCount < 4 ? kCount : 4;
@@ -47,9 +75,22 @@ __device__ void WidenRow(const void* rows, int64_t from, int64_t dim,
   }
 }
 
-// Elements of the widest load of a thread.
+template <typename Element, int kCount>
+__device__ void WidenRow(const void* rows, int64_t from, int64_t dim,
+                         float* out, int64_t to) {
+  if constexpr (std::is_same_v<Element, ScaledInt8>) {
+    WidenScaledRow<kCount>(rows, from, dim, out, to);
+  } else {
+    WidenFloatRow<Element, kCount>(rows, from, dim, out, to);
+  }
+}
+
+// Elements of the widest load of a thread. Scales between rows of int8s leave
+// them aligned to four bytes at most.
 template <typename Element>
 inline constexpr int kWide = kLoadBytes / sizeof(typename Element::Storage);
+template <>
+inline constexpr int kWide<ScaledInt8> = kScaleBytes;
 
 // Calls `launch` with the element type, Float32{} for instance.
 template <typename Launch>
@@ -61,6 +102,8 @@ cudaError_t ForElement(HearthCudaElement element, const Launch& launch) {
       return launch(Float16{});
     case HEARTH_CUDA_BFLOAT16:
       return launch(BFloat16{});
+    case HEARTH_CUDA_SCALED_INT8:
+      return launch(ScaledInt8{});
   }
   return cudaErrorInvalidValue;
 }

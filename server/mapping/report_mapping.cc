@@ -363,6 +363,7 @@ v1::TrainReport ToProto(const job::TrainReport& report) {
     *proto.mutable_partition() = ToProto(*report.partition);
   }
   proto.set_exact(report.exact);
+  proto.set_row_dtype(report.row_dtype);
   proto.set_precision(std::string(train::Name(report.precision)));
   proto.set_device(train::DeviceName(report.gpu));
   if (!report.peers.jobs.empty()) {

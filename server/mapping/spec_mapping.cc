@@ -17,6 +17,7 @@
 #include "absl/types/span.h"
 #include "engine/base/sha256.h"
 #include "engine/base/status.h"
+#include "engine/store/row_codec.h"
 #include "engine/train/metric.h"
 #include "engine/train/model_options.h"
 #include "server/mapping/dataset_spec_mapping.h"
@@ -233,11 +234,11 @@ class SpecChecker {
       violations_.Add("prepare.data.order",
                       "must be partition for a partition to be made");
     }
-    if (!has_partition && !MakesPlans(spec.data())) {
-      violations_.Add(
-          "prepare.data.strategy",
-          "must be diskgnn, gids or foresight: without a partition order, the "
-          "others have nothing to prepare");
+    if (!has_partition && spec.data().row_dtype().empty() &&
+        !MakesPlans(spec.data())) {
+      violations_.Add("prepare.data.strategy",
+                      "must be diskgnn, gids or foresight: without a partition "
+                      "order or a row_dtype, the others have nothing to prepare");
     }
   }
 
@@ -661,6 +662,7 @@ job::BatchOptions ToBatchOptions(const v1::DataSpec& data,
     }
   }
   options.strategy = ToStrategyOptions(data, pipeline);
+  options.row_dtype = store::RowTypeNamed(data.row_dtype());
   options.strict_budgets = data.strict_budgets();
   return options;
 }

@@ -14,6 +14,7 @@
 #include "engine/base/clock.h"
 #include "engine/feed/channel.h"
 #include "engine/job/interface/train_job_options.h"
+#include "engine/store/array_type.h"
 #include "engine/train/metric.h"
 #include "engine/train/model_options.h"
 #include "server/mapping/request_checks.h"
@@ -679,6 +680,29 @@ TEST(SpecMappingTest, NodesAreShuffledUnlessTheSpecNamesAnotherOrder) {
       HasSubstr("train.data.partition.rounds: must be 1 with Bloom filters"));
   EXPECT_THAT(Complaint(WithStrategy("memory {} partition { parts: 65536 }")),
               HasSubstr("train.data.partition.parts: must be at most"));
+}
+
+TEST(SpecMappingTest, RowsStayAsTheyAreStoredUnlessTheSpecNamesAType) {
+  const auto train = [](const std::string& data) {
+    return Fill(WithStrategy(data)).train();
+  };
+  const auto type = [](const v1::TrainJobSpec& spec) {
+    return ToTrainJobOptions(spec, "/d", "/j").data.row_dtype;
+  };
+  const v1::TrainJobSpec stored = train("mmap {}");
+  const v1::TrainJobSpec rounded = train("mmap {} row_dtype: 'int8'");
+  EXPECT_EQ(type(stored), std::nullopt);
+  EXPECT_EQ(type(train("mmap {} row_dtype: 'bf16'")), store::DType::kBFloat16);
+  EXPECT_EQ(type(rounded), store::DType::kScaledInt8);
+  EXPECT_NE(SharingKeyOf(stored), SharingKeyOf(rounded));
+  EXPECT_THAT(Complaint(WithStrategy("mmap {} row_dtype: 'fp8'")),
+              HasSubstr("train.data.row_dtype: must be"));
+  // There is something to prepare.
+  EXPECT_EQ(Fill("prepare { data { dataset: 'd' mmap {} row_dtype: 'int8' } }")
+                .prepare()
+                .data()
+                .row_dtype(),
+            "int8");
 }
 
 TEST(SpecMappingTest, AHistoryIsForModelsWithEmbeddingsAndBatchesInOrder) {

@@ -31,6 +31,7 @@
 #include "engine/sample/seed_requests.h"
 #include "engine/store/dataset.h"
 #include "engine/store/labels.h"
+#include "engine/store/row_codec.h"
 #include "engine/store/topology.h"
 #include "engine/strategy/kinds.h"
 #include "engine/strategy/strategy.h"
@@ -340,6 +341,34 @@ TEST_P(StrategyConformanceTest, DeliversFeaturesOfEveryTypeAndAlignment) {
       EXPECT_EQ(deliver(GetParam()), deliver({MemoryOptions{}, {}}));
     }
   }
+}
+
+TEST_P(StrategyConformanceTest, DeliversTheBatchesOfMemoryInRowsOfFewerBytes) {
+  std::vector<std::vector<std::string>> delivered;
+  for (const auto dtype :
+       {store::DType::kBFloat16, store::DType::kScaledInt8}) {
+    const std::string name(store::RowTypeName(dtype));
+    // Rows of 41 bytes with their scale, or of 74.
+    const auto path =
+        hearth::testing::ImportPlantedGraph({.feature_dim = 37}, Folder(name));
+    ASSERT_TRUE(path.ok()) << path.status();
+    const auto dataset = hearth::testing::Converted(
+        *store::Dataset::Open(io::FileSystem::Posix(), *path), dtype,
+        Folder(name + "_copy"));
+    const auto deliver = [&](const ConformanceCase& parameters) {
+      StrategyResources resources = Resources();
+      if (KindOf(parameters.strategy).reads_single_rows) {
+        resources.row_check = *dataset->LoadRowChecksums({});
+      }
+      return Fingerprints(
+          *Prepared(*NewStrategy(parameters.strategy, parameters.pipeline,
+                                 *dataset, resources)),
+          MakePass(0));
+    };
+    delivered.push_back(deliver({MemoryOptions{}, {}}));
+    EXPECT_EQ(deliver(GetParam()), delivered.back());
+  }
+  EXPECT_NE(delivered[0], delivered[1]);
 }
 
 // The labels of a batch belong to its seeds.

@@ -5,12 +5,19 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
+#include <utility>
 
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/base/sha256.h"
 #include "engine/base/status.h"
+#include "engine/io/file_system.h"
 #include "engine/sample/mini_batch.h"
+#include "engine/store/array_type.h"
+#include "engine/store/converted_rows.h"
+#include "engine/store/dataset.h"
 #include "engine/store/labels.h"
 #include "engine/store/topology.h"
 #include "engine/strategy/sampling.h"
@@ -42,6 +49,21 @@ void Append(Sha256& digest, const T* data, size_t count) {
 }
 
 }  // namespace
+
+std::unique_ptr<store::Dataset> Converted(
+    std::unique_ptr<store::Dataset> dataset, store::DType dtype,
+    const std::string& folder) {
+  io::FileSystem& files = io::FileSystem::Posix();
+  EXPECT_EQ(files.RemoveTree(folder), absl::OkStatus());
+  EXPECT_EQ(files.CreateDirectory(folder), absl::OkStatus());
+  EXPECT_EQ(store::WriteConverted(
+                files, *dataset, folder,
+                {.dtype = dtype, .threads = 2, .progress = {}, .stop = {}}),
+            absl::OkStatus());
+  auto copy = *store::OpenConverted(files, folder, dataset->manifest(), dtype,
+                                    /*record=*/nullptr);
+  return store::WithConverted(std::move(dataset), std::move(copy));
+}
 
 std::string Fingerprint(const train::BatchView& batch) {
   Sha256 digest;

@@ -12,6 +12,7 @@
 #include "engine/cuda/device.h"
 #include "engine/cuda/stream.h"
 #include "engine/cuda/testing/fake_cuda.h"
+#include "engine/store/array_type.h"
 #include "engine/store/dataset.h"
 #include "engine/strategy/pass.h"
 #include "engine/strategy/strategy.h"
@@ -26,6 +27,12 @@ namespace hearth::testing {
 /// `pass` with batch sizes measured on `dataset`. Always measured with epoch
 /// key 0, so that another epoch may have a larger batch.
 strategy::Pass Measured(const store::Dataset& dataset, strategy::Pass pass);
+
+/// `dataset` with a copy of its features in rows of `dtype`
+/// (store/converted_rows.h), which is made in `folder`.
+std::unique_ptr<store::Dataset> Converted(
+    std::unique_ptr<store::Dataset> dataset, store::DType dtype,
+    const std::string& folder);
 
 /// A digest of everything that a trainer can see of a batch. Expects the labels
 /// to be valid.

@@ -25,6 +25,7 @@
 #include "engine/sample/seed_order.h"
 #include "engine/store/dataset.h"
 #include "engine/store/graph.h"
+#include "engine/store/row_codec.h"
 #include "engine/store/topology.h"
 #include "engine/strategy/kinds.h"
 #include "engine/strategy/strategy.h"
@@ -62,13 +63,19 @@ io::ReadQueues* queues = nullptr;
 // The fake GPU that samples in the running case.
 std::optional<cuda::FakeCuda> fake_gpu;
 
+// With rows of `rows`, if given.
 std::unique_ptr<const Typed> Import(const hearth::testing::HeteroGraph& graph,
-                                    const std::string& name) {
+                                    const std::string& name,
+                                    std::optional<store::DType> rows = {}) {
   static int number = 0;
   const auto path = hearth::testing::ImportHeteroGraph(
       graph, absl::StrCat(::testing::TempDir(), "typed_", name, ++number));
   EXPECT_TRUE(path.ok()) << path.status();
   auto dataset = *store::Dataset::Open(io::FileSystem::Posix(), *path);
+  if (rows.has_value()) {
+    dataset =
+        hearth::testing::Converted(std::move(dataset), *rows, *path + "_copy");
+  }
   const std::vector<NodeId> train = dataset->LoadSplit()->train;
   const std::string folder = *path + "_parts";
   EXPECT_EQ(plan::WritePartition(io::FileSystem::Posix(), *dataset, train,
@@ -188,6 +195,21 @@ TEST_P(TypedConformanceTest, DeliversTheBatchesOfMemory) {
         EXPECT_EQ(delivered.report.rows_needed, expected.report.rows_needed);
       }
     }
+  }
+}
+
+// The rows of authors are the widest.
+TEST_P(TypedConformanceTest, DeliversTheBatchesOfMemoryInRowsOfFewerBytes) {
+  for (const auto dtype :
+       {store::DType::kBFloat16, store::DType::kScaledInt8}) {
+    const std::string name(store::RowTypeName(dtype));
+    const auto typed = Import({.author_dim = 48}, name, dtype);
+    const Pass pass = MakePass(GetParam(), *typed, 1);
+    const Delivered expected = RunPass(*Make(Memory(), *typed, "memory"), pass);
+    const Delivered delivered = RunPass(*Make(GetParam(), *typed, name), pass);
+    EXPECT_EQ(delivered.status, absl::OkStatus());
+    EXPECT_EQ(delivered.fingerprints.size(), 8u);
+    EXPECT_EQ(delivered.fingerprints, expected.fingerprints);
   }
 }
 

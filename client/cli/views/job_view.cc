@@ -414,8 +414,13 @@ void PrintTrainReport(const v1::TrainJobSpec& spec,
         << EscapeControl(absl::StrJoin(report.verified_once(), ", ")) << "\n";
   }
   if (report.epochs_size() > 0 && !report.exact()) {
-    out << "exact: no (embeddings of earlier batches were used, batches came "
-           "as they were ready, or had the nodes in memory only)\n";
+    out << "exact: no ("
+        << (report.row_dtype().empty()
+                ? "embeddings of earlier batches were used, batches came as they "
+                  "were ready, or had the nodes in memory only"
+                : absl::StrCat("feature rows are rounded to ",
+                               EscapeControl(report.row_dtype())))
+        << ")\n";
   }
   if (!report.device().empty() && report.device() != "cpu") {
     out << "trained on: " << EscapeControl(report.device()) << "\n";

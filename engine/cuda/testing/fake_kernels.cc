@@ -9,6 +9,7 @@
 
 #include "kernels/copy_rows.h"
 #include "kernels/cuda/emulation/emulated_kernels.h"
+#include "kernels/widen.h"
 
 namespace hearth::cuda {
 
@@ -101,13 +102,19 @@ kernels::ElementType TypeOf(HearthCudaElement element) {
       return kernels::ElementType::kFloat16;
     case HEARTH_CUDA_BFLOAT16:
       return kernels::ElementType::kBFloat16;
+    case HEARTH_CUDA_SCALED_INT8:
+      return kernels::ElementType::kScaledInt8;
     default:
       return kernels::ElementType::kFloat32;
   }
 }
 
 size_t RowBytes(HearthCudaElement element, int64_t dim) {
-  return static_cast<size_t>(dim) * (element == HEARTH_CUDA_FLOAT32 ? 4 : 2);
+  const auto elements = static_cast<size_t>(dim);
+  if (element == HEARTH_CUDA_SCALED_INT8) {
+    return elements + kernels::kScaleBytes;
+  }
+  return elements * (element == HEARTH_CUDA_FLOAT32 ? 4 : 2);
 }
 
 // Number of rows that a matrix needs for these row numbers. REQUIRES: count >

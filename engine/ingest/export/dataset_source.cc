@@ -132,6 +132,8 @@ store::ElementType TypeOf(store::DType dtype) {
       return {store::ElementType::Kind::kInt, store::SizeOf(dtype)};
     case store::DType::kUint8:
       return {store::ElementType::Kind::kUint, store::SizeOf(dtype)};
+    case store::DType::kScaledInt8:
+      break;
   }
   return {};
 }

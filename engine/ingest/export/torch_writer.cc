@@ -277,6 +277,8 @@ absl::string_view StorageName(store::DType dtype) {
       return "LongStorage";
     case store::DType::kUint8:
       return "ByteStorage";
+    case store::DType::kScaledInt8:
+      break;
   }
   return "";
 }

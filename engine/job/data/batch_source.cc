@@ -24,6 +24,7 @@
 #include "engine/base/status.h"
 #include "engine/io/read_queue.h"
 #include "engine/job/interface/observer.h"
+#include "engine/plan/plan_store.h"
 #include "engine/store/topology.h"
 #include "engine/strategy/kinds.h"
 #include "engine/train/train_step.h"
@@ -113,19 +114,37 @@ const store::Dataset& BatchSource::dataset() const {
   return lease_.has_value() ? lease_->dataset() : *opened_->dataset;
 }
 
+strategy::MemoryEstimate BatchSource::opening_memory() const {
+  strategy::MemoryEstimate most;
+  if (opened_->partition.has_value()) most = opened_->partition->making_memory;
+  if (opened_->rows.has_value() &&
+      opened_->rows->making_memory.TotalBytes() > most.TotalBytes()) {
+    most = opened_->rows->making_memory;
+  }
+  return most;
+}
+
+const absl::Status& BatchSource::Noted(const absl::Status& status) const {
+  if (opened_->rows.has_value()) NoteDamage(*opened_->rows, status);
+  return status;
+}
+
 absl::Status BatchSource::TakeStrategy(const ModelNeed& model) {
   // From here on the reservation of the whole job includes this memory.
   opened_->memory = {};
-  HEARTH_ASSIGN_OR_RETURN(
-      lease_, StrategyLease::Take(environment_, opened_->dataset,
-                                  {.data = opened_->data,
-                                   .pipeline = options_.pipeline,
-                                   .labels = opened_->labels,
-                                   .passes = opened_->passes.Kinds(),
-                                   .embedding_width = options_.embedding_width,
-                                   .model = model,
-                                   .partition = opened_->PartitionOrNull()},
-                                  observer_, stop_));
+  absl::StatusOr<StrategyLease> lease =
+      StrategyLease::Take(environment_, opened_->dataset,
+                          {.data = opened_->data,
+                           .pipeline = options_.pipeline,
+                           .labels = opened_->labels,
+                           .passes = opened_->passes.Kinds(),
+                           .embedding_width = options_.embedding_width,
+                           .model = model,
+                           .partition = opened_->PartitionOrNull(),
+                           .row_dtype = row_dtype()},
+                          observer_, stop_);
+  HEARTH_RETURN_IF_ERROR(Noted(lease.status()));
+  lease_ = *std::move(lease);
   opened_->labels = {};
   opened_->passes.SetBatches(lease_->batches());
   return absl::OkStatus();
@@ -133,11 +152,14 @@ absl::Status BatchSource::TakeStrategy(const ModelNeed& model) {
 
 absl::StatusOr<strategy::PreparationReport> BatchSource::PreparePeriod(
     int64_t period) {
-  return lease_->strategy().Prepare(
-      PreparesThroughout()
-          ? passes().SequenceFrom(passes().FirstEpochOf(period))
-          : strategy::PassSequence(passes().OfPeriod(period)),
-      ListenFor(observer_), stop_);
+  absl::StatusOr<strategy::PreparationReport> report =
+      lease_->strategy().Prepare(
+          PreparesThroughout()
+              ? passes().SequenceFrom(passes().FirstEpochOf(period))
+              : strategy::PassSequence(passes().OfPeriod(period)),
+          ListenFor(observer_), stop_);
+  Noted(report.status());
+  return report;
 }
 
 absl::Status BatchSource::PrepareEpoch(int64_t epoch) {
@@ -237,7 +259,7 @@ absl::Status BatchSource::RunPass(const strategy::Pass& pass,
   AddBytesRead(pass_->start, report);
   pass_.reset();
   LogReducedQueues(reduced);
-  return status;
+  return Noted(status);
 }
 
 void BatchSource::LogReducedQueues(int64_t reduced_before) {
@@ -271,7 +293,10 @@ void BatchSource::AddBytesRead(const ReadStart& start,
 
 void BatchSource::ReturnStrategy() {
   ahead_.reset();
-  if (lease_.has_value()) std::move(*lease_).Return();
+  if (!lease_.has_value()) return;
+  std::optional<plan::PlanLease> rows;
+  if (opened_->rows.has_value()) rows = std::move(opened_->rows->lease);
+  std::move(*lease_).Return(std::move(rows));
 }
 
 }  // namespace hearth::job

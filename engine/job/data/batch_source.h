@@ -18,6 +18,7 @@
 #include "engine/job/interface/report.h"
 #include "engine/job/interface/train_job_options.h"
 #include "engine/sample/batch_shape.h"
+#include "engine/store/array_type.h"
 #include "engine/store/dataset.h"
 #include "engine/store/graph.h"
 #include "engine/strategy/memory_budget.h"
@@ -59,12 +60,15 @@ class BatchSource {
     return opened_->history;
   }
 
-  /// Memory that was reserved while the partition was made; empty if none was
-  /// made.
-  strategy::MemoryEstimate partitioning_memory() const {
-    return opened_->partition.has_value() ? opened_->partition->making_memory
-                                          : strategy::MemoryEstimate();
+  /// Type that rows were rounded to; absent if they are as they are stored.
+  std::optional<store::DType> row_dtype() const {
+    if (!opened_->rows.has_value()) return std::nullopt;
+    return opened_->rows->dtype;
   }
+
+  /// Memory that was reserved while the copy of the rows or the partition was
+  /// made, whichever is more; empty if neither was made.
+  strategy::MemoryEstimate opening_memory() const;
 
   /// Reserves memory for the strategy and for `model`, and takes a warm
   /// strategy or makes one. Call once, before the calls below; again, for
@@ -150,6 +154,8 @@ class BatchSource {
 
   bool PreparesThroughout() const;
   absl::Status PrepareThroughout(int64_t epoch);
+  // Marks the copy of the rows as damaged if `status` says so.
+  const absl::Status& Noted(const absl::Status& status) const;
   absl::StatusOr<std::optional<strategy::PreparationReport>> FinishAhead();
   // Warns once if queues of passes got less than they asked for.
   void LogReducedQueues(int64_t reduced_before);

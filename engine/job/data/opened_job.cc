@@ -17,6 +17,7 @@
 #include "engine/job/data/passes.h"
 #include "engine/sample/history.h"
 #include "engine/sample/seed_order.h"
+#include "engine/store/converted_rows.h"
 #include "engine/store/feature_rows.h"
 #include "engine/store/graph.h"
 #include "engine/store/labels.h"
@@ -79,22 +80,38 @@ strategy::MemoryEstimate OpeningMemory(const store::Dataset& dataset,
   return estimate;
 }
 
-// Opens the dataset of `data` for training, and sets the budgets in `data` that
-// are left to the engine.
+// Opens the dataset of `data` for training.
 absl::StatusOr<std::unique_ptr<store::Dataset>> OpenDataset(
-    const JobEnvironment& environment, BatchOptions& data) {
+    const JobEnvironment& environment, const BatchOptions& data) {
   HEARTH_ASSIGN_OR_RETURN(
       std::unique_ptr<store::Dataset> dataset,
       store::Dataset::Open(environment.files, data.dataset_path,
                            environment.verified));
-  data.strategy =
-      strategy::WithAutoBudgets(std::move(data.strategy), dataset->manifest(),
-                                environment.memory.most_bytes());
   if (!data.target.empty()) {
     HEARTH_RETURN_IF_ERROR(dataset->ChooseTarget(data.target));
   }
   HEARTH_RETURN_IF_ERROR(CheckTrainable(*dataset, data));
   return dataset;
+}
+
+// Gives `dataset` the rows that `data` asks for.
+absl::StatusOr<std::optional<RowCopy>> ChooseRows(
+    const JobEnvironment& environment, const OpenJobOptions& options,
+    std::unique_ptr<store::Dataset>& dataset, Observer& observer,
+    const std::stop_token& stop) {
+  const BatchOptions& data = options.data;
+  if (!data.row_dtype.has_value()) return std::nullopt;
+  std::optional<RowCopy> copy;
+  if (!options.forecast_only) {
+    HEARTH_ASSIGN_OR_RETURN(copy, ConvertRows(environment, *data.row_dtype,
+                                              dataset, observer, stop));
+  } else if (store::TakesLess(dataset->manifest(), *data.row_dtype)) {
+    dataset = store::AsIfConverted(std::move(dataset), *data.row_dtype);
+  }
+  if (!data.target.empty()) {
+    HEARTH_RETURN_IF_ERROR(dataset->ChooseTarget(data.target));
+  }
+  return copy;
 }
 
 // Puts the nodes in `file`, if there is one, in the place of `nodes`.
@@ -185,6 +202,13 @@ absl::StatusOr<OpenedJob> OpenJob(const JobEnvironment& environment,
   BatchOptions data = options.data;
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<store::Dataset> dataset,
                           OpenDataset(environment, data));
+  HEARTH_ASSIGN_OR_RETURN(
+      std::optional<RowCopy> rows,
+      ChooseRows(environment, options, dataset, observer, stop));
+  // Budgets that are left to the engine depend on the rows.
+  data.strategy =
+      strategy::WithAutoBudgets(std::move(data.strategy), dataset->manifest(),
+                                environment.memory.most_bytes());
   MemoryLedger::Reservation memory;
   HEARTH_RETURN_IF_ERROR(environment.memory.Reserve(
       OpeningMemory(*dataset, data.own_nodes), memory));
@@ -210,6 +234,7 @@ absl::StatusOr<OpenedJob> OpenJob(const JobEnvironment& environment,
   passes.SetClassCounts(std::move(class_counts));
   OpenedJob opened = {.memory = std::move(memory),
                       .dataset = std::move(dataset),
+                      .rows = std::move(rows),
                       .labels = std::move(labels),
                       .partition = std::move(partition),
                       .passes = std::move(passes),

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/job/data/passes.h"
+#include "engine/job/data/row_copy.h"
 #include "engine/job/data/seed_partition.h"
 #include "engine/job/interface/job_environment.h"
 #include "engine/job/interface/observer.h"
@@ -32,6 +33,8 @@ struct OpenedJob {
   /// strategy holds.
   MemoryLedger::Reservation memory;
   std::unique_ptr<store::Dataset> dataset;
+  /// The copy of the features that `dataset` reads; absent if it reads its own.
+  std::optional<RowCopy> rows;
   store::Labels labels;
   /// Partition that orders the seeds; absent if they are shuffled.
   std::optional<SeedPartition> partition;
@@ -54,6 +57,9 @@ struct OpenJobOptions {
   const strategy::PipelineOptions& pipeline;
   /// Whether nothing is validated or tested.
   bool training_only = false;
+  /// Whether no rows will be read: the dataset is then as if its features had
+  /// been copied (store::AsIfConverted).
+  bool forecast_only = false;
   /// Width of the model's embeddings (train::HiddenWidth), in numbers.
   int64_t embedding_width = 0;
   /// The job's own folder, which keeps the choice of its history; may be empty.
@@ -63,8 +69,8 @@ struct OpenJobOptions {
 /// Opens the dataset that the options name, finds or makes the partition that
 /// orders its seeds, and chooses the embeddings of the history. `observer`
 /// hears of warnings about the split. Errors as store::Dataset::Open,
-/// CheckTrainable, MemoryLedger::Reserve, WithoutUnlabeled, OpenPartition and
-/// ChooseHistory.
+/// CheckTrainable, ConvertRows, MemoryLedger::Reserve, WithoutUnlabeled,
+/// OpenPartition and ChooseHistory.
 absl::StatusOr<OpenedJob> OpenJob(const JobEnvironment& environment,
                                   const OpenJobOptions& options,
                                   Observer& observer, std::stop_token stop);

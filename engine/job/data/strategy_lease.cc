@@ -281,7 +281,8 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
                      .strategy = fit.chosen.strategy,
                      .pipeline = fit.chosen.pipeline,
                      .batches = std::move(fit.batches),
-                     .target_type = dataset->target_type()};
+                     .target_type = dataset->target_type(),
+                     .row_dtype = use.row_dtype};
   if (use.partition != nullptr) key.partition = use.partition->lease.name();
   key.own_nodes = use.data.own_nodes.Name();
   std::optional<WarmStrategy> kept = environment.warm_strategies.Take(key);
@@ -346,8 +347,8 @@ std::vector<std::string> StrategyLease::VerifiedOnce() const {
   return parts;
 }
 
-void StrategyLease::Return() && {
-  warm_strategies_->Keep(std::move(key_), std::move(work_));
+void StrategyLease::Return(std::optional<plan::PlanLease> rows) && {
+  warm_strategies_->Keep(std::move(key_), std::move(work_), std::move(rows));
 }
 
 }  // namespace hearth::job

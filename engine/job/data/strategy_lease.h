@@ -17,7 +17,9 @@
 #include "engine/job/interface/observer.h"
 #include "engine/job/interface/train_job_options.h"
 #include "engine/job/memory/warm_strategies.h"
+#include "engine/plan/plan_store.h"
 #include "engine/sample/batch_shape.h"
+#include "engine/store/array_type.h"
 #include "engine/store/dataset.h"
 #include "engine/store/labels.h"
 #include "engine/strategy/kinds.h"
@@ -56,6 +58,9 @@ struct StrategyUse {
   const ModelNeed& model;
   /// Partition that orders the seeds; null if they are shuffled.
   const SeedPartition* partition = nullptr;
+  /// Type of the copy of the features that the dataset reads; absent if it
+  /// reads its own.
+  std::optional<store::DType> row_dtype = {};
 };
 
 /// How the feature rows that a job reads are verified.
@@ -151,8 +156,9 @@ class StrategyLease {
   /// See TrainReport::verified_once.
   std::vector<std::string> VerifiedOnce() const;
 
-  /// Leaves the strategy to later jobs.
-  void Return() &&;
+  /// Leaves the strategy to later jobs; `rows` is the lease of the copy that
+  /// the dataset reads, if it reads one.
+  void Return(std::optional<plan::PlanLease> rows) &&;
 
  private:
   StrategyLease(WarmStrategies& warm_strategies, StrategyKey key,

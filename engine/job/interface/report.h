@@ -210,8 +210,10 @@ struct TrainReport {
   /// The order that was chosen; absent unless the job's order is locality.
   std::optional<LocalityChoice> locality;
   /// Whether all embeddings were computed, and batches were those of `memory`,
-  /// in order (strategy::IsExact).
+  /// in order (strategy::IsExact), with rows as they are stored.
   bool exact = true;
+  /// Type that rows were rounded to (store::RowTypeName); empty if to none.
+  std::string row_dtype;
   Peers peers;
 };
 

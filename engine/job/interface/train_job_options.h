@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "engine/feed/channel.h"
+#include "engine/store/array_type.h"
 #include "engine/strategy/kinds.h"
 #include "engine/train/model_options.h"
 
@@ -124,6 +125,9 @@ struct BatchOptions {
   /// Absent: all embeddings are computed.
   std::optional<HistoryOptions> history;
   strategy::StrategyOptions strategy;
+  /// Type of feature rows on disk and in caches (store/row_codec.h), where it
+  /// takes fewer bytes than theirs; absent: as they are stored.
+  std::optional<store::DType> row_dtype;
   /// Refuses a job that does not fit into memory, instead of cutting the
   /// strategy's budgets, threads and queues.
   bool strict_budgets = false;

@@ -10,6 +10,16 @@
 
 namespace hearth::job {
 
+namespace {
+
+// What reads a plan. The strategy uses the dataset.
+struct Reader {
+  std::unique_ptr<store::Dataset> dataset;
+  std::unique_ptr<strategy::Strategy> strategy;
+};
+
+}  // namespace
+
 ScratchFolder& ScratchFolder::operator=(ScratchFolder&& other) noexcept {
   std::swap(files_, other.files_);
   std::swap(path_, other.path_);
@@ -41,22 +51,38 @@ absl::StatusOr<ScratchFolder> WarmStrategies::NewScratch() {
 }
 
 std::optional<WarmStrategy> WarmStrategies::Take(const StrategyKey& key) {
-  absl::MutexLock lock(&mutex_);
-  const auto found =
-      std::find_if(entries_.rbegin(), entries_.rend(),
-                   [&](const Entry& entry) { return entry.key == key; });
-  if (found == entries_.rend()) return std::nullopt;
-  WarmStrategy strategy = std::move(found->strategy);
-  entries_.erase(std::next(found).base());
-  return strategy;
+  std::optional<Entry> taken;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found =
+        std::find_if(entries_.rbegin(), entries_.rend(),
+                     [&](const Entry& entry) { return entry.key == key; });
+    if (found == entries_.rend()) return std::nullopt;
+    taken = std::move(*found);
+    entries_.erase(std::next(found).base());
+  }
+  if (taken->rows.has_value()) {
+    const auto reader = std::static_pointer_cast<Reader>(taken->rows->Wake());
+    if (reader == nullptr) return std::nullopt;
+    taken->strategy.dataset = std::move(reader->dataset);
+    taken->strategy.strategy = std::move(reader->strategy);
+  }
+  return std::move(taken->strategy);
 }
 
-void WarmStrategies::Keep(StrategyKey key, WarmStrategy strategy) {
+void WarmStrategies::Keep(StrategyKey key, WarmStrategy strategy,
+                          std::optional<plan::PlanLease> rows) {
   strategy.strategy->Rest();
   strategy.memory.Rest();
+  if (rows.has_value()) {
+    auto reader = std::make_shared<Reader>();
+    reader->dataset = std::move(strategy.dataset);
+    reader->strategy = std::move(strategy.strategy);
+    rows->Rest(std::move(reader));
+  }
   std::optional<Entry> oldest;
   absl::MutexLock lock(&mutex_);
-  entries_.push_back({std::move(key), std::move(strategy)});
+  entries_.push_back({std::move(key), std::move(strategy), std::move(rows)});
   if (entries_.size() <= kMaxStrategies) return;
   oldest = std::move(entries_.front());
   entries_.pop_front();

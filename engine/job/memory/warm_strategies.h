@@ -14,6 +14,8 @@
 #include "absl/synchronization/mutex.h"
 #include "engine/io/file_system.h"
 #include "engine/job/memory/memory_ledger.h"
+#include "engine/plan/plan_store.h"
+#include "engine/store/array_type.h"
 #include "engine/store/dataset.h"
 #include "engine/strategy/kinds.h"
 #include "engine/strategy/pass.h"
@@ -34,6 +36,8 @@ struct StrategyKey {
   size_t target_type = 0;
   /// OwnNodes::Name of the seeds.
   std::string own_nodes = {};
+  /// Type of the rows, if they are not as they are stored.
+  std::optional<store::DType> row_dtype = {};
 
   bool operator==(const StrategyKey&) const = default;
 };
@@ -89,8 +93,12 @@ class WarmStrategies {
   std::optional<WarmStrategy> Take(const StrategyKey& key)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Keeps a strategy that is no longer used.
-  void Keep(StrategyKey key, WarmStrategy strategy) ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Keeps a strategy that is no longer used. `rows` is the lease of a plan
+  /// that its dataset reads: while the strategy is kept, the plan may be
+  /// removed, and the strategy is freed with it.
+  void Keep(StrategyKey key, WarmStrategy strategy,
+            std::optional<plan::PlanLease> rows = {})
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Frees the strategies of a dataset, whose files are to be removed.
   void Forget(const std::string& dataset_path) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -98,7 +106,10 @@ class WarmStrategies {
  private:
   struct Entry {
     StrategyKey key;
+    // Without dataset and strategy if `rows` has them.
     WarmStrategy strategy;
+    // Rests, and keeps a Reader open.
+    std::optional<plan::PlanLease> rows;
   };
 
   bool GiveUpOldest() ABSL_LOCKS_EXCLUDED(mutex_);

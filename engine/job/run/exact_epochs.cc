@@ -255,7 +255,7 @@ absl::Status Train(const ModelTrainer::Job& exact, const Comparison& comparison,
   result.trained = true;
   result.first_batch_seconds = report.first_batch_seconds;
   result.memory_bytes = std::max(source->memory().TotalBytes(),
-                                 source->partitioning_memory().TotalBytes());
+                                 source->opening_memory().TotalBytes());
   result.partition = report.partition;
   return absl::OkStatus();
 }

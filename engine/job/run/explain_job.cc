@@ -210,6 +210,7 @@ class ExplainRun {
                 {.data = data,
                  .pipeline = options_.pipeline,
                  .training_only = !options_.HasModel(),
+                 .forecast_only = true,
                  .embedding_width = train::HiddenWidth(options_.train.model)},
                 observer_, stop_));
     dataset_ = std::move(opened.dataset);

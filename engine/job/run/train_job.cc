@@ -207,7 +207,7 @@ absl::StatusOr<PrepareReport> RunPrepareJob(const JobEnvironment& environment,
       !strategy::KindOf(options.data.strategy).makes_plans) {
     observer.OnRunning();
     report.peak_memory_bytes = memory.sampler().PeakBytes();
-    report.memory = source->partitioning_memory();
+    report.memory = source->opening_memory();
     report.memory_bound_bytes =
         memory.BoundWith(std::max(report.memory.TotalBytes(), choosing_bytes));
     return report;
@@ -222,7 +222,7 @@ absl::StatusOr<PrepareReport> RunPrepareJob(const JobEnvironment& environment,
   report.memory_limit_bytes = environment.memory.most_bytes();
   report.memory_bound_bytes = memory.BoundWith(
       std::max({report.memory.TotalBytes(),
-                source->partitioning_memory().TotalBytes(), choosing_bytes}));
+                source->opening_memory().TotalBytes(), choosing_bytes}));
   source->ReturnStrategy();
   return report;
 }

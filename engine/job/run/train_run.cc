@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "engine/sample/history.h"
 #include "engine/store/graph.h"
 #include "engine/store/manifest.h"
+#include "engine/store/row_codec.h"
 #include "engine/strategy/kinds.h"
 #include "engine/strategy/memory_budget.h"
 #include "engine/train/model_options.h"
@@ -347,9 +349,10 @@ TrainReport TrainRun::Complete(const AttachedJob& job,
   if (const uint64_t bytes = models_.peak_bytes(); bytes > 0) {
     report.memory.Add("other models", bytes);
   }
-  // The larger of this run's bound and the bound of making the partition.
-  report.memory_bound_bytes = std::max(
-      report.memory.TotalBytes(), source_.partitioning_memory().TotalBytes());
+  // The larger of this run's bound and the bound of making the copy of the rows
+  // or the partition.
+  report.memory_bound_bytes = std::max(report.memory.TotalBytes(),
+                                       source_.opening_memory().TotalBytes());
   report.first_batch_seconds = job.first_batch_seconds;
   report.warm_start = source_.warm();
   report.verified_once = source_.verified_once();
@@ -357,7 +360,11 @@ TrainReport TrainRun::Complete(const AttachedJob& job,
   report.partition = source_.partition();
   report.history = source_.history();
   report.exact = source_.passes().Training(0).history == nullptr &&
-                 strategy::IsExact(job.options.data.strategy);
+                 strategy::IsExact(job.options.data.strategy) &&
+                 !source_.row_dtype().has_value();
+  if (source_.row_dtype().has_value()) {
+    report.row_dtype = std::string(store::RowTypeName(*source_.row_dtype()));
+  }
   report.peers = job.peers;
   return report;
 }

@@ -40,11 +40,26 @@ class BatchAssemblerTest : public ::testing::TestWithParam<AssemblerCase> {
   std::vector<std::byte> Rows(const std::vector<float>& values) const {
     std::vector<std::byte> rows;
     const size_t bytes = static_cast<size_t>(store::SizeOf(format_.dtype));
+    if (format_.dtype == store::DType::kScaledInt8) {
+      return ScaledRows(values);
+    }
     for (const float value : values) {
       const auto* end = reinterpret_cast<const std::byte*>(&value + 1);
       for (int64_t i = 0; i < kDim; ++i) {
         rows.insert(rows.end(), end - bytes, end);
       }
+    }
+    return rows;
+  }
+
+  // Rows with a scale of 1.
+  static std::vector<std::byte> ScaledRows(const std::vector<float>& values) {
+    std::vector<std::byte> rows;
+    const float scale = 1;
+    const auto* const behind = reinterpret_cast<const std::byte*>(&scale);
+    for (const float value : values) {
+      rows.insert(rows.end(), kDim, static_cast<std::byte>(value));
+      rows.insert(rows.end(), behind, behind + sizeof(scale));
     }
     return rows;
   }
@@ -106,12 +121,15 @@ TEST_P(BatchAssemblerTest, RowsStayOnADeviceAlone) {
 
 INSTANTIATE_TEST_SUITE_P(
     Everywhere, BatchAssemblerTest,
-    // Rows of bfloat16 have 10 bytes: no whole number of float32.
+    // Rows of bfloat16 have 10 bytes, those of int8 9: no whole number of
+    // float32.
     ::testing::Values(
         AssemblerCase{"HostFloat32", store::DType::kFloat32, false},
         AssemblerCase{"HostBFloat16", store::DType::kBFloat16, false},
+        AssemblerCase{"HostScaledInt8", store::DType::kScaledInt8, false},
         AssemblerCase{"DeviceFloat32", store::DType::kFloat32, true},
-        AssemblerCase{"DeviceBFloat16", store::DType::kBFloat16, true}),
+        AssemblerCase{"DeviceBFloat16", store::DType::kBFloat16, true},
+        AssemblerCase{"DeviceScaledInt8", store::DType::kScaledInt8, true}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace
