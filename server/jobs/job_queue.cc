@@ -53,9 +53,10 @@ QueuedJob QueuedJob::Of(const v1::Job& job) {
   if (job.spec().has_train()) {
     const v1::TrainJobSpec& spec = job.spec().train();
     queued.sharing = {.job = job.id(), .key = SharingKeyOf(spec), .epoch = {}};
-    queued.makes_plan = !job.has_start_time() &&
-                        (MakesPlans(spec.data()) || OrdersByParts(spec.data()) ||
-                         !spec.data().row_dtype().empty());
+    queued.makes_plan =
+        !job.has_start_time() &&
+        (MakesPlans(spec.data()) || OrdersByParts(spec.data()) ||
+         !spec.data().row_dtype().empty());
     // The epoch of a job that has begun is in its checkpoint.
     if (!job.has_start_time()) {
       queued.sharing.epoch = spec.data().first_epoch_key();

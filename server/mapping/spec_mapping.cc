@@ -236,9 +236,10 @@ class SpecChecker {
     }
     if (!has_partition && spec.data().row_dtype().empty() &&
         !MakesPlans(spec.data())) {
-      violations_.Add("prepare.data.strategy",
-                      "must be diskgnn, gids or foresight: without a partition "
-                      "order or a row_dtype, the others have nothing to prepare");
+      violations_.Add(
+          "prepare.data.strategy",
+          "must be diskgnn, gids or foresight: without a partition "
+          "order or a row_dtype, the others have nothing to prepare");
     }
   }
 

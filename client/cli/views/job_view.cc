@@ -416,7 +416,8 @@ void PrintTrainReport(const v1::TrainJobSpec& spec,
   if (report.epochs_size() > 0 && !report.exact()) {
     out << "exact: no ("
         << (report.row_dtype().empty()
-                ? "embeddings of earlier batches were used, batches came as they "
+                ? "embeddings of earlier batches were used, batches came as "
+                  "they "
                   "were ready, or had the nodes in memory only"
                 : absl::StrCat("feature rows are rounded to ",
                                EscapeControl(report.row_dtype())))

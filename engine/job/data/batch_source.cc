@@ -195,12 +195,12 @@ bool BatchSource::PreparesThroughout() const {
 absl::Status BatchSource::PrepareThroughout(int64_t epoch) {
   if (period_ >= 0) return absl::OkStatus();
   strategy::PassSequence sequence = passes().SequenceFrom(epoch);
-  HEARTH_ASSIGN_OR_RETURN(
-      strategy::PreparationReport report,
-      lease_->strategy().Prepare(sequence, ListenFor(observer_), stop_));
-  const bool more = report.more;
+  absl::StatusOr<strategy::PreparationReport> report =
+      lease_->strategy().Prepare(sequence, ListenFor(observer_), stop_);
+  HEARTH_RETURN_IF_ERROR(Noted(report.status()));
+  const bool more = report->more;
   preparations_.push_back({.first_epoch = static_cast<uint32_t>(epoch + 1),
-                           .preparation = std::move(report)});
+                           .preparation = *std::move(report)});
   period_ = passes().PeriodOf(epoch);
   if (more) {
     ahead_ = std::make_unique<AheadPreparation>(lease_->strategy(),
