@@ -4,10 +4,10 @@
 #include <bit>
 #include <cstdint>
 
-/// Widening of one element to float32, for CPU and GPU. Exact for floating-point
-/// types: infinities, subnormals and the payload of NaNs stay. Integer
-/// arithmetic, because the conversions of processors and libraries differ in
-/// NaNs.
+/// Widening of one element to float32, for CPU and GPU. Exact for
+/// floating-point types: infinities, subnormals and the payload of NaNs stay.
+/// Integer arithmetic, because the conversions of processors and libraries
+/// differ in NaNs.
 
 namespace hearth::kernels {
 
