@@ -528,6 +528,37 @@ TEST_F(SlabSamplerTest, SlabsCoverTheNodesAndHoldToTheirSize) {
   }
 }
 
+TEST(SlabSamplingBytesTest, IsThatOfSlabsNotOfNodes) {
+  const auto bytes = [](int64_t nodes, int64_t edges, int64_t num_shards) {
+    store::Manifest manifest;
+    store::NodeTypeEntry& type = manifest.node_types.emplace_back();
+    type.name = "node";
+    type.num_nodes = nodes;
+    store::EdgeTypeEntry& entry = manifest.edge_types.emplace_back();
+    entry.source_type = "node";
+    entry.destination_type = "node";
+    entry.num_edges = edges;
+    entry.indptr.file_size_bytes = 128 + 8 * static_cast<uint64_t>(nodes + 1);
+    entry.indices.file_size_bytes = 128 + 4 * static_cast<uint64_t>(edges);
+    for (store::ArrayFile* array : {&entry.indptr, &entry.indices}) {
+      array->data_offset = 128;
+      array->crc_block_bytes = 64 << 10;
+    }
+    return SlabSamplingBytes({.manifest = manifest,
+                              .slab_bytes = SlabTopology::SlabBytes(manifest),
+                              .samplers = 2,
+                              .num_shards = num_shards,
+                              .shard = {}});
+  };
+  // Two slabs of 16 or 64 MiB, and less than half as much again.
+  const uint64_t of_8m = bytes(8'388'608, 123'000'000, 82);
+  EXPECT_GT(of_8m, 32u << 20);
+  EXPECT_LT(of_8m, 48u << 20);
+  const uint64_t of_111m = bytes(111'000'000, 1'600'000'000, 1180);
+  EXPECT_GT(of_111m, 128u << 20);
+  EXPECT_LT(of_111m, 192u << 20);
+}
+
 }  // namespace
 
 }  // namespace hearth::sample

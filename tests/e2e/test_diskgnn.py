@@ -50,8 +50,10 @@ def test_training_is_that_of_memory_wherever_the_topology_is(daemon, cache, plac
 
 
 def test_slabs_are_for_sampling_beforehand(daemon):
-    refused = daemon.hearth(*QUICK, "--strategy", "gnndrive", "--topology", "slabs", code=1)
-    assert "topology" in refused.err and "INVALID_ARGUMENT" in refused.err
+    refused = daemon.hearth(*QUICK, "--strategy", "gnndrive", "--topology", "slabs", code=2)
+    assert "--topology: must be auto, memory or mapped for strategy gnndrive" in refused.err
+    refused = daemon.hearth(*QUICK, "--strategy", "ginex", "--topology", "memory", code=2)
+    assert "topology" in refused.err and "ginex" in refused.err
 
 
 @pytest.mark.parametrize("distinct", ["1", "2"])

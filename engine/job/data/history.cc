@@ -31,6 +31,8 @@
 #include "engine/sample/mini_batch.h"
 #include "engine/sample/neighbor_cache.h"
 #include "engine/sample/seed_order.h"
+#include "engine/sample/slab_sampler.h"
+#include "engine/sample/slab_topology.h"
 #include "engine/store/feature_rows.h"
 #include "engine/store/graph.h"
 #include "engine/store/manifest.h"
@@ -96,8 +98,11 @@ class Profiling {
                        plan::PlanStore::kRecordBytes));
     MemoryLedger::Reservation reservation;
     HEARTH_RETURN_IF_ERROR(ReserveMemory(reservation));
-    HEARTH_ASSIGN_OR_RETURN(topology_, basis_.dataset.LoadTopology(
-                                           store::Residency::kMapped, stop_));
+    scratch_folder_ = io::JoinPath(lease.folder(), "slabs");
+    if (!in_slabs()) {
+      HEARTH_ASSIGN_OR_RETURN(topology_, basis_.dataset.LoadTopology(
+                                             store::Residency::kMapped, stop_));
+    }
     HEARTH_ASSIGN_OR_RETURN(EpochProfile profile, CountSavedReads());
     HEARTH_ASSIGN_OR_RETURN(profile.shuffled_redundancy,
                             CountShuffled(profile));
@@ -115,14 +120,29 @@ class Profiling {
   }
 
  private:
+  bool in_slabs() const {
+    return basis_.topology == strategy::TopologyPlace::kSlabs;
+  }
+
+  strategy::OfflineSource Source() const {
+    if (in_slabs()) {
+      return strategy::SlabSource{.dataset = basis_.dataset,
+                                  .files = environment_.files,
+                                  .scratch_folder = scratch_folder_};
+    }
+    return strategy::SampleSource{.topology = *topology_,
+                                  .labels = basis_.labels};
+  }
+
   absl::Status ReserveMemory(MemoryLedger::Reservation& reservation) const {
     const std::vector<Pass> passes = {pass_};
-    HEARTH_ASSIGN_OR_RETURN(const strategy::BatchBound batches,
-                            environment_.batch_measurement.Measure(
-                                {.dataset = basis_.dataset,
-                                 .labels = basis_.labels,
-                                 .passes = passes},
-                                {.samplers = basis_.samplers}, stop_));
+    HEARTH_ASSIGN_OR_RETURN(
+        const strategy::BatchBound batches,
+        environment_.batch_measurement.Measure(
+            {.dataset = basis_.dataset,
+             .labels = basis_.labels,
+             .passes = passes},
+            {.samplers = basis_.samplers, .topology = basis_.topology}, stop_));
     strategy::MemoryEstimate estimate;
     // Batches that samplers work on, that wait, and that are being counted.
     strategy::AddBatches({.manifest = basis_.dataset.manifest(),
@@ -132,6 +152,17 @@ class Profiling {
                           .sampled = 2 * basis_.samplers + 4,
                           .assembled = 0},
                          estimate);
+    if (in_slabs()) {
+      const store::Manifest& manifest = basis_.dataset.manifest();
+      estimate.Add(
+          "topology",
+          sample::SlabSamplingBytes(
+              {.manifest = manifest,
+               .slab_bytes = sample::SlabTopology::SlabBytes(manifest),
+               .samplers = basis_.samplers,
+               .num_shards = strategy::NumBatches(pass_) * pass_.shards,
+               .shard = batches.WithMargin()}));
+    }
     const auto nodes = static_cast<uint64_t>(basis_.num_nodes());
     estimate.Add("profiling", sample::EpochProfileBytes(basis_.num_nodes()));
     // Lists are ranked before they are loaded.
@@ -203,8 +234,7 @@ class Profiling {
     const std::vector<Pass> passes = {pass};
     return strategy::SampleShards(
         {.clock = environment_.clock,
-         .source = strategy::SampleSource{.topology = *topology_,
-                                          .labels = basis_.labels},
+         .source = Source(),
          .samplers = basis_.samplers,
          .progress =
              [this](uint64_t done, uint64_t total) {
@@ -221,7 +251,9 @@ class Profiling {
   Observer& observer_;
   const std::stop_token& stop_;
   const Pass pass_;
+  // Null in slabs.
   std::unique_ptr<store::LoadedTopology> topology_;
+  std::string scratch_folder_;
 };
 
 // The profile of a job's training, and the plan that keeps it.

@@ -21,6 +21,7 @@
 #include "engine/store/labels.h"
 #include "engine/store/manifest.h"
 #include "engine/strategy/kinds.h"
+#include "engine/strategy/pass.h"
 
 /// The history of a job: which embeddings of earlier batches are kept, in which
 /// memory. Chosen once for a job, before its first batch.
@@ -40,6 +41,9 @@ struct HistoryBasis {
   int64_t embedding_width = 0;
   /// Number of threads that sample.
   int samplers = 1;
+  /// Where the topology is while the job samples; the profile of its batches is
+  /// sampled in slabs where the job is.
+  strategy::TopologyPlace topology = strategy::TopologyPlace::kAuto;
   /// The job's own folder, which keeps the choice for later runs of the job;
   /// empty = the choice is not kept.
   std::string folder = {};

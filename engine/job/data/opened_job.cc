@@ -185,6 +185,11 @@ absl::Status AddHistory(const JobEnvironment& environment,
                                       : nullptr,
                      .embedding_width = options.embedding_width,
                      .samplers = options.pipeline.samplers,
+                     .topology = strategy::WithAutoTopology(
+                                     opened.data.strategy, options.pipeline,
+                                     opened.dataset->manifest(),
+                                     environment.memory.most_bytes())
+                                     .topology,
                      .folder = options.folder},
                     observer, stop));
   opened.data.strategy = std::move(history.strategy);

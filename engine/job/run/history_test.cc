@@ -14,6 +14,7 @@
 #include "engine/store/safetensors.h"
 #include "engine/store/topology.h"
 #include "engine/strategy/kinds.h"
+#include "engine/strategy/pass.h"
 #include "engine/train/train_step.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -192,6 +193,26 @@ TEST_F(JobHistoryTest, EveryStrategyAndAnyWidthsGiveTheLossesOfMemory) {
       EXPECT_EQ(narrow->loss_digest, wide->loss_digest);
     }
   }
+}
+
+TEST_F(JobHistoryTest, SlabsGiveTheSameProfileAndLosses) {
+  TrainJobOptions options = WithHistory("mapped");
+  options.data.strategy = strategy::DiskgnnOptions{.cpu_cache_bytes = 8192};
+  const auto mapped = Run(options);
+  ASSERT_TRUE(mapped.ok()) << mapped.status();
+  // Nothing is left to be found.
+  const std::vector<plan::PlanInfo> plans = *plans_->List();
+  for (const plan::PlanInfo& plan : plans) {
+    ASSERT_TRUE(plans_->Remove(plan.name).ok());
+  }
+  options.directory = root_ + "/slabs";
+  options.pipeline.topology = strategy::TopologyPlace::kSlabs;
+  const auto in_slabs = Run(options);
+  ASSERT_TRUE(in_slabs.ok()) << in_slabs.status();
+  EXPECT_THAT(observer_.log, HasSubstr("slab by slab"));
+  EXPECT_EQ(in_slabs->loss_digest, mapped->loss_digest);
+  EXPECT_EQ(in_slabs->history->profile, mapped->history->profile);
+  EXPECT_EQ(in_slabs->history->embeddings, mapped->history->embeddings);
 }
 
 TEST_F(JobHistoryTest, StoppedAnywhereItGoesOnAsIfUndisturbed) {
