@@ -202,7 +202,11 @@ absl::StatusOr<GenerationMaker::Made> GenerationMaker::MakeNext(
       again = true;
       continue;
     }
-    if (!absl::IsResourceExhausted(made.status()) || !may_pack) return made;
+    // Whole passes are sampled: a smaller generation needs no fewer samples.
+    if (!absl::IsResourceExhausted(made.status()) || !has_samples_ ||
+        !may_pack) {
+      return made;
+    }
     const int64_t batches = (span.end - span.begin) / shards;
     if (batches > kLeastBatches) {
       span = timeline_.GenerationAt(
@@ -226,7 +230,9 @@ absl::StatusOr<GenerationMaker::Made> GenerationMaker::Make(
     const PreparationListener& listener, const std::stop_token& stop) {
   Attempt attempt = {.listener = listener, .stop = stop};
   const double start = context_.clock.SteadySeconds();
+  has_samples_ = false;
   HEARTH_RETURN_IF_ERROR(TakeSamples(span, attempt));
+  has_samples_ = true;
   const std::string digest = DigestOf(span);
   const std::string name = plan::PlanName(
       kPlans, context_.dataset.manifest().fingerprint, digest.substr(0, 32));

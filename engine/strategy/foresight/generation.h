@@ -157,6 +157,8 @@ class GenerationMaker {
   // The generation made last, and the slots behind it, if they are known.
   std::shared_ptr<const Generation> last_;
   plan::CacheSlots slots_;
+  // Whether the attempt to make the next generation has its samples.
+  bool has_samples_ = false;
   // Samples by index of their pass.
   std::map<size_t, std::shared_ptr<PassSamples>> samples_;
 };
