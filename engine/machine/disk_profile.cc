@@ -69,7 +69,9 @@ class Measuring {
   Measuring(const ProbeContext& context, const MeasuredDisk& disk)
       : context_(context),
         disk_(disk),
-        scratch_(context.files, io::JoinPath(disk.folder, "profile")),
+        scratch_(context.files,
+                 io::JoinPath(disk.folder,
+                              absl::StrCat("profile", io::kTemporarySuffix))),
         deadline_(context.clock.SteadySeconds() + kMostProfileSeconds) {}
 
   absl::StatusOr<DiskProfile> Run() {

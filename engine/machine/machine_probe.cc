@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "engine/base/crc32c.h"
 #include "engine/base/random.h"
@@ -114,7 +115,9 @@ absl::StatusOr<double> ProbeReading(const ProbeContext& context,
 absl::StatusOr<double> ProbeWriting(const ProbeContext& context,
                                     const std::string& folder,
                                     double most_seconds) {
-  const io::ScratchFile removed(context.files, io::JoinPath(folder, "probe"));
+  const io::ScratchFile removed(
+      context.files,
+      io::JoinPath(folder, absl::StrCat("probe", io::kTemporarySuffix)));
   HEARTH_ASSIGN_OR_RETURN(io::AlignedMemory memory,
                           io::AlignedMemory::Allocate(kWriteBytes));
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::WritableFile> file,

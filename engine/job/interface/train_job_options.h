@@ -119,6 +119,10 @@ struct BatchOptions {
   /// Absent: all embeddings are computed.
   std::optional<HistoryOptions> history;
   strategy::StrategyOptions strategy;
+  /// Set: the engine chooses the strategy, with these budgets, for the machine
+  /// and the job (auto_choice.h). Until then `strategy` is MemoryOptions, whose
+  /// results the job has.
+  std::optional<strategy::CommonBudgets> automatic;
   /// Refuses a job that does not fit into memory, instead of cutting the
   /// strategy's budgets, threads and queues.
   bool strict_budgets = false;

@@ -12,7 +12,8 @@ constexpr double kSectorBytes = 512;
 }  // namespace
 
 double Price::Total(const Workload& work) const {
-  double seconds = prepare_seconds + first_epoch_seconds +
+  double seconds = prepare_seconds +
+                   first_epoch_seconds * std::min(1.0, work.epochs) +
                    epoch_seconds * std::max(0.0, work.epochs - 1);
   if (work.validates) seconds += validation_seconds * work.epochs;
   if (work.tests) seconds += test_seconds;

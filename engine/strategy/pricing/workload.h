@@ -29,9 +29,9 @@ struct PassLoad {
 
 /// The work of a job that no strategy changes.
 struct Workload {
-  PassLoad training;
-  PassLoad validation;
-  PassLoad test;
+  PassLoad training = {};
+  PassLoad validation = {};
+  PassLoad test = {};
   /// Epochs that are trained, in so many periods, and epochs of a period with
   /// batches of their own.
   double epochs = 1;
@@ -51,7 +51,7 @@ struct Workload {
   int train_threads = 1;
   int64_t sampled_batches = 0;
   /// Of the rows of a training epoch. Never null.
-  std::shared_ptr<const MissCurves> misses;
+  std::shared_ptr<const MissCurves> misses = nullptr;
 
   /// Bytes of a batch's sample as strategies keep it on disk.
   double SampleBytes() const;
