@@ -207,21 +207,22 @@ class Selection {
                                    .memory_bytes = fit.estimate.TotalBytes()});
       return choice;
     }
-    HEARTH_RETURN_IF_ERROR(Measure(fit.batches, choice));
+    const strategy::MemoryEstimate sampling = SamplingMemory(fit.batches);
+    if (sampling.TotalBytes() > MostBytes()) {
+      HEARTH_ASSIGN_OR_RETURN(choice.strategy, FirstThatFits());
+      choice.budgets.cpu_cache_bytes = 0;
+      choice.reason = absl::StrCat(choice.strategy,
+                                   ": memory is too short to compare prices");
+      return choice;
+    }
+    HEARTH_RETURN_IF_ERROR(Measure(fit.batches, sampling, choice));
     HEARTH_RETURN_IF_ERROR(AddCandidates(fit.batches, choice));
     auto& all = choice.candidates;
     if (std::all_of(all.begin(), all.end(), [](const AutoCandidate& candidate) {
           return !candidate.refusal.empty();
         })) {
-      // The least that any strategy takes is told by one that keeps no rows.
-      HEARTH_ASSIGN_OR_RETURN(const MemoryFit least,
-                              Fit(strategy::MmapOptions()));
-      BatchOptions data = basis_.data;
-      HEARTH_RETURN_IF_ERROR(
-          CheckFits(environment_, UseOf(data), least.estimate));
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "strategy auto: no strategy can do the job: ", all.front().strategy,
-          " ", all.front().refusal));
+      return RefuseAll("is refused: " + all.back().strategy + " " +
+                       all.back().refusal);
     }
     choice.reason = RankCandidates(all);
     const auto chosen = memory_fits
@@ -251,21 +252,59 @@ class Selection {
     return basis_.job.HasModel() && !basis_.job.feed.has_value();
   }
 
-  // Samples and times, and sets workload_ and disk_.
+  // Batches that are kept to train on them.
+  int Kept() const { return Evaluates() ? StepTimer::kBatches : 0; }
+
+  // The memory that Measure holds at most.
+  MemoryEstimate SamplingMemory(const strategy::BatchBound& batches) const {
+    const StrategyUse use = UseOf(basis_.data);
+    strategy::MemoryBasis memory =
+        BasisOf(environment_, basis_.dataset, use, batches);
+    memory.pipeline.sampling_gpu = std::nullopt;
+    MemoryEstimate estimate = strategy::EstimateSamplingMemory(memory, Kept());
+    AddJobShares(use, batches, estimate);
+    return estimate;
+  }
+
+  // The name of the first strategy that fits without a cache; those that
+  // prepare nothing come first. RESOURCE_EXHAUSTED as CheckFits if none does.
+  absl::StatusOr<std::string> FirstThatFits() const {
+    const auto kinds = strategy::StrategyKinds();
+    for (const bool prepares : {false, true}) {
+      for (size_t i = 0; i < kinds.size(); ++i) {
+        if (kinds[i].prepares != prepares || !RefusalOf(kinds[i]).empty()) {
+          continue;
+        }
+        CommonBudgets budgets = budgets_;
+        budgets.cpu_cache_bytes = 0;
+        HEARTH_ASSIGN_OR_RETURN(const MemoryFit fit,
+                                Fit(strategy::WithCommonBudgets(i, budgets)));
+        if (Fits(fit)) return std::string(kinds[i].name);
+      }
+    }
+    return RefuseAll("does not fit into memory");
+  }
+
+  // RESOURCE_EXHAUSTED: the least that a job takes is told by a strategy that
+  // keeps no rows.
+  absl::Status RefuseAll(absl::string_view reason) const {
+    HEARTH_ASSIGN_OR_RETURN(const MemoryFit least,
+                            Fit(strategy::MmapOptions()));
+    HEARTH_RETURN_IF_ERROR(
+        CheckFits(environment_, UseOf(basis_.data), least.estimate));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("strategy auto: every strategy ", reason));
+  }
+
+  // Samples and times, and sets workload_ and disk_; holds `sampling`.
   absl::Status Measure(const strategy::BatchBound& batches,
-                       AutoChoice& choice) {
+                       const MemoryEstimate& sampling, AutoChoice& choice) {
     const TrainJobOptions& job = basis_.job;
     const BatchOptions& data = basis_.data;
-    BatchOptions for_basis = data;
-    strategy::MemoryBasis memory =
-        BasisOf(environment_, basis_.dataset, UseOf(for_basis), batches);
-    memory.pipeline.sampling_gpu = std::nullopt;
     const bool has_steps = Evaluates();
-    const int kept = has_steps ? StepTimer::kBatches : 0;
-    MemoryEstimate estimate = strategy::EstimateSamplingMemory(memory, kept);
-    AddJobShares(UseOf(for_basis), batches, estimate);
+    const int kept = Kept();
     MemoryLedger::Reservation reservation;
-    HEARTH_RETURN_IF_ERROR(environment_.memory.Reserve(estimate, reservation));
+    HEARTH_RETURN_IF_ERROR(environment_.memory.Reserve(sampling, reservation));
     strategy::Workload work;
     work.epochs = static_cast<double>(job.data.epochs);
     // A feed's client ends it when it likes: an epoch is priced.

@@ -52,7 +52,8 @@ struct AutoBasis {
 /// that an earlier run of the job has kept holds as long as it fits into
 /// memory.
 ///
-/// Logs a line with the choice and its reason. Errors of FitToMemory, of
+/// Where memory is too short for that sample, it is the first strategy that
+/// fits. Logs a line with the choice and its reason. Errors of FitToMemory, of
 /// sampling, of the model and of MemoryLedger::Reserve; RESOURCE_EXHAUSTED as
 /// CheckFits if no strategy fits; CANCELLED when a stop is requested.
 absl::StatusOr<AutoChoice> ChooseStrategy(const JobEnvironment& environment,

@@ -25,6 +25,7 @@ class AutoJobTest : public JobTest {
   TrainJobOptions Auto(const std::string& directory) {
     TrainJobOptions options = Options(directory);
     options.data.automatic.emplace();
+    options.data.batch_size = 240;
     options.pipeline.extractors = 2;
     return options;
   }
@@ -55,9 +56,9 @@ class AutoJobTest : public JobTest {
   std::string digest_;
 };
 
-// 9 MB of features.
-constexpr hearth::testing::PlantedGraph kWide = {.num_nodes = 2000,
-                                                 .feature_dim = 1200};
+// 19 MB of features, and 9,600 training nodes.
+constexpr hearth::testing::PlantedGraph kWide = {.num_nodes = 16000,
+                                                 .feature_dim = 300};
 
 TEST_F(AutoJobTest, WhereEverythingFitsItIsMemory) {
   const auto report = Run(Auto("auto"));
@@ -66,7 +67,9 @@ TEST_F(AutoJobTest, WhereEverythingFitsItIsMemory) {
   EXPECT_EQ(report->automatic->strategy, "memory");
   EXPECT_EQ(report->automatic->candidates.size(), 1u);
   EXPECT_EQ(report->automatic->sampled_batches, 0);
-  const auto named = Run(Options("named"));
+  TrainJobOptions options = Auto("named");
+  options.data.automatic.reset();
+  const auto named = Run(options);
   EXPECT_FALSE(named->automatic.has_value());
   EXPECT_EQ(report->loss_digest, named->loss_digest);
 }
@@ -93,7 +96,7 @@ TEST_F(AutoJobTest, WhereItDoesNotTheCheapestIsChosenAndTold) {
   }
   EXPECT_NE(observer_.log.find("strategy auto chose " + choice.reason + "\n"),
             std::string::npos);
-  EXPECT_NE(observer_.log.find("strategy " + choice.strategy + ": 360"),
+  EXPECT_NE(observer_.log.find("strategy " + choice.strategy + ": 9600"),
             std::string::npos)
       << observer_.log;
 }
@@ -101,6 +104,7 @@ TEST_F(AutoJobTest, WhereItDoesNotTheCheapestIsChosenAndTold) {
 TEST_F(AutoJobTest, AJobThatGoesOnKeepsItsChoice) {
   LimitBelowMemory(kWide);
   std::stop_source stop;
+  observer_.training_batches = 0;
   observer_.act_at = 8;
   observer_.act = [&] { stop.request_stop(); };
   TrainJobOptions options = Auto("auto");
@@ -157,6 +161,24 @@ TEST_F(AutoJobTest, AChoiceThatNoLongerFitsIsMadeAgain) {
   EXPECT_NE(observer_.log.find("does not fit into memory now"),
             std::string::npos);
   EXPECT_EQ(report->loss_digest, digest_);
+}
+
+// Comparing takes memory, too; a job that fits is not refused for it.
+TEST_F(AutoJobTest, WhereMemoryIsTooShortToCompareOneThatFitsIsChosen) {
+  Import({.num_nodes = 4000, .feature_dim = 300});
+  TrainJobOptions options = Auto("whole");
+  options.data.batch_size = 60;
+  const auto whole = Run(options);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  Limit(uint64_t{32} << 20);
+  options.directory = root_ + "/auto";
+  const auto report = Run(options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->automatic->strategy, "mmap");
+  EXPECT_EQ(report->automatic->sampled_batches, 0);
+  EXPECT_EQ(report->loss_digest, whole->loss_digest);
+  EXPECT_NE(observer_.log.find("strategy auto chose mmap: memory is too short"),
+            std::string::npos);
 }
 
 TEST_F(AutoJobTest, AHistoryIsThatOfMemory) {

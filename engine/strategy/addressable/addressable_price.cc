@@ -64,9 +64,14 @@ absl::StatusOr<Price> PriceAddressable(const MmapOptions& /*options*/,
         const double pages = pages_of(missed);
         const int threads = job.basis.pipeline.extractors;
         StrategyWork work = {.assemblers = threads};
+        // The threads that wait for pages are those that copy rows.
         work.read_seconds =
             pages / job.disk.ReadsPerSecond(threads, 1,
-                                            static_cast<uint64_t>(kPageBytes));
+                                            static_cast<uint64_t>(kPageBytes)) +
+            load.batches * job.work.rows *
+                job.disk.CopySeconds(
+                    static_cast<uint64_t>(job.basis.row_bytes())) /
+                threads;
         work.processor_seconds =
             pages * (kFaultSeconds + job.disk.seconds_per_read);
         if (job.checks_rows) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <limits>
 #include <queue>
 #include <utility>
@@ -15,9 +16,6 @@ namespace hearth::strategy {
 namespace {
 
 constexpr double kMostNodes = 10000;
-// Batches of an epoch that is simulated; of longer epochs a part of the nodes'
-// accesses is left out.
-constexpr int64_t kMostBatches = 2048;
 
 // Least recently used of `capacity` nodes.
 class LruCache {
@@ -69,23 +67,18 @@ int64_t Whole(double value) {
   return static_cast<int64_t>(std::llround(std::max(0.0, value)));
 }
 
-// Appends `node` to the batches that it is in, each with probability `p`.
-void Scatter(int32_t node, double p, RandomStream& random,
-             std::vector<std::vector<int32_t>>& batches, size_t count) {
-  if (p >= 1) {
-    for (size_t i = 0; i < count; ++i) batches[i].push_back(node);
-    return;
-  }
-  const double log_rest = std::log1p(-p);
-  double at = 0;
-  while (true) {
-    // The gap to the next batch is geometric.
-    const double gap = std::floor(
-        std::log1p(-static_cast<double>(random.UniformFloat())) / log_rest);
-    at += gap;
-    if (!(at < static_cast<double>(count))) return;
-    batches[static_cast<size_t>(at)].push_back(node);
-    at += 1;
+// Appends `node` to `count` of the batches, drawn without replacement (Floyd).
+// `taken[i]` is the last node that batch i was drawn for.
+void Scatter(int32_t node, int64_t count, RandomStream& random,
+             std::vector<int32_t>& taken,
+             std::vector<std::vector<int32_t>>& batches) {
+  const auto all = std::ssize(taken);
+  for (int64_t last = all - std::min(count, all); last < all; ++last) {
+    auto drawn =
+        static_cast<int64_t>(random.Below(static_cast<uint64_t>(last) + 1));
+    if (taken[drawn] == node) drawn = last;
+    taken[drawn] = node;
+    batches[drawn].push_back(node);
   }
 }
 
@@ -94,29 +87,32 @@ void Scatter(int32_t node, double p, RandomStream& random,
 MissCurves::MissCurves(std::vector<double> seen, int64_t total, bool repeats) {
   // There may be fewer batches in an epoch than were sampled of all.
   total = std::max<int64_t>(total, std::ssize(seen) - 1);
-  const PopularityModel model(seen, total);
-  accesses_ = model.num_accesses();
-  for (int64_t k = 1; k <= total; ++k) distinct_ += model.nodes()[k];
-  nodes_per_node_ = std::max(1.0, distinct_ / kMostNodes);
-  const auto batches = static_cast<size_t>(std::min(total, kMostBatches));
-  trace_.resize((repeats ? 1 : 2) * batches);
+  const int64_t epochs = repeats ? 1 : 2;
+  const int64_t batches = epochs * total;
+  const PopularityModel model(seen, batches);
+  accesses_ = model.num_accesses() / static_cast<double>(epochs);
+  double nodes = 0;
+  for (int64_t k = 1; k <= batches; ++k) nodes += model.nodes()[k];
+  nodes_per_node_ = std::max(1.0, nodes / kMostNodes);
+  trace_.resize(static_cast<size_t>(batches));
+  std::vector<int32_t> taken(static_cast<size_t>(batches), -1);
   RandomStream random(1, RandomPurpose::kGenerator);
   double due = 0;
-  for (int64_t k = total; k >= 1; --k) {
+  for (int64_t k = batches; k >= 1; --k) {
     due += model.nodes()[k] / nodes_per_node_;
-    const double p = static_cast<double>(k) / static_cast<double>(total);
     for (; due >= 0.5; due -= 1) {
-      Scatter(num_nodes_++, p, random, trace_, trace_.size());
+      Scatter(num_nodes_++, k, random, taken, trace_);
     }
   }
   if (repeats) {
-    for (size_t i = 0; i < batches; ++i) trace_.push_back(trace_[i]);
+    for (int64_t i = 0; i < total; ++i) trace_.push_back(trace_[i]);
   }
   double synthetic = 0;
   for (const std::vector<int32_t>& batch : trace_) {
     synthetic += static_cast<double>(batch.size());
   }
   accesses_per_access_ = 2 * accesses_ / std::max(1.0, synthetic);
+  distinct_ = Lru(nodes_per_node_ * num_nodes_).first;
 }
 
 MissCurves::Misses MissCurves::Scaled(double first, double later) const {

@@ -8,6 +8,11 @@ namespace {
 
 // Rows are read in whole sectors of this size.
 constexpr double kSectorBytes = 512;
+// Reads are made by the processors that sample, copy and train, too: the lesser
+// of both times overlaps with the greater by this share only. On two processors
+// and a disk of 59,000 reads a second, an epoch of gnndrive took 34 s where the
+// reads alone take 22 s and the processors 12 s.
+constexpr double kOverlap = 0.5;
 
 }  // namespace
 
@@ -45,8 +50,11 @@ double PassSeconds(const PricedJob& job, const PassLoad& load,
   const double assemblers = std::min(work.assemblers, job.processors);
   const double busy = sample + copy + work.processor_seconds +
                       train * std::min(of.train_threads, job.processors);
-  const double longest = std::max({sample / samplers, copy / assemblers, train,
-                                   work.read_seconds, busy / job.processors});
+  const double compute = busy / job.processors;
+  const double longest =
+      std::max({sample / samplers, copy / assemblers, train,
+                std::max(work.read_seconds, compute) +
+                    (1 - kOverlap) * std::min(work.read_seconds, compute)});
   if (load.batches <= 0) return longest;
   const double alone =
       (sample + copy + train + work.read_seconds) / std::max(1.0, load.batches);

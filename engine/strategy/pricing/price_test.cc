@@ -23,13 +23,17 @@ constexpr uint64_t kCache = uint64_t{512} << 20;
 
 store::Manifest Graph() {
   store::Manifest manifest;
-  store::NodeTypeEntry nodes = {.name = "node", .num_nodes = kNodes};
+  store::NodeTypeEntry nodes;
+  nodes.name = "node";
+  nodes.num_nodes = kNodes;
   nodes.features.shape = {kNodes, kDim};
   nodes.features.path = "features.npy";
   nodes.features.file_size_bytes = kNodes * kDim * sizeof(float);
   nodes.labels.file_size_bytes = kNodes * sizeof(int32_t);
   manifest.node_types.push_back(std::move(nodes));
-  store::EdgeTypeEntry edges = {.name = "edge", .num_edges = kEdges};
+  store::EdgeTypeEntry edges;
+  edges.name = "edge";
+  edges.num_edges = kEdges;
   edges.indptr.file_size_bytes = (kNodes + 1) * sizeof(int64_t);
   edges.indices.file_size_bytes = kEdges * sizeof(int64_t);
   manifest.edge_types.push_back(std::move(edges));
@@ -121,12 +125,11 @@ TEST_F(PriceTest, AFastDiskIsReadRowByRow) {
   EXPECT_TRUE(best == "gnndrive" || best == "gids") << best;
 }
 
-TEST_F(PriceTest, ForAFewBatchesNothingIsPrepared) {
+TEST_F(PriceTest, ForAFewBatchesNothingIsPacked) {
   work_.epochs = 1;
   work_.distinct_epochs = 1;
   work_.training.batches = 2;
-  const std::string best = Cheapest(Disk(1e5, 2e9), 2);
-  EXPECT_TRUE(best == "gnndrive" || best == "mmap") << best;
+  EXPECT_NE(Cheapest(Disk(1e5, 2e9), 2), "diskgnn");
 }
 
 // Where the page cache holds all features, a page is read once.
