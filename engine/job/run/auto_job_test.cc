@@ -115,7 +115,10 @@ TEST_F(AutoJobTest, AJobThatGoesOnKeepsItsChoice) {
   ASSERT_TRUE(kept.ok()) << kept.status();
   // Another strategy than the cheapest.
   for (const AutoCandidate& candidate : kept->candidates) {
-    if (candidate.refusal.empty()) kept->strategy = candidate.strategy;
+    if (!candidate.refusal.empty()) continue;
+    kept->strategy = candidate.strategy;
+    kept->budgets.cpu_cache_bytes = candidate.cpu_cache_bytes;
+    kept->budgets.io_depth = candidate.io_depth;
   }
   EXPECT_NE(kept->strategy, kept->candidates.front().strategy);
   ASSERT_TRUE(WriteAutoChoice(files, options.directory, *kept).ok());
