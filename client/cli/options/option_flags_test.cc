@@ -46,7 +46,7 @@ TEST(FlagsOf, JoinsTheFieldsOfAFlag) {
 
 TEST(Flag, TellsItsDefault) {
   EXPECT_EQ(Named("epochs").Default(), "5");
-  EXPECT_EQ(Named("extractors").Default(), "1; gnndrive 2");
+  EXPECT_EQ(Named("extractors").Default(), "1; gnndrive 2; auto 2");
   EXPECT_EQ(Named("weight-decay").Default(), "0; adamw 0.01");
   EXPECT_EQ(Named("model").Default(), "sage");
   EXPECT_EQ(Named("order").Default(), "shuffled; outre partition");
