@@ -171,7 +171,9 @@ class ExplainRun {
     // A forecast always samples on the processor.
     basis.pipeline.sampling_gpu = std::nullopt;
     strategy::MemoryEstimate own =
-        strategy::EstimateForecastMemory(chosen_.strategy, basis);
+        report_.automatic.has_value()
+            ? strategy::EstimateCountingMemory(basis)
+            : strategy::EstimateForecastMemory(chosen_.strategy, basis);
     AddJobShares(use, fit.batches, own);
     AddGpuShare(options_.train, *step_, largest, own);
     HEARTH_RETURN_IF_ERROR(CheckFits(environment_, use, own));
@@ -223,31 +225,55 @@ class ExplainRun {
       HEARTH_ASSIGN_OR_RETURN(disk, ProfileOf(environment_, *dataset_, stop_));
     }
     const strategy::PreparationListener listener = ListenFor(observer_);
-    HEARTH_ASSIGN_OR_RETURN(
-        static_cast<strategy::Forecast&>(report_),
-        strategy::MakeForecast(
-            chosen_.strategy,
-            {.dataset = *dataset_,
-             .labels = labels_,
-             .files = environment_.files,
-             .read_queues = environment_.read_queues,
-             .clock = environment_.clock,
-             .pipeline = chosen_.pipeline,
-             .plans = environment_.plans,
-             .data_disks = environment_.data_disks,
-             .scratch_folder = scratch.path(),
-             .listener = listener,
-             .stop = stop_,
-             .partition =
-                 partition_.has_value() ? partition_->partition : nullptr,
-             .disk = disk.has_value() ? &*disk : nullptr},
-            {.passes = passes,
-             .num_training = num_training,
-             .time_training = [this] { return TrainSeconds(); },
-             .train_threads = options_.train.train_threads *
-                              static_cast<int>(options_.data.trainers),
-             .most_batches = most_batches_}));
+    const strategy::ForecastContext context = {
+        .dataset = *dataset_,
+        .labels = labels_,
+        .files = environment_.files,
+        .read_queues = environment_.read_queues,
+        .clock = environment_.clock,
+        .pipeline = chosen_.pipeline,
+        .plans = environment_.plans,
+        .data_disks = environment_.data_disks,
+        .scratch_folder = scratch.path(),
+        .listener = listener,
+        .stop = stop_,
+        .partition = partition_.has_value() ? partition_->partition : nullptr,
+        .disk = disk.has_value() ? &*disk : nullptr};
+    const strategy::ForecastRequest request = {
+        .passes = passes,
+        .num_training = num_training,
+        .time_training = [this] { return TrainSeconds(); },
+        .train_threads = options_.train.train_threads *
+                         static_cast<int>(options_.data.trainers),
+        .most_batches = most_batches_};
+    auto& forecast = static_cast<strategy::Forecast&>(report_);
+    if (!report_.automatic.has_value()) {
+      HEARTH_ASSIGN_OR_RETURN(
+          forecast, strategy::MakeForecast(chosen_.strategy, context, request));
+      return absl::OkStatus();
+    }
+    HEARTH_ASSIGN_OR_RETURN(forecast, strategy::CountRows(context, request));
+    AddPrice(forecast);
     return absl::OkStatus();
+  }
+
+  // Takes the figures of the chosen strategy from its price.
+  void AddPrice(strategy::Forecast& forecast) const {
+    const AutoChoice& choice = *report_.automatic;
+    for (const AutoCandidate& candidate : choice.candidates) {
+      if (candidate.strategy != choice.strategy || choice.processors == 0) {
+        continue;
+      }
+      forecast.bytes_read = candidate.bytes_read;
+      forecast.prepare_seconds = candidate.prepare_seconds;
+      forecast.first_epoch_seconds = candidate.first_epoch_seconds;
+      forecast.epoch_seconds = candidate.epoch_seconds;
+      forecast.plan_exists = candidate.plan_exists;
+      if (candidate.disk_bytes > 0) forecast.disk_bytes = candidate.disk_bytes;
+    }
+    forecast.notes.push_back(
+        absl::StrCat("Reads and times are rough prices; with --strategy ",
+                     choice.strategy, ", more is sampled and measured."));
   }
 
   void AddNotes() {
