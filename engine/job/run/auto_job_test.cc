@@ -13,7 +13,6 @@
 #include "engine/job/data/auto_choice.h"
 #include "engine/job/run/explain_job.h"
 #include "engine/job/run/job_fixture.h"
-#include "engine/machine/disk_profile.h"
 #include "engine/strategy/kinds.h"
 #include "gtest/gtest.h"
 

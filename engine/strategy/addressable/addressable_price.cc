@@ -64,9 +64,10 @@ absl::StatusOr<Price> PriceAddressable(const MmapOptions& /*options*/,
         const double pages = pages_of(missed);
         const int threads = job.basis.pipeline.extractors;
         StrategyWork work = {.assemblers = threads};
-        // The threads that wait for pages are those that copy rows.
+        // The threads that wait for pages are those that copy rows; their
+        // faults hardly overlap, as measured.
         work.read_seconds =
-            pages / job.disk.ReadsPerSecond(threads, 1,
+            pages / job.disk.ReadsPerSecond(1, 1,
                                             static_cast<uint64_t>(kPageBytes)) +
             load.batches * job.work.rows *
                 job.disk.CopySeconds(

@@ -165,8 +165,8 @@ TEST_F(PriceTest, MoreProcessorsAndFasterDisksAreNoSlower) {
 }
 
 TEST(BatchesToSampleTest, IsASmallShareOfTheJob) {
-  EXPECT_EQ(BatchesToSample(1), 4);
-  EXPECT_EQ(BatchesToSample(1000), 30);
+  EXPECT_EQ(BatchesToSample(1), 16);
+  EXPECT_EQ(BatchesToSample(1000), 60);
   EXPECT_EQ(BatchesToSample(1e6), 64);
 }
 

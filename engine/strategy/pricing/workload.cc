@@ -16,8 +16,10 @@ namespace hearth::strategy {
 
 namespace {
 
-constexpr double kShareOfJob = 0.03;
-constexpr double kLeastBatches = 4;
+// Sampling takes less than half of a job's time; with fewer batches, the
+// popularity of most nodes is a guess.
+constexpr double kShareOfJob = 0.06;
+constexpr double kLeastBatches = 16;
 constexpr double kMostBatches = 64;
 // Bytes on disk of an edge, and of an input node (see batch_code.h and
 // sample::WriteSample, which take between 2 and 4).

@@ -66,10 +66,7 @@ Price PriceSuperbatch(const SuperbatchOptions& options, bool by_parts,
   PricePasses(
       job, misses,
       [&](double missed, const PassLoad& load) {
-        // Rows that fill the cache are read in order, not one by one.
-        const double filling = std::min(rows, missed);
-        const RowReads reads =
-            ReadRows(job, missed - filling, threads, options.io_depth);
+        const RowReads reads = ReadRows(job, missed, threads, options.io_depth);
         return StrategyWork{
             .read_seconds = reads.seconds,
             .processor_seconds =
