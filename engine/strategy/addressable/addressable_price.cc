@@ -52,16 +52,19 @@ absl::StatusOr<Price> PriceAddressable(const MmapOptions& /*options*/,
                           ? static_cast<double>(job.page_cache_bytes) /
                                 std::max(kPageBytes, job.row_bytes())
                           : static_cast<double>(job.basis.num_nodes());
-  const MissCurves::Misses misses = job.work.misses->Lru(kept);
+  const MissCurves::Misses rows = job.work.misses->Lru(kept);
+  // Pages to read. Where all stay, later epochs lack those that the first has
+  // not touched.
+  MissCurves::Misses misses = {
+      .first = PagesOf(job, rows.first),
+      .later = std::max(rows.later, PagesOf(job, rows.later))};
+  if (cached_share >= 1) {
+    misses.later = PagesOf(job, rows.first + rows.later) - misses.first;
+  }
   Price price;
-  const auto pages_of = [&](double missed) {
-    return cached_share < 1 ? std::max(missed, PagesOf(job, missed))
-                            : PagesOf(job, missed);
-  };
   PricePasses(
       job, misses,
-      [&](double missed, const PassLoad& load) {
-        const double pages = pages_of(missed);
+      [&](double pages, const PassLoad& load) {
         const int threads = job.basis.pipeline.extractors;
         StrategyWork work = {.assemblers = threads};
         // The threads that wait for pages are those that copy rows; their
@@ -83,7 +86,7 @@ absl::StatusOr<Price> PriceAddressable(const MmapOptions& /*options*/,
         return work;
       },
       price);
-  price.read_ops = pages_of(misses.later);
+  price.read_ops = misses.later;
   price.bytes_read = price.read_ops * kPageBytes;
   return price;
 }
