@@ -9,7 +9,7 @@ namespace hearth::strategy {
 
 /// The price of `memory`: all files are read and checked first. The price of
 /// `mmap`: every page that is not in the page cache is read by a fault of its
-/// own, one at a time for each extractor; pages are taken to be out of the
+/// own, one after the other; pages are taken to be out of the
 /// cache when the job begins. Never errors.
 absl::StatusOr<Price> PriceAddressable(const MemoryOptions& options,
                                        const PricedJob& job);

@@ -66,7 +66,7 @@ struct SampledWorkload {
 };
 
 /// Number of batches that are worth sampling for a job of `job_batches` of
-/// them: about 3% of its sampling, from 4 to 64.
+/// them: about 6% of its sampling, from 16 to 64.
 int64_t BatchesToSample(double job_batches);
 
 /// Samples up to `request.most_batches` batches of the first training pass of
