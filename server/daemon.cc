@@ -38,6 +38,7 @@
 #include "engine/job/memory/memory_ledger.h"
 #include "engine/job/memory/warm_strategies.h"
 #include "engine/job/run/shared_pass.h"
+#include "engine/machine/disk_profile.h"
 #include "engine/metrics/registry.h"
 #include "engine/plan/plan_store.h"
 #include "engine/store/block_checksums.h"
@@ -186,6 +187,8 @@ class DaemonImpl final : public Daemon {
         files_, memory_, data_dir_->ScratchPath());
     batch_measurement_ = std::make_unique<job::BatchMeasurement>(
         files_, clock_, data_dir_->PlansPath());
+    disk_profiles_ = std::make_unique<machine::DiskProfiles>(
+        files_, *read_queues_, clock_, data_dir_->DevicesPath());
     shared_passes_ = std::make_unique<job::SharedPassGroups>(
         job::SharedPassOptions{
             .max_jobs = config_.convoy_members,
@@ -233,7 +236,8 @@ class DaemonImpl final : public Daemon {
                          .gpu = gpu_,
                          .gpus = gpus_,
                          .verified = &verified_,
-                         .shared_passes = shared_passes_.get()},
+                         .shared_passes = shared_passes_.get(),
+                         .disks = disk_profiles_.get()},
          .data_dir = *data_dir_,
          .store = *store_,
          .registry = *registry_,
@@ -657,6 +661,7 @@ class DaemonImpl final : public Daemon {
   std::unique_ptr<DatasetCatalog> datasets_;
   std::unique_ptr<job::WarmStrategies> warm_strategies_;
   std::unique_ptr<job::BatchMeasurement> batch_measurement_;
+  std::unique_ptr<machine::DiskProfiles> disk_profiles_;
   std::unique_ptr<job::SharedPassGroups> shared_passes_;
   std::unique_ptr<Feeds> feeds_;
   std::unique_ptr<NodeFiles> node_files_;

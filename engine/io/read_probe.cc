@@ -43,13 +43,14 @@ class Prober {
  public:
   Prober(BlockDevice& device, ReadQueue& queue, const Clock& clock,
          uint64_t read_bytes, std::stop_token stop,
-         absl::Span<std::byte> memory)
+         absl::Span<std::byte> memory, uint64_t seed)
       : device_(device),
         queue_(queue),
         clock_(clock),
         read_bytes_(read_bytes),
         stop_(std::move(stop)),
-        memory_(memory) {
+        memory_(memory),
+        random_(seed, RandomPurpose::kGenerator) {
     queue_.Register(device_, memory_);
   }
   ~Prober() { queue_.Unregister(device_, memory_); }
@@ -175,7 +176,7 @@ class Prober {
   const uint64_t read_bytes_;
   const std::stop_token stop_;
   const absl::Span<std::byte> memory_;
-  RandomStream random_{1, RandomPurpose::kGenerator};
+  RandomStream random_;
   std::vector<ReadRequest> requests_;
   std::vector<ReadResult> results_;
 };
@@ -184,7 +185,8 @@ class Prober {
 
 absl::StatusOr<ReadProfile> ProbeReads(BlockDevice& device, ReadQueues& queues,
                                        const Clock& clock, uint64_t read_bytes,
-                                       size_t depth, std::stop_token stop) {
+                                       size_t depth, std::stop_token stop,
+                                       uint64_t seed) {
   if (device.size_bytes() == 0) return ReadProfile();
   const uint64_t unit = device.alignment();
   const uint64_t bytes = std::max(unit, (read_bytes + unit - 1) / unit * unit);
@@ -192,7 +194,8 @@ absl::StatusOr<ReadProfile> ProbeReads(BlockDevice& device, ReadQueues& queues,
   HEARTH_ASSIGN_OR_RETURN(AlignedMemory memory,
                           AlignedMemory::Allocate(most * bytes));
   HEARTH_ASSIGN_OR_RETURN(const ReadQueues::Handle queue, queues.Take(most));
-  Prober prober(device, *queue, clock, bytes, std::move(stop), memory.bytes());
+  Prober prober(device, *queue, clock, bytes, std::move(stop), memory.bytes(),
+                seed);
   return depth > 0 ? prober.MeasureDepth(depth) : prober.Search();
 }
 

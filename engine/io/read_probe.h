@@ -31,12 +31,13 @@ inline constexpr size_t kMostProbedDepth = 1024;
 
 /// Measures reads of `read_bytes`, or a little more, all over `device`, with
 /// `depth` in flight; for depth 0, searches the depth that reaches the peak, in
-/// a tenth of a second or so. OK with an empty profile for an empty device.
-/// CANCELLED when `stop` is requested; errors of reading and of
-/// ReadQueues::Take.
+/// a tenth of a second or so. `seed` chooses the places. OK with an empty
+/// profile for an empty device. CANCELLED when `stop` is requested; errors of
+/// reading and of ReadQueues::Take.
 absl::StatusOr<ReadProfile> ProbeReads(BlockDevice& device, ReadQueues& queues,
                                        const Clock& clock, uint64_t read_bytes,
-                                       size_t depth, std::stop_token stop);
+                                       size_t depth, std::stop_token stop,
+                                       uint64_t seed = 1);
 
 /// Number of reads that must overlap for `disks` disks to give `share` of their
 /// peak (GIDS, section 3.2, equations 2 and 3): with p for the share, P for the

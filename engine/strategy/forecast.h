@@ -17,6 +17,7 @@
 #include "engine/base/clock.h"
 #include "engine/io/file_system.h"
 #include "engine/io/read_queue.h"
+#include "engine/machine/disk_profile.h"
 #include "engine/plan/partition/partition.h"
 #include "engine/plan/plan_store.h"
 #include "engine/store/dataset.h"
@@ -66,12 +67,15 @@ struct Forecast {
   /// Reads of the epoch from storage.
   std::optional<uint64_t> bytes_read;
   std::optional<uint64_t> read_ops;
+  /// Of a later epoch, and of the first where it differs.
   std::optional<double> epoch_seconds;
+  std::optional<double> first_epoch_seconds;
   /// The plan's name, empty for a strategy without plans, and whether the plan
   /// exists.
   std::string plan;
   bool plan_exists = false;
-  /// Bytes of the plan on disk, and seconds to make it: 0 if it exists.
+  /// Bytes of the plan on disk, and seconds to make it, 0 if it exists, or to
+  /// load what the strategy has in memory.
   std::optional<uint64_t> disk_bytes;
   std::optional<double> prepare_seconds;
   /// Batches that were sampled for the forecast, and batches of all passes.
@@ -98,6 +102,9 @@ struct ForecastContext {
   std::stop_token stop;
   /// As StrategyResources::partition.
   std::shared_ptr<const plan::Partition> partition = nullptr;
+  /// The rates of the disk of the features, for strategies whose times follow
+  /// from their price (PriceOf in kinds.h); null: they have none.
+  const machine::DiskProfile* disk = nullptr;
 };
 
 /// The training that a forecast is for.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <tuple>
 #include <type_traits>
@@ -9,18 +10,28 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "engine/base/process.h"
 #include "engine/base/status.h"
 #include "engine/strategy/addressable/addressable.h"
+#include "engine/strategy/addressable/addressable_price.h"
 #include "engine/strategy/diskgnn/diskgnn.h"
+#include "engine/strategy/diskgnn/forecast/diskgnn_price.h"
 #include "engine/strategy/diskgnn/forecast/forecast.h"
 #include "engine/strategy/forecast.h"
 #include "engine/strategy/foresight/foresight.h"
+#include "engine/strategy/foresight/foresight_price.h"
 #include "engine/strategy/gids/gids.h"
+#include "engine/strategy/gids/gids_price.h"
 #include "engine/strategy/ginex/ginex.h"
 #include "engine/strategy/gnndrive/gnndrive.h"
+#include "engine/strategy/gnndrive/gnndrive_price.h"
 #include "engine/strategy/marius/forecast.h"
 #include "engine/strategy/marius/marius.h"
 #include "engine/strategy/outre/outre.h"
+#include "engine/strategy/pricing/workload.h"
+#include "engine/strategy/superbatch/superbatch_options.h"
+#include "engine/strategy/superbatch/superbatch_price.h"
 
 namespace hearth::strategy {
 namespace {
@@ -37,6 +48,9 @@ struct Entry {
   absl::StatusOr<MemoryEstimate> (*estimate_memory)(const Options&,
                                                     const MemoryBasis&);
   std::vector<BudgetOf<Options>> (*budgets)(const Options&, const MemoryBasis&);
+  // Null, as price: strategy auto never chooses it (StrategyKind::exact).
+  Options (*with_common_budgets)(const CommonBudgets&) = nullptr;
+  absl::StatusOr<Price> (*price)(const Options&, const PricedJob&) = nullptr;
   // Null: no budget of kAutoBytes depends on batch sizes.
   Options (*with_measured_budgets)(Options, const MemoryBasis&) = nullptr;
   // Null: always in order.
@@ -59,15 +73,37 @@ struct Entry {
   uint64_t Options::*shared_cache_bytes = nullptr;
 };
 
+// The depth of strategies that have none of their own by default.
+constexpr int kDepth = 64;
+
+int DepthOf(const CommonBudgets& budgets) {
+  return budgets.io_depth > 0 ? budgets.io_depth : kDepth;
+}
+
+template <typename Options>
+absl::StatusOr<Price> PriceLists(const Options& options, const PricedJob& job,
+                                 bool by_parts, NeighborRank rank) {
+  return PriceSuperbatch({.cpu_cache_bytes = options.cpu_cache_bytes,
+                          .neighbor_cache_bytes = options.neighbor_cache_bytes,
+                          .neighbor_rank = rank,
+                          .superbatch = options.superbatch,
+                          .io_depth = options.io_depth},
+                         by_parts, job);
+}
+
 constexpr std::tuple kEntries{
-    Entry<MemoryOptions>{.kind = {.name = "memory",
-                                  .leaves_neighbors_on_disk = false,
-                                  .samples_on_gpu = true,
-                                  .places_topology = true,
-                                  .takes_requests = true},
-                         .make = NewAddressableStrategy,
-                         .estimate_memory = EstimateAddressableMemory,
-                         .budgets = AddressableBudgets},
+    Entry<MemoryOptions>{
+        .kind = {.name = "memory",
+                 .leaves_neighbors_on_disk = false,
+                 .samples_on_gpu = true,
+                 .places_topology = true,
+                 .takes_requests = true},
+        .make = NewAddressableStrategy,
+        .estimate_memory = EstimateAddressableMemory,
+        .budgets = AddressableBudgets,
+        .with_common_budgets =
+            [](const CommonBudgets&) { return MemoryOptions(); },
+        .price = PriceAddressable},
     Entry<MmapOptions>{.kind = {.name = "mmap",
                                 .reads_single_rows = true,
                                 .samples_on_gpu = true,
@@ -75,7 +111,10 @@ constexpr std::tuple kEntries{
                                 .takes_requests = true},
                        .make = NewAddressableStrategy,
                        .estimate_memory = EstimateAddressableMemory,
-                       .budgets = AddressableBudgets},
+                       .budgets = AddressableBudgets,
+                       .with_common_budgets =
+                           [](const CommonBudgets&) { return MmapOptions(); },
+                       .price = PriceAddressable},
     Entry<GnndriveOptions>{
         .kind = {.name = "gnndrive",
                  .needs_measured_batches = true,
@@ -86,6 +125,13 @@ constexpr std::tuple kEntries{
         .make = NewGnndriveStrategy,
         .estimate_memory = EstimateGnndriveMemory,
         .budgets = GnndriveBudgets,
+        .with_common_budgets =
+            [](const CommonBudgets& budgets) {
+              return GnndriveOptions{.cpu_cache_bytes = budgets.cpu_cache_bytes,
+                                     .staging_bytes = budgets.staging_bytes,
+                                     .io_depth = DepthOf(budgets)};
+            },
+        .price = PriceGnndrive,
         .delivers_in_order =
             [](const GnndriveOptions& options) { return !options.reorder; },
         .row_cache_bytes = &GnndriveOptions::cpu_cache_bytes},
@@ -94,6 +140,16 @@ constexpr std::tuple kEntries{
         .make = NewGinexStrategy,
         .estimate_memory = EstimateGinexMemory,
         .budgets = GinexBudgets,
+        .with_common_budgets =
+            [](const CommonBudgets& budgets) {
+              return GinexOptions{.cpu_cache_bytes = budgets.cpu_cache_bytes,
+                                  .io_depth = DepthOf(budgets)};
+            },
+        .price =
+            [](const GinexOptions& options, const PricedJob& job) {
+              return PriceLists(options, job, /*by_parts=*/false,
+                                options.neighbor_rank);
+            },
         .forecast = ForecastGinex,
         .estimate_forecast_memory = EstimateGinexForecastMemory,
         .describe_resident_lists = DescribeGinexLists,
@@ -109,33 +165,66 @@ constexpr std::tuple kEntries{
         .make = NewDiskgnnStrategy,
         .estimate_memory = EstimateDiskgnnMemory,
         .budgets = DiskgnnBudgets,
+        .with_common_budgets =
+            [](const CommonBudgets& budgets) {
+              return DiskgnnOptions{.cpu_cache_bytes = budgets.cpu_cache_bytes,
+                                    .gpu_cache_bytes = budgets.gpu_cache_bytes,
+                                    .prepare_memory_bytes = kAutoBytes,
+                                    .io_depth = DepthOf(budgets)};
+            },
+        .price = PriceDiskgnn,
         .with_measured_budgets = WithMeasuredDiskgnnBudgets,
         .forecast = ForecastDiskgnn,
         .estimate_forecast_memory = EstimateDiskgnnForecastMemory,
         .row_cache_bytes = &DiskgnnOptions::cpu_cache_bytes},
     Entry<OutreOptions>{
-        .kind = {.name = "outre", .prepares = true, .reads_single_rows = true},
+        .kind = {.name = "outre",
+                 .prepares = true,
+                 .reads_single_rows = true,
+                 .needs_partition = true},
         .make = NewOutreStrategy,
         .estimate_memory = EstimateOutreMemory,
         .budgets = OutreBudgets,
+        .with_common_budgets =
+            [](const CommonBudgets& budgets) {
+              return OutreOptions{.cpu_cache_bytes = budgets.cpu_cache_bytes,
+                                  .io_depth = DepthOf(budgets)};
+            },
+        .price =
+            [](const OutreOptions& options, const PricedJob& job) {
+              return PriceLists(options, job, /*by_parts=*/true,
+                                NeighborRank::kCross);
+            },
         .forecast = ForecastOutre,
         .estimate_forecast_memory = EstimateOutreForecastMemory,
         .describe_resident_lists = DescribeOutreLists,
         .find_resident_lists = FindOutreLists,
         .row_cache_bytes = &OutreOptions::cpu_cache_bytes,
         .shared_cache_bytes = &OutreOptions::cpu_cache_bytes},
-    Entry<GidsOptions>{.kind = {.name = "gids",
-                                .prepares = true,
-                                .makes_plans = true,
-                                .needs_measured_batches = true,
-                                .reads_single_rows = true,
-                                .samples_on_gpu = true,
-                                .places_topology = true},
-                       .make = NewGidsStrategy,
-                       .estimate_memory = EstimateGidsMemory,
-                       .budgets = GidsBudgets,
-                       .forecast = ForecastGids,
-                       .estimate_forecast_memory = EstimateGidsForecastMemory},
+    Entry<GidsOptions>{
+        .kind = {.name = "gids",
+                 .prepares = true,
+                 .makes_plans = true,
+                 .needs_measured_batches = true,
+                 .reads_single_rows = true,
+                 .samples_on_gpu = true,
+                 .places_topology = true},
+        .make = NewGidsStrategy,
+        .estimate_memory = EstimateGidsMemory,
+        .budgets = GidsBudgets,
+        .with_common_budgets =
+            [](const CommonBudgets& budgets) {
+              GidsOptions options = {.gpu_cache_bytes = budgets.gpu_cache_bytes,
+                                     .staging_bytes = budgets.staging_bytes,
+                                     .io_depth = budgets.io_depth};
+              if (budgets.cpu_cache_bytes != kAutoBytes) {
+                options.cpu_cache_bytes = budgets.cpu_cache_bytes;
+              }
+              return options;
+            },
+        .price = PriceGids,
+        .forecast = ForecastGids,
+        .estimate_forecast_memory = EstimateGidsForecastMemory},
     Entry<ForesightOptions>{
         .kind = {.name = "foresight",
                  .prepares = true,
@@ -147,6 +236,13 @@ constexpr std::tuple kEntries{
         .make = NewForesightStrategy,
         .estimate_memory = EstimateForesightMemory,
         .budgets = ForesightBudgets,
+        .with_common_budgets =
+            [](const CommonBudgets& budgets) {
+              return ForesightOptions{
+                  .cpu_cache_bytes = budgets.cpu_cache_bytes,
+                  .io_depth = DepthOf(budgets)};
+            },
+        .price = PriceForesight,
         .row_cache_bytes = &ForesightOptions::cpu_cache_bytes},
     Entry<MariusOptions>{
         .kind = {.name = "marius",
@@ -353,6 +449,93 @@ StrategyOptions WithMeasuredBudgets(StrategyOptions options,
       options);
 }
 
+StrategyOptions WithCommonBudgets(size_t kind, const CommonBudgets& budgets) {
+  StrategyOptions options;
+  std::apply(
+      [&](const auto&... entries) {
+        size_t index = 0;
+        const auto set = [&](const auto& entry) {
+          if (index++ != kind || entry.with_common_budgets == nullptr) return;
+          options = entry.with_common_budgets(budgets);
+        };
+        (set(entries), ...);
+      },
+      kEntries);
+  return options;
+}
+
+absl::StatusOr<Price> PriceOf(const StrategyOptions& options,
+                              const PricedJob& job) {
+  return std::visit(
+      [&](const auto& chosen) -> absl::StatusOr<Price> {
+        const auto price = EntryOf(chosen).price;
+        if (price == nullptr) {
+          return absl::UnimplementedError(absl::StrCat(
+              "strategy ", EntryOf(chosen).kind.name, " has no price"));
+        }
+        return price(chosen, job);
+      },
+      options);
+}
+
+uint64_t LikelyPageCacheBytes(uint64_t held_bytes) {
+  const uint64_t left = AvailableMemoryBytes();
+  return left > held_bytes ? (left - held_bytes) / 2 : 0;
+}
+
+namespace {
+
+// Batches to price a forecast by.
+constexpr int64_t kPricedBatches = 64;
+
+// Adds times and reads, from the strategy's price, to a forecast of its rows.
+absl::Status AddPrice(const StrategyOptions& options,
+                      const ForecastContext& context,
+                      const ForecastRequest& request, double step_seconds,
+                      Forecast& forecast) {
+  ForecastRequest sampled = request;
+  sampled.most_batches = std::min(request.most_batches, kPricedBatches);
+  HEARTH_ASSIGN_OR_RETURN(
+      SampledWorkload sample,
+      SampleWorkload(context, sampled, /*kept=*/0,
+                     /*repeats=*/request.num_training == 1));
+  Workload& work = sample.workload;
+  work.training.step_seconds = step_seconds;
+  work.train_threads = request.train_threads;
+  const Pass& pass = request.passes.front();
+  const MemoryBasis basis = {.manifest = context.dataset.manifest(),
+                             .pipeline = context.pipeline,
+                             .batches = pass.batches,
+                             .shards = static_cast<int>(pass.shards)};
+  HEARTH_ASSIGN_OR_RETURN(const MemoryEstimate memory,
+                          EstimateMemory(options, basis));
+  HEARTH_ASSIGN_OR_RETURN(
+      const Price price,
+      PriceOf(options,
+              {.work = work,
+               .disk = *context.disk,
+               .processors = UsableProcessors(),
+               .page_cache_bytes = LikelyPageCacheBytes(memory.TotalBytes()),
+               .basis = basis,
+               .checks_rows = KindOf(options).reads_single_rows}));
+  const auto rounded = [](double value) {
+    return static_cast<uint64_t>(std::llround(value));
+  };
+  forecast.bytes_read = rounded(price.bytes_read);
+  forecast.read_ops = rounded(price.read_ops);
+  forecast.prepare_seconds = price.prepare_seconds;
+  forecast.first_epoch_seconds = price.first_epoch_seconds;
+  forecast.epoch_seconds = price.epoch_seconds;
+  forecast.notes.push_back(absl::StrCat(
+      "Reads and times are estimates from ", work.sampled_batches,
+      " batches and the rates of the disk; reads are those of a later epoch, "
+      "and the first takes ",
+      absl::StrFormat("%.1f s.", price.first_epoch_seconds)));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<Forecast> MakeForecast(const StrategyOptions& options,
                                       const ForecastContext& context,
                                       const ForecastRequest& request) {
@@ -362,10 +545,12 @@ absl::StatusOr<Forecast> MakeForecast(const StrategyOptions& options,
         if (entry.forecast != nullptr) {
           return entry.forecast(chosen, context, request);
         }
+        if (context.disk == nullptr) return CountRows(context, request);
+        HEARTH_ASSIGN_OR_RETURN(const double step_seconds,
+                                request.time_training());
         HEARTH_ASSIGN_OR_RETURN(Forecast forecast, CountRows(context, request));
-        forecast.notes.push_back(absl::StrCat(
-            "Reads and time of strategy ", entry.kind.name,
-            " are not forecast: they depend on what its caches hold when."));
+        HEARTH_RETURN_IF_ERROR(
+            AddPrice(chosen, context, request, step_seconds, forecast));
         return forecast;
       },
       options);
@@ -423,7 +608,7 @@ MemoryEstimate EstimateForecastMemory(const StrategyOptions& options,
   return std::visit(
       [&](const auto& chosen) {
         const auto estimate = EntryOf(chosen).estimate_forecast_memory;
-        return estimate == nullptr ? EstimateCountingMemory(basis)
+        return estimate == nullptr ? EstimateSamplingMemory(basis, /*kept=*/0)
                                    : estimate(chosen, basis);
       },
       options);

@@ -1,6 +1,7 @@
 #ifndef HEARTH_ENGINE_STRATEGY_KINDS_H_
 #define HEARTH_ENGINE_STRATEGY_KINDS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -23,6 +24,7 @@
 #include "engine/strategy/marius/marius.h"
 #include "engine/strategy/memory_budget.h"
 #include "engine/strategy/outre/outre.h"
+#include "engine/strategy/pricing/price.h"
 #include "engine/strategy/strategy.h"
 
 /// The table of all strategies. Jobs and the server use strategies through
@@ -80,6 +82,22 @@ struct StrategyKind {
   bool exact = true;
   /// Whether training passes may have a history (Pass::history).
   bool takes_history = true;
+  /// Whether seeds must be in the order of a partition.
+  bool needs_partition = false;
+};
+
+/// Budgets and widths that strategies have in common, each as far as it has
+/// them.
+struct CommonBudgets {
+  /// Rows in memory; kAutoBytes: see WithAutoBudgets.
+  uint64_t cpu_cache_bytes = kAutoBytes;
+  uint64_t gpu_cache_bytes = 0;
+  /// Rows of batches in flight; 0: as the strategy has it by default.
+  uint64_t staging_bytes = 0;
+  /// Reads in flight; 0: as the strategy has it by default.
+  int io_depth = 0;
+
+  bool operator==(const CommonBudgets&) const = default;
 };
 
 /// Every strategy, in the order of the alternatives.
@@ -154,8 +172,23 @@ StrategyOptions WithAutoBudgets(StrategyOptions options,
 StrategyOptions WithMeasuredBudgets(StrategyOptions options,
                                     const MemoryBasis& basis);
 
+/// The strategy with index `kind` in StrategyKinds() and these budgets, all
+/// else as by default. REQUIRES: StrategyKind::exact.
+StrategyOptions WithCommonBudgets(size_t kind, const CommonBudgets& budgets);
+
+/// What a job costs with a strategy. RESOURCE_EXHAUSTED, with the numbers, if
+/// its plan finds no room on the disk.
+absl::StatusOr<Price> PriceOf(const StrategyOptions& options,
+                              const PricedJob& job);
+
+/// Bytes of files that the page cache is likely to keep beside `held_bytes` of
+/// jobs: half of what the machine, or the cgroup, has left, since others want
+/// some of it, too.
+uint64_t LikelyPageCacheBytes(uint64_t held_bytes);
+
 /// Forecasts the work of a strategy; for a strategy without a forecast of its
-/// own, only the rows that it needs (CountRows in forecast.h). Leaves no file.
+/// own, counts the rows that it needs (CountRows in forecast.h) and, with
+/// ForecastContext::disk, takes times and reads from its price. Leaves no file.
 /// Errors are those that Strategy::Prepare would have, as far as they can be
 /// foreseen; CANCELLED when a stop is requested.
 absl::StatusOr<Forecast> MakeForecast(const StrategyOptions& options,

@@ -196,7 +196,7 @@ TEST(OptionTable, AlternativesAreTold) {
   auto caching = OptionAt(table, "data.budgets.cpu_cache_bytes").alternatives;
   constexpr char kCaching[] =
       "not an option of strategy memory; strategies that have it: gnndrive, "
-      "ginex, diskgnn, outre, gids, foresight";
+      "ginex, diskgnn, outre, gids, foresight, auto";
   EXPECT_EQ(WhyNotApplied(caching, chosen), kCaching);
   // Each name is told once.
   caching.insert(caching.end(), caching.begin(), caching.end());
@@ -215,7 +215,7 @@ TEST(OptionTable, ChoicesComeBeforeTheirOptions) {
   EXPECT_EQ(strategy.FieldPath(), "data.strategy");
   EXPECT_THAT(strategy.Names(),
               ElementsAre("memory", "mmap", "gnndrive", "ginex", "diskgnn",
-                          "outre", "gids", "foresight", "marius"));
+                          "outre", "gids", "foresight", "marius", "auto"));
   EXPECT_EQ(ToString(table.options()[strategy.position].path),
             "data.mmap.read_ahead");
 }

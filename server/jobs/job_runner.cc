@@ -379,8 +379,11 @@ class EngineJobRunner final : public JobRunner {
                                                job::Observer& observer,
                                                std::stop_token stop) {
     options.name = id;
-    const std::shared_ptr<job::TrainMetrics> metrics = job::NewTrainMetrics(
-        dependencies_.registry, id, strategy::Name(options.data.strategy));
+    const std::shared_ptr<job::TrainMetrics> metrics =
+        job::NewTrainMetrics(dependencies_.registry, id,
+                             options.data.automatic.has_value()
+                                 ? "auto"
+                                 : strategy::Name(options.data.strategy));
     absl::StatusOr<job::TrainReport> report =
         job::RunTrainJob(dependencies_.environment, options, observer, *metrics,
                          std::move(stop));

@@ -1,6 +1,7 @@
 #include "server/mapping/report_mapping.h"
 
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "engine/pipeline/pipeline.h"
 #include "engine/store/array_type.h"
 #include "engine/store/labels.h"
@@ -97,17 +98,61 @@ void AddMemory(const strategy::MemoryEstimate& estimate, Message& message) {
   }
 }
 
-// Adds the budgets that were cut to a report.
-template <typename Report, typename Message>
-void AddCuts(const Report& report, Message& message) {
-  for (const strategy::BudgetCut& cut : report.cuts) {
+template <typename Message>
+void AddCuts(absl::Span<const strategy::BudgetCut> cuts, Message& message) {
+  for (const strategy::BudgetCut& cut : cuts) {
     v1::BudgetCut& proto = *message.add_cuts();
     proto.set_option(cut.option);
     proto.set_asked(cut.asked);
     proto.set_chosen(cut.chosen);
     proto.set_unit(std::string(strategy::Name(cut.unit)));
   }
+}
+
+// Adds the budgets that were cut, and the limit, to a report.
+template <typename Report, typename Message>
+void AddCuts(const Report& report, Message& message) {
+  AddCuts(absl::MakeConstSpan(report.cuts), message);
   message.set_memory_limit_bytes(report.memory_limit_bytes);
+}
+
+v1::AutoChoice ToProto(const job::AutoChoice& choice) {
+  v1::AutoChoice proto;
+  proto.set_strategy(choice.strategy);
+  proto.set_reason(choice.reason);
+  for (const job::AutoCandidate& candidate : choice.candidates) {
+    v1::AutoCandidate& one = *proto.add_candidates();
+    one.set_strategy(candidate.strategy);
+    one.set_refusal(candidate.refusal);
+    one.set_seconds(candidate.seconds);
+    one.set_prepare_seconds(candidate.prepare_seconds);
+    one.set_first_epoch_seconds(candidate.first_epoch_seconds);
+    one.set_epoch_seconds(candidate.epoch_seconds);
+    one.set_bytes_read(candidate.bytes_read);
+    one.set_disk_bytes(candidate.disk_bytes);
+    one.set_plan_exists(candidate.plan_exists);
+    one.set_memory_bytes(candidate.memory_bytes);
+    one.set_cpu_cache_bytes(candidate.cpu_cache_bytes);
+    one.set_io_depth(static_cast<uint32_t>(candidate.io_depth));
+    AddCuts(absl::MakeConstSpan(candidate.cuts), one);
+  }
+  if (choice.processors == 0) return proto;
+  v1::AutoRates& rates = *proto.mutable_rates();
+  rates.set_read_bytes_per_second(choice.read_bytes_per_second);
+  rates.set_write_bytes_per_second(choice.write_bytes_per_second);
+  rates.set_reads_per_second(choice.reads_per_second);
+  rates.set_sample_seconds(choice.sample_seconds);
+  rates.set_step_seconds(choice.step_seconds);
+  rates.set_processors(static_cast<uint32_t>(choice.processors));
+  rates.set_sampled_batches(static_cast<uint64_t>(choice.sampled_batches));
+  return proto;
+}
+
+// Adds the choice of the strategy, if there was one.
+template <typename Report, typename Message>
+void AddAutomatic(const Report& report, Message& message) {
+  if (!report.automatic.has_value()) return;
+  *message.mutable_auto_() = ToProto(*report.automatic);
 }
 
 // Fields that EpochReport and PassReport have in common.
@@ -375,6 +420,7 @@ v1::TrainReport ToProto(const job::TrainReport& report) {
   if (report.locality.has_value()) {
     *proto.mutable_locality() = ToProto(*report.locality);
   }
+  AddAutomatic(report, proto);
   return proto;
 }
 
@@ -430,6 +476,7 @@ v1::FeedReport ToFeedReport(
   AddCuts(report, proto);
   proto.set_warm_start(report.warm_start);
   AddPreparations(report, proto);
+  AddAutomatic(report, proto);
   if (!report.peers.jobs.empty()) {
     *proto.mutable_company() = ToProto(report.peers);
   }
@@ -484,6 +531,10 @@ v1::ExplainReport ToProto(const job::ExplainReport& report) {
   if (report.locality.has_value()) {
     *proto.mutable_locality() = ToProto(*report.locality);
   }
+  if (report.first_epoch_seconds) {
+    proto.set_first_epoch_seconds(*report.first_epoch_seconds);
+  }
+  AddAutomatic(report, proto);
   return proto;
 }
 

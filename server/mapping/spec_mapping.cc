@@ -537,7 +537,7 @@ class SpecChecker {
         !strategy::SharedCacheBytes(strategy).has_value()) {
       violations_.Add(
           path + ".on.share",
-          absl::StrCat("must be auto: strategy ", strategy::Name(strategy),
+          absl::StrCat("must be auto: strategy ", StrategyName(data),
                        " has no cpu_cache to share"));
     } else if (data.on().has_share() && data.on().cache_bytes() > 0) {
       violations_.Add(path + ".on.share",
@@ -664,6 +664,7 @@ job::BatchOptions ToBatchOptions(const v1::DataSpec& data,
   }
   options.strategy = ToStrategyOptions(data, pipeline);
   options.row_dtype = store::RowTypeNamed(data.row_dtype());
+  options.automatic = ToAutomatic(data, pipeline);
   options.strict_budgets = data.strict_budgets();
   return options;
 }

@@ -218,6 +218,23 @@ TEST(SpecMappingTest, TheBudgetsOfGidsFollowTheData) {
   EXPECT_GE(ToTrainJobOptions(spec, "/d", "/j").pipeline.extractors, 1);
 }
 
+// What is left open is the engine's to choose; until then, it is as memory.
+TEST(SpecMappingTest, AnAutomaticStrategyHasBudgets) {
+  const v1::TrainJobSpec spec = Fill(WithStrategy("auto {}")).train();
+  const job::TrainJobOptions options = ToTrainJobOptions(spec, "/d", "/j");
+  EXPECT_EQ(options.data.automatic, strategy::CommonBudgets());
+  EXPECT_TRUE(options.data.Validate().ok());
+  EXPECT_EQ(strategy::Name(options.data.strategy), "memory");
+  EXPECT_EQ(options.pipeline.extractors, 2);
+  const v1::TrainJobSpec given =
+      Fill(WithStrategy("auto {} budgets { cpu_cache_bytes: 7 }")).train();
+  EXPECT_EQ(ToTrainJobOptions(given, "/d", "/j").data.automatic,
+            strategy::CommonBudgets{.cpu_cache_bytes = 7});
+  EXPECT_FALSE(
+      ToTrainJobOptions(Fill(WithStrategy("memory {}")).train(), "/d", "/j")
+          .data.automatic.has_value());
+}
+
 TEST(SpecMappingTest, SamplersHaveDefaults) {
   EXPECT_THAT(
       Fill(Train("neighbor {}", "sage {}")).train().data().neighbor().fanouts(),
@@ -279,10 +296,10 @@ TEST(SpecMappingTest, OptionsThatDoNotApplyAreRefused) {
        {std::pair{"memory {} budgets { cpu_cache_bytes: 1 }",
                   "train.data.budgets.cpu_cache_bytes: must be absent: "
                   "not an option of strategy memory; strategies that have it: "
-                  "gnndrive, ginex, diskgnn, outre, gids"},
+                  "gnndrive, ginex, diskgnn, outre, gids, auto"},
         {"ginex {} budgets { staging_bytes: 1 }",
          "train.data.budgets.staging_bytes: must be absent: not an option of "
-         "strategy ginex; strategies that have it: gnndrive, gids"},
+         "strategy ginex; strategies that have it: gnndrive, gids, auto"},
         {"gids {} } pipeline { extractors: 2",
          "train.pipeline.extractors: must be absent"},
         {"gids { hot: 'cold' }",
@@ -328,7 +345,7 @@ TEST(SpecMappingTest, BoundsOfStrategiesAreNamed) {
 TEST(SpecMappingTest, AStrategyMustBeChosen) {
   EXPECT_THAT(Complaint(WithStrategy("budgets { cpu_cache_bytes: 1 }")),
               "train.data.strategy: must be one of memory, mmap, gnndrive, "
-              "ginex, diskgnn, outre, gids, foresight, marius");
+              "ginex, diskgnn, outre, gids, foresight, marius, auto");
 }
 
 // The engine has no more trainers.

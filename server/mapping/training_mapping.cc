@@ -197,11 +197,28 @@ strategy::StrategyOptions ToStrategyOptions(const v1::DataSpec& data,
           .partition_buffer_bytes = data.marius().has_partition_buffer_bytes()
                                         ? data.marius().partition_buffer_bytes()
                                         : strategy::kAutoBytes};
+    // The engine chooses (ToAutomatic).
+    case v1::DataSpec::kAuto:
     case v1::DataSpec::kMemory:
     case v1::DataSpec::STRATEGY_NOT_SET:
       break;
   }
   return strategy::MemoryOptions{};
+}
+
+std::optional<strategy::CommonBudgets> ToAutomatic(
+    const v1::DataSpec& data, const v1::PipelineSpec& pipeline) {
+  if (!data.has_auto_()) return std::nullopt;
+  return strategy::CommonBudgets{
+      .cpu_cache_bytes = CpuCacheBytes(data.budgets()),
+      .gpu_cache_bytes = data.budgets().gpu_cache_bytes(),
+      .staging_bytes = data.budgets().staging_bytes(),
+      .io_depth = static_cast<int>(pipeline.io_depth())};
+}
+
+std::string StrategyName(const v1::DataSpec& data) {
+  if (data.has_auto_()) return "auto";
+  return strategy::Name(ToStrategyOptions(data, {}));
 }
 
 }  // namespace hearth::server

@@ -1,6 +1,7 @@
 #ifndef HEARTH_SERVER_MAPPING_TRAINING_MAPPING_H_
 #define HEARTH_SERVER_MAPPING_TRAINING_MAPPING_H_
 
+#include <optional>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -38,6 +39,14 @@ bool IsHotNodes(absl::string_view hot);
 /// Engine's options for a checked spec.
 strategy::StrategyOptions ToStrategyOptions(const v1::DataSpec& data,
                                             const v1::PipelineSpec& pipeline);
+
+/// The budgets of a strategy that the engine chooses; absent where the spec
+/// names one.
+std::optional<strategy::CommonBudgets> ToAutomatic(
+    const v1::DataSpec& data, const v1::PipelineSpec& pipeline);
+
+/// The strategy's name, also of "auto".
+std::string StrategyName(const v1::DataSpec& data);
 
 }  // namespace hearth::server
 

@@ -119,6 +119,7 @@ namespace {
 
 constexpr char kDatasetsName[] = "datasets";
 constexpr char kPlansName[] = "plans";
+constexpr char kDevicesName[] = "devices";
 constexpr char kReserveName[] = "reserve";
 constexpr char kScratchName[] = "scratch";
 constexpr char kTrashName[] = "trash";
@@ -300,6 +301,10 @@ std::string DataDir::JobPath(const std::string& id) const {
 
 std::string DataDir::PlansPath() const {
   return io::JoinPath(path_, kPlansName);
+}
+
+std::string DataDir::DevicesPath() const {
+  return io::JoinPath(path_, kDevicesName);
 }
 
 std::string DataDir::UploadsPath() const {

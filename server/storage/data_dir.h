@@ -117,6 +117,8 @@ class DataDir {
   /// REQUIRES: an id that the job store gave out.
   std::string JobPath(const std::string& id) const;
   std::string PlansPath() const;
+  /// Folder of the profiles of disks.
+  std::string DevicesPath() const;
   std::string UploadsPath() const;
   /// The Unix socket on which gRPC is served.
   std::string SocketPath() const;

@@ -209,4 +209,6 @@ def test_explain_tells_what_training_then_does(start_daemon, graph_folder):
 def test_explain_of_other_strategies(daemon, strategy):
     told = daemon.json("explain", *QUICK[1:], "--strategy", strategy)["report"]
     assert told["rows_needed"] > 0 and told["memory_bytes"] > 0 and told["plan"] == ""
-    assert told["bytes_read"] is None and told["epoch_seconds"] is None
+    assert told["epoch_seconds"] > 0 and told["first_epoch_seconds"] > 0
+    assert told["prepare_seconds"] >= 0
+    assert (told["bytes_read"] == 0) == (strategy == "memory" or told["read_ops"] == 0)

@@ -295,7 +295,7 @@ TEST(TrainJobFromOptions, DatasetIsRequired) {
 TEST(TrainJobFromOptions, ListsWhatAChoiceMayBe) {
   EXPECT_EQ(ErrorOf({{"strategy", "ram"}}),
             "--strategy: \"ram\" is not one of memory, mmap, gnndrive, "
-            "ginex, diskgnn, outre, gids, foresight, marius");
+            "ginex, diskgnn, outre, gids, foresight, marius, auto");
   EXPECT_EQ(ErrorOf({{"model", "mlp"}}),
             "--model: \"mlp\" is not one of sage, gcn, gat, gatv2, gin, none, "
             "rgcn, rsage, rgat");

@@ -46,7 +46,7 @@ TEST(FlagsOf, JoinsTheFieldsOfAFlag) {
 
 TEST(Flag, TellsItsDefault) {
   EXPECT_EQ(Named("epochs").Default(), "5");
-  EXPECT_EQ(Named("extractors").Default(), "1; gnndrive 2");
+  EXPECT_EQ(Named("extractors").Default(), "1; gnndrive 2; auto 2");
   EXPECT_EQ(Named("weight-decay").Default(), "0; adamw 0.01");
   EXPECT_EQ(Named("model").Default(), "sage");
   EXPECT_EQ(Named("order").Default(), "shuffled; outre partition");
@@ -60,7 +60,7 @@ TEST(Flag, TellsWhatItBelongsTo) {
   EXPECT_EQ(Named("strategy").Group(), "strategy");
   EXPECT_EQ(Named("superbatch").Group(), "strategies ginex and outre");
   EXPECT_EQ(Named("cpu-cache").Group(),
-            "strategies gnndrive, ginex, diskgnn, outre and gids");
+            "strategies gnndrive, ginex, diskgnn, outre, gids and auto");
   EXPECT_EQ(Named("neighbor-rank").Group(), "strategy ginex");
   EXPECT_EQ(Named("hidden").Group(), "model");
   EXPECT_EQ(Named("heads").Group(), "models gat, gatv2 and rgat");

@@ -1,6 +1,7 @@
 #include "client/cli/views/job_view.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -148,7 +149,64 @@ void PrintCuts(const google::protobuf::RepeatedPtrField<v1::BudgetCut>& cuts,
   }
 }
 
+namespace {
+
+// Prints what the daemon chose and, with all prices, what it chose from.
+void PrintChoice(const v1::AutoChoice& choice, bool with_prices,
+                 std::ostream& out) {
+  out << "strategy auto chose " << EscapeControl(choice.reason()) << "\n";
+  if (!with_prices) return;
+  out << "\n";
+  Table table({{"strategy"},
+               {"in all", kRight},
+               {"preparing", kRight},
+               {"first epoch", kRight},
+               {"an epoch", kRight},
+               {"reads an epoch", kRight},
+               {"memory", kRight},
+               {"disk", kRight}});
+  std::vector<std::string> refusals;
+  for (const v1::AutoCandidate& candidate : choice.candidates()) {
+    const std::string name = EscapeControl(candidate.strategy());
+    if (!candidate.refusal().empty()) {
+      refusals.push_back(
+          absl::StrCat(name, ": ", EscapeControl(candidate.refusal())));
+      continue;
+    }
+    table.AddRow({name, SecondsText(candidate.seconds()),
+                  SecondsText(candidate.prepare_seconds()),
+                  SecondsText(candidate.first_epoch_seconds()),
+                  SecondsText(candidate.epoch_seconds()),
+                  FormatByteSize(candidate.bytes_read()),
+                  FormatByteSize(candidate.memory_bytes()),
+                  FormatByteSize(candidate.disk_bytes())});
+  }
+  table.Print(out);
+  for (const std::string& refusal : refusals) out << refusal << "\n";
+  if (choice.has_rates()) {
+    const v1::AutoRates& rates = choice.rates();
+    out << "prices follow from "
+        << Counted(rates.sampled_batches(), "sampled batch", "sampled batches")
+        << ", " << FormatCount(std::llround(1000 * rates.sample_seconds()))
+        << " ms to sample one, "
+        << FormatCount(std::llround(1000 * rates.step_seconds()))
+        << " ms to train on it; a disk that reads "
+        << FormatByteSize(static_cast<uint64_t>(rates.read_bytes_per_second()))
+        << " and writes "
+        << FormatByteSize(static_cast<uint64_t>(rates.write_bytes_per_second()))
+        << " a second, and makes "
+        << FormatCount(static_cast<uint64_t>(rates.reads_per_second()))
+        << " small reads; " << Counted(rates.processors(), "processor") << "\n";
+  }
+  out << "\n";
+}
+
+}  // namespace
+
 void PrintExplanation(const v1::ExplainReport& report, std::ostream& out) {
+  if (report.has_auto_()) {
+    PrintChoice(report.auto_(), /*with_prices=*/true, out);
+  }
   Table facts({{""}, {""}});
   const auto add = [&facts](const std::string& name, const std::string& value) {
     facts.AddRow({name, value});
@@ -162,6 +220,9 @@ void PrintExplanation(const v1::ExplainReport& report, std::ostream& out) {
   if (report.has_read_ops()) add("reads", FormatCount(report.read_ops()));
   if (report.has_epoch_seconds()) {
     add("an epoch takes", SecondsText(report.epoch_seconds()));
+  }
+  if (report.has_first_epoch_seconds()) {
+    add("the first epoch takes", SecondsText(report.first_epoch_seconds()));
   }
   if (report.has_prepare_seconds()) {
     add("preparing takes", SecondsText(report.prepare_seconds()));
@@ -397,6 +458,9 @@ void PrintTrainReport(const v1::TrainJobSpec& spec,
     }
     PrintLevels(last, out);
     out << "\n";
+  }
+  if (report.has_auto_()) {
+    PrintChoice(report.auto_(), /*with_prices=*/false, out);
   }
   if (report.has_partition()) PrintPreparation(report.partition(), out);
   for (const v1::PreparationReport& preparation : report.preparations()) {

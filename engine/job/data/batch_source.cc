@@ -18,11 +18,13 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "engine/base/process.h"
 #include "engine/base/status.h"
 #include "engine/io/read_queue.h"
+#include "engine/job/data/auto_choice.h"
 #include "engine/job/interface/observer.h"
 #include "engine/plan/plan_store.h"
 #include "engine/store/topology.h"
@@ -30,6 +32,15 @@
 #include "engine/train/train_step.h"
 
 namespace hearth::job {
+
+namespace {
+
+// Passes are slow that take so many times as long as told, and so many seconds
+// more.
+constexpr double kSlow = 1.5;
+constexpr double kLeastSlowSeconds = 0.5;
+
+}  // namespace
 
 /// Calls Strategy::PrepareAhead, as long as there is more to prepare, on a
 /// thread of its own, which starts at once and is stopped and joined by the
@@ -130,6 +141,7 @@ const absl::Status& BatchSource::Noted(const absl::Status& status) const {
 }
 
 absl::Status BatchSource::TakeStrategy(const ModelNeed& model) {
+  HEARTH_RETURN_IF_ERROR(Choose(model));
   // From here on the reservation of the whole job includes this memory.
   opened_->memory = {};
   absl::StatusOr<StrategyLease> lease =
@@ -150,6 +162,51 @@ absl::Status BatchSource::TakeStrategy(const ModelNeed& model) {
   return absl::OkStatus();
 }
 
+absl::Status BatchSource::Choose(const ModelNeed& model) {
+  BatchOptions& data = opened_->data;
+  if (!data.automatic.has_value() || options_.job == nullptr) {
+    return absl::OkStatus();
+  }
+  // A run that only tests has another price, and leaves no choice.
+  const bool tests = options_.job->part == TrainPart::kTest;
+  HEARTH_ASSIGN_OR_RETURN(
+      automatic_, ChooseStrategy(environment_,
+                                 {.dataset = *opened_->dataset,
+                                  .labels = opened_->labels,
+                                  .passes = opened_->passes,
+                                  .data = data,
+                                  .partition = opened_->PartitionOrNull(),
+                                  .model = model,
+                                  .job = *options_.job,
+                                  .folder = tests ? "" : options_.folder},
+                                 observer_, stop_));
+  data.strategy =
+      strategy::WithAutoBudgets(StrategyOf(*automatic_), dataset().manifest(),
+                                environment_.memory.most_bytes());
+  return absl::OkStatus();
+}
+
+void BatchSource::CompareWithChoice(const strategy::PassReport& pass) {
+  if (!automatic_.has_value() || has_told_of_slow_pass_) return;
+  const bool is_first = compared_passes_++ == 0;
+  for (const AutoCandidate& candidate : automatic_->candidates) {
+    if (candidate.strategy != automatic_->strategy) continue;
+    const double told =
+        is_first ? candidate.first_epoch_seconds : candidate.epoch_seconds;
+    if (told <= 0 || pass.seconds <= kSlow * told ||
+        pass.seconds - told < kLeastSlowSeconds) {
+      return;
+    }
+    has_told_of_slow_pass_ = true;
+    observer_.OnLog(
+        Severity::kWarning,
+        absl::StrFormat("strategy auto: an epoch took %.1f s with %s, %.1f "
+                        "times as long as the %.1f s that it was chosen for",
+                        pass.seconds, automatic_->strategy, pass.seconds / told,
+                        told));
+  }
+}
+
 absl::StatusOr<strategy::PreparationReport> BatchSource::PreparePeriod(
     int64_t period) {
   absl::StatusOr<strategy::PreparationReport> report =
@@ -163,7 +220,7 @@ absl::StatusOr<strategy::PreparationReport> BatchSource::PreparePeriod(
 }
 
 absl::Status BatchSource::PrepareEpoch(int64_t epoch) {
-  if (!strategy::KindOf(options_.data.strategy).prepares) {
+  if (!strategy::KindOf(strategy()).prepares) {
     return absl::OkStatus();
   }
   if (PreparesThroughout()) return PrepareThroughout(epoch);
@@ -188,7 +245,7 @@ absl::Status BatchSource::PrepareEpoch(int64_t epoch) {
 }
 
 bool BatchSource::PreparesThroughout() const {
-  return strategy::KindOf(options_.data.strategy).prepares_throughout;
+  return strategy::KindOf(strategy()).prepares_throughout;
 }
 
 // The first call covers all epochs that follow.

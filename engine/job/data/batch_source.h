@@ -70,11 +70,21 @@ class BatchSource {
   /// made, whichever is more; empty if neither was made.
   strategy::MemoryEstimate opening_memory() const;
 
-  /// Reserves memory for the strategy and for `model`, and takes a warm
-  /// strategy or makes one. Call once, before the calls below; again, for
-  /// another model, only while memory is refused. Errors as
-  /// StrategyLease::Take.
+  /// Chooses the strategy, if it is to be chosen; reserves memory for it and
+  /// for `model`, and takes a warm strategy or makes one. Call once, before the
+  /// calls below; again, for another model, only while memory is refused.
+  /// Errors as ChooseStrategy and StrategyLease::Take.
   absl::Status TakeStrategy(const ModelNeed& model);
+  /// The strategy's options, before budgets are cut.
+  const strategy::StrategyOptions& strategy() const {
+    return opened_->data.strategy;
+  }
+  /// The choice of the strategy; absent where the job names one.
+  const std::optional<AutoChoice>& automatic() const { return automatic_; }
+  /// Logs, once, that a whole training pass took much longer than the choice of
+  /// the strategy was based on.
+  void CompareWithChoice(const strategy::PassReport& pass);
+
   /// Whether TakeStrategy got the memory, even if it failed afterwards.
   bool has_memory() const { return opened_->dataset == nullptr; }
 
@@ -157,6 +167,7 @@ class BatchSource {
   // Marks the copy of the rows as damaged if `status` says so.
   const absl::Status& Noted(const absl::Status& status) const;
   absl::StatusOr<std::optional<strategy::PreparationReport>> FinishAhead();
+  absl::Status Choose(const ModelNeed& model);
   // Warns once if queues of passes got less than they asked for.
   void LogReducedQueues(int64_t reduced_before);
   void AddBytesRead(const ReadStart& start, strategy::PassReport& report) const;
@@ -169,6 +180,11 @@ class BatchSource {
   // TakeStrategy moves the dataset to the lease and drops the labels.
   std::optional<OpenedJob> opened_;
   std::optional<StrategyLease> lease_;
+  std::optional<AutoChoice> automatic_;
+  // Training passes that were compared with the choice, and whether one was
+  // found to be slow.
+  int64_t compared_passes_ = 0;
+  bool has_told_of_slow_pass_ = false;
   std::optional<store::SelfLoops> self_loops_;
   // Period that the strategy is prepared for; -1 = none yet.
   int64_t period_ = -1;

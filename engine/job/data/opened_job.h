@@ -62,8 +62,12 @@ struct OpenJobOptions {
   bool forecast_only = false;
   /// Width of the model's embeddings (train::HiddenWidth), in numbers.
   int64_t embedding_width = 0;
-  /// The job's own folder, which keeps the choice of its history; may be empty.
+  /// The job's own folder, which keeps the choices of its history and of its
+  /// strategy; may be empty.
   std::string folder = {};
+  /// The job that is priced where the strategy is to be chosen; null for jobs
+  /// whose strategy is never taken.
+  const TrainJobOptions* job = nullptr;
 };
 
 /// Opens the dataset that the options name, finds or makes the partition that

@@ -1,5 +1,9 @@
 #include "engine/job/interface/job_environment.h"
 
+#include <utility>
+
+#include "engine/base/status.h"
+
 namespace hearth::job {
 
 RunningJobs::Job::Job(RunningJobs& jobs) : jobs_(jobs) {
@@ -21,6 +25,25 @@ RunningJobs::Moment RunningJobs::Now() const {
 bool RunningJobs::AloneSince(const Moment& moment) const {
   absl::MutexLock lock(&mutex_);
   return moment.running == 1 && started_ == moment.started;
+}
+
+absl::StatusOr<machine::DiskProfile> ProfileOf(
+    const JobEnvironment& environment, const store::Dataset& dataset,
+    std::stop_token stop) {
+  if (environment.disks == nullptr) return machine::DiskProfile::Assumed();
+  HEARTH_ASSIGN_OR_RETURN(const store::StoredFeatures features,
+                          dataset.OpenFeatures({}));
+  MemoryLedger::Reservation reservation;
+  strategy::MemoryEstimate measuring;
+  measuring.Add("measuring", machine::kProfileBytes);
+  return environment.disks->Find(
+      {.file = features.LargestFile().path(),
+       .folder = environment.plans.options().folder},
+      [&] {
+        return environment.running_jobs.Now().running <= 1 &&
+               environment.memory.Reserve(measuring, reservation).ok();
+      },
+      std::move(stop));
 }
 
 }  // namespace hearth::job

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -17,8 +18,10 @@
 #include "engine/job/memory/batch_measurement.h"
 #include "engine/job/memory/memory_ledger.h"
 #include "engine/job/memory/warm_strategies.h"
+#include "engine/machine/disk_profile.h"
 #include "engine/plan/plan_store.h"
 #include "engine/store/block_checksums.h"
+#include "engine/store/dataset.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/model_options.h"
 #include "engine/train/train_step.h"
@@ -92,7 +95,17 @@ struct JobEnvironment {
   store::VerificationRecord* verified = nullptr;
   /// Groups through which train jobs share passes; null = each job runs alone.
   SharedPassGroups* shared_passes = nullptr;
+  /// Profiles of disks; null: prices are for a common disk.
+  machine::DiskProfiles* disks = nullptr;
 };
+
+/// The profile of the disk with the features of `dataset`, measured now if that
+/// is due, no other job runs and there is memory for it;
+/// DiskProfile::Assumed without JobEnvironment::disks. Errors as
+/// machine::DiskProfiles::Find.
+absl::StatusOr<machine::DiskProfile> ProfileOf(
+    const JobEnvironment& environment, const store::Dataset& dataset,
+    std::stop_token stop);
 
 }  // namespace hearth::job
 

@@ -12,6 +12,7 @@
 #include "engine/io/file_system.h"
 #include "engine/store/topology.h"
 #include "engine/strategy/forecast.h"
+#include "engine/strategy/kinds.h"
 #include "engine/strategy/memory_budget.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/metric.h"
@@ -93,6 +94,53 @@ struct ExactEpoch {
   int64_t rows_needed = 0;
 };
 
+/// A strategy with its settings, and what a job costs with it.
+struct AutoCandidate {
+  std::string strategy = {};
+  /// Rows in memory, as asked for, and reads in flight; 0 where it has none.
+  uint64_t cpu_cache_bytes = 0;
+  int io_depth = 0;
+  /// Why it cannot be chosen; empty if it can. Then nothing else is set.
+  std::string refusal = {};
+  /// Seconds of the whole job, and parts of them.
+  double seconds = 0;
+  double prepare_seconds = 0;
+  double first_epoch_seconds = 0;
+  double epoch_seconds = 0;
+  /// Bytes read in a later epoch, of the plan on disk, and in memory.
+  uint64_t bytes_read = 0;
+  uint64_t disk_bytes = 0;
+  uint64_t memory_bytes = 0;
+  bool plan_exists = false;
+  std::vector<strategy::BudgetCut> cuts = {};
+
+  bool operator==(const AutoCandidate&) const = default;
+};
+
+/// The strategy that the engine has chosen for a job.
+struct AutoChoice {
+  std::string strategy = {};
+  strategy::CommonBudgets budgets = {};
+  /// For people: its price, and those of the others.
+  std::string reason = {};
+  /// The cheapest first, then those that cannot be chosen. Where memory holds
+  /// everything, it is the only one, without a price.
+  std::vector<AutoCandidate> candidates = {};
+  /// What prices follow from: bytes per second read and written in order, 4 KiB
+  /// reads per second by one thread; processor seconds to sample a batch,
+  /// seconds to train on it; processors; batches that were sampled. 0 if
+  /// nothing was measured.
+  double read_bytes_per_second = 0;
+  double write_bytes_per_second = 0;
+  double reads_per_second = 0;
+  double sample_seconds = 0;
+  double step_seconds = 0;
+  int processors = 0;
+  int64_t sampled_batches = 0;
+
+  bool operator==(const AutoChoice&) const = default;
+};
+
 /// Report of an epoch of training. Numbers without a phase in their name are
 /// about the training pass.
 struct EpochReport {
@@ -139,6 +187,7 @@ struct ExplainReport : strategy::Forecast {
   /// See TrainReport.
   std::optional<HistoryChoice> history;
   std::optional<LocalityChoice> locality;
+  std::optional<AutoChoice> automatic;
 };
 
 /// Preparation at the beginning of a period of a train job.
@@ -209,6 +258,8 @@ struct TrainReport {
   std::optional<HistoryChoice> history;
   /// The order that was chosen; absent unless the job's order is locality.
   std::optional<LocalityChoice> locality;
+  /// The choice of the strategy; absent where the job names one.
+  std::optional<AutoChoice> automatic;
   /// Whether all embeddings were computed, and batches were those of `memory`,
   /// in order (strategy::IsExact), with rows as they are stored.
   bool exact = true;

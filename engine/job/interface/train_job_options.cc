@@ -208,6 +208,12 @@ absl::Status BatchOptions::Validate() const {
                      refresh_epochs, ", not ", distinct_epochs));
   }
   HEARTH_RETURN_IF_ERROR(CheckFirstEpochKey(*this));
+  if (automatic.has_value() &&
+      !std::holds_alternative<strategy::MemoryOptions>(strategy)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "strategy must be memory where it is chosen automatically, not ",
+        strategy::Name(strategy)));
+  }
   if (history.has_value()) {
     HEARTH_RETURN_IF_ERROR(RequireAtLeast("staleness", history->staleness, 0));
     HEARTH_RETURN_IF_ERROR(

@@ -128,6 +128,10 @@ struct BatchOptions {
   /// Type of feature rows on disk and in caches (store/row_codec.h), where it
   /// takes fewer bytes than theirs; absent: as they are stored.
   std::optional<store::DType> row_dtype;
+  /// Set: the engine chooses the strategy, with these budgets, for the machine
+  /// and the job (auto_choice.h). Until then `strategy` is MemoryOptions, whose
+  /// results the job has.
+  std::optional<strategy::CommonBudgets> automatic;
   /// Refuses a job that does not fit into memory, instead of cutting the
   /// strategy's budgets, threads and queues.
   bool strict_budgets = false;

@@ -215,12 +215,13 @@ absl::Status Train(const ModelTrainer::Job& exact, const Comparison& comparison,
                    KeptEpochs& kept, std::stop_token stop,
                    ExactEpochs& result) {
   const double begin = exact.environment.clock.SteadySeconds();
-  HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<BatchSource> source,
-      BatchSource::Open(
-          exact.environment,
-          {.data = comparison.batches, .pipeline = exact.options.pipeline},
-          exact.observer, stop));
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<BatchSource> source,
+                          BatchSource::Open(exact.environment,
+                                            {.data = comparison.batches,
+                                             .pipeline = exact.options.pipeline,
+                                             .folder = exact.options.directory,
+                                             .job = &exact.options},
+                                            exact.observer, stop));
   if (source->passes().num_valid() == 0) {
     return absl::InvalidArgumentError(comparison.needs_validation);
   }

@@ -17,20 +17,21 @@
 #include "engine/base/byte_size.h"
 #include "engine/base/clock.h"
 #include "engine/base/status.h"
-#include "engine/cache/row_memory.h"
+#include "engine/job/data/auto_choice.h"
 #include "engine/job/data/locality.h"
 #include "engine/job/data/opened_job.h"
 #include "engine/job/data/passes.h"
 #include "engine/job/data/seed_partition.h"
+#include "engine/job/data/step_timer.h"
 #include "engine/job/data/strategy_lease.h"
 #include "engine/job/interface/job_environment.h"
 #include "engine/job/interface/observer.h"
 #include "engine/job/memory/memory_ledger.h"
 #include "engine/job/memory/warm_strategies.h"
 #include "engine/job/run/locality_guard.h"
+#include "engine/machine/disk_profile.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/sample/mini_batch.h"
-#include "engine/store/array_type.h"
 #include "engine/store/dataset.h"
 #include "engine/store/labels.h"
 #include "engine/store/topology.h"
@@ -56,88 +57,6 @@ struct TimedTraining {
   std::stop_token stop;
 };
 
-// Batches that are timed: enough for an estimate.
-constexpr int64_t kBatches = 4;
-
-// Times the steps of batches, whose shards arrive one after the other.
-class StepTimer {
- public:
-  StepTimer(const TimedTraining& training, train::TrainStep& step)
-      : training_(training),
-        step_(step),
-        feature_dim_(store::CommonFormat(training.dataset.manifest()).dim),
-        seeds_(training.pass.order->Epoch(training.pass.epoch_key)) {}
-
-  absl::Status Add(const strategy::ShardPick& pick,
-                   const sample::MiniBatch& batch) {
-    shards_.push_back(batch);
-    labels_.push_back(training_.labels.Gather(
-        strategy::ShardSeeds(training_.pass, seeds_, pick.number)));
-    if (std::ssize(shards_) < training_.pass.shards) return absl::OkStatus();
-    HEARTH_RETURN_IF_ERROR(Train());
-    shards_.clear();
-    labels_.clear();
-    return absl::OkStatus();
-  }
-
-  double SecondsPerBatch() const {
-    if (timed_seeds_ == 0) return 0;
-    const auto seeds = static_cast<double>(seeds_.size());
-    const auto batches = static_cast<double>(
-        strategy::NumBatches(std::ssize(seeds_), training_.pass.batch_size));
-    return seconds_ / static_cast<double>(timed_seeds_) * seeds / batches;
-  }
-
- private:
-  absl::Status Train() {
-    HEARTH_RETURN_IF_ERROR(MakeInputs());
-    std::vector<train::BatchView> views;
-    for (size_t i = 0; i < shards_.size(); ++i) {
-      views.push_back({.sample = shards_[i],
-                       .inputs = reinterpret_cast<const float*>(inputs_.data()),
-                       .feature_dim = feature_dim_,
-                       .labels = labels_[i].view()});
-    }
-    // The first batch warms up: it is trained twice, once untimed.
-    if (trained_++ == 0) HEARTH_RETURN_IF_ERROR(Step(views).status());
-    HEARTH_ASSIGN_OR_RETURN(const double seconds, Step(views));
-    seconds_ += seconds;
-    timed_seeds_ += train::NumSeeds(views);
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<double> Step(absl::Span<const train::BatchView> views) {
-    const double start = training_.clock.SteadySeconds();
-    HEARTH_RETURN_IF_ERROR(
-        step_.Train(views, {.epoch = 0, .batch = trained_}).status());
-    return training_.clock.SteadySeconds() - start;
-  }
-
-  // Zeros that are written: rows that were only allocated would all map to one
-  // page, which stays in the processor's cache.
-  absl::Status MakeInputs() {
-    uint64_t rows = 0;
-    for (const sample::MiniBatch& shard : shards_) {
-      rows = std::max<uint64_t>(rows, shard.input_nodes.size());
-    }
-    HEARTH_RETURN_IF_ERROR(inputs_.Resize(
-        rows * static_cast<uint64_t>(feature_dim_) * sizeof(float)));
-    std::fill(inputs_.data(), inputs_.data() + inputs_.size(), std::byte{0});
-    return absl::OkStatus();
-  }
-
-  const TimedTraining& training_;
-  train::TrainStep& step_;
-  const int64_t feature_dim_;
-  const std::vector<store::NodeId> seeds_;
-  std::vector<sample::MiniBatch> shards_;
-  std::vector<store::Labels> labels_;
-  cache::AlignedBuffer inputs_;
-  uint64_t trained_ = 0;
-  int64_t timed_seeds_ = 0;
-  double seconds_ = 0;
-};
-
 // Mean seconds of a training step on a batch of the pass. Trains `step` on a
 // few batches, with zeros for features, so that it cannot be used afterwards.
 // Holds the indptr, a few batches and one batch's input rows in memory. Errors
@@ -149,14 +68,18 @@ absl::StatusOr<double> TimeTrainStep(const TimedTraining& training,
       training.dataset.LoadTopology(
           {store::Residency::kMemory, store::Residency::kMapped},
           training.stop));
-  StepTimer timer(training, step);
+  StepTimer timer({.dataset = training.dataset,
+                   .labels = training.labels,
+                   .clock = training.clock,
+                   .pass = training.pass},
+                  step);
   const absl::Span<const strategy::Pass> passes(&training.pass, 1);
   HEARTH_RETURN_IF_ERROR(strategy::SampleShards(
       {.clock = training.clock,
        .source = strategy::SampleSource{.topology = *topology,
                                         .labels = training.labels},
        .samplers = training.samplers},
-      passes, strategy::SpreadOver(passes, kBatches),
+      passes, strategy::SpreadOver(passes, StepTimer::kBatches),
       [&](const strategy::ShardPick& pick, const sample::MiniBatch& batch) {
         return timer.Add(pick, batch);
       },
@@ -236,6 +159,7 @@ class ExplainRun {
     const ModelNeed model = {.bytes = model_bytes,
                              .parameter_bytes = step_->ParameterBytes(),
                              .kept_bytes = step_->KeptBytes() + besides};
+    HEARTH_RETURN_IF_ERROR(Choose(model));
     const StrategyUse use = {
         .data = data_,
         .pipeline = options_.pipeline,
@@ -260,12 +184,34 @@ class ExplainRun {
     // A forecast always samples on the processor.
     basis.pipeline.sampling_gpu = std::nullopt;
     strategy::MemoryEstimate own =
-        strategy::EstimateForecastMemory(chosen_.strategy, basis);
+        report_.automatic.has_value()
+            ? strategy::EstimateCountingMemory(basis)
+            : strategy::EstimateForecastMemory(chosen_.strategy, basis);
     AddJobShares(use, fit.batches, own);
     AddGpuShare(options_.train, *step_, largest, own);
     HEARTH_RETURN_IF_ERROR(CheckFits(environment_, use, own));
     opening_ = {};
     return environment_.memory.Reserve(own, reservation_);
+  }
+
+  // Chooses the strategy, if it is to be chosen.
+  absl::Status Choose(const ModelNeed& model) {
+    if (!data_.automatic.has_value()) return absl::OkStatus();
+    HEARTH_ASSIGN_OR_RETURN(
+        report_.automatic,
+        ChooseStrategy(
+            environment_,
+            {.dataset = *dataset_,
+             .labels = labels_,
+             .passes = *passes_,
+             .data = data_,
+             .partition = partition_.has_value() ? &*partition_ : nullptr,
+             .model = model,
+             .job = options_,
+             .compares_all = true},
+            observer_, stop_));
+    data_.strategy = StrategyOf(*report_.automatic);
+    return absl::OkStatus();
   }
 
   absl::StatusOr<double> TrainSeconds() {
@@ -287,31 +233,60 @@ class ExplainRun {
         passes.size() - (passes_->num_valid() > 0) - (passes_->num_test() > 0);
     HEARTH_ASSIGN_OR_RETURN(const ScratchFolder scratch,
                             environment_.warm_strategies.NewScratch());
+    std::optional<machine::DiskProfile> disk;
+    if (environment_.disks != nullptr) {
+      HEARTH_ASSIGN_OR_RETURN(disk, ProfileOf(environment_, *dataset_, stop_));
+    }
     const strategy::PreparationListener listener = ListenFor(observer_);
-    HEARTH_ASSIGN_OR_RETURN(
-        static_cast<strategy::Forecast&>(report_),
-        strategy::MakeForecast(
-            chosen_.strategy,
-            {.dataset = *dataset_,
-             .labels = labels_,
-             .files = environment_.files,
-             .read_queues = environment_.read_queues,
-             .clock = environment_.clock,
-             .pipeline = chosen_.pipeline,
-             .plans = environment_.plans,
-             .data_disks = environment_.data_disks,
-             .scratch_folder = scratch.path(),
-             .listener = listener,
-             .stop = stop_,
-             .partition =
-                 partition_.has_value() ? partition_->partition : nullptr},
-            {.passes = passes,
-             .num_training = num_training,
-             .time_training = [this] { return TrainSeconds(); },
-             .train_threads = options_.train.train_threads *
-                              static_cast<int>(options_.data.trainers),
-             .most_batches = most_batches_}));
+    const strategy::ForecastContext context = {
+        .dataset = *dataset_,
+        .labels = labels_,
+        .files = environment_.files,
+        .read_queues = environment_.read_queues,
+        .clock = environment_.clock,
+        .pipeline = chosen_.pipeline,
+        .plans = environment_.plans,
+        .data_disks = environment_.data_disks,
+        .scratch_folder = scratch.path(),
+        .listener = listener,
+        .stop = stop_,
+        .partition = partition_.has_value() ? partition_->partition : nullptr,
+        .disk = disk.has_value() ? &*disk : nullptr};
+    const strategy::ForecastRequest request = {
+        .passes = passes,
+        .num_training = num_training,
+        .time_training = [this] { return TrainSeconds(); },
+        .train_threads = options_.train.train_threads *
+                         static_cast<int>(options_.data.trainers),
+        .most_batches = most_batches_};
+    auto& forecast = static_cast<strategy::Forecast&>(report_);
+    if (!report_.automatic.has_value()) {
+      HEARTH_ASSIGN_OR_RETURN(
+          forecast, strategy::MakeForecast(chosen_.strategy, context, request));
+      return absl::OkStatus();
+    }
+    HEARTH_ASSIGN_OR_RETURN(forecast, strategy::CountRows(context, request));
+    AddPrice(forecast);
     return absl::OkStatus();
+  }
+
+  // Takes the figures of the chosen strategy from its price.
+  void AddPrice(strategy::Forecast& forecast) const {
+    const AutoChoice& choice = *report_.automatic;
+    for (const AutoCandidate& candidate : choice.candidates) {
+      if (candidate.strategy != choice.strategy || choice.processors == 0) {
+        continue;
+      }
+      forecast.bytes_read = candidate.bytes_read;
+      forecast.prepare_seconds = candidate.prepare_seconds;
+      forecast.first_epoch_seconds = candidate.first_epoch_seconds;
+      forecast.epoch_seconds = candidate.epoch_seconds;
+      forecast.plan_exists = candidate.plan_exists;
+      if (candidate.disk_bytes > 0) forecast.disk_bytes = candidate.disk_bytes;
+    }
+    forecast.notes.push_back(
+        absl::StrCat("Reads and times are rough prices; with --strategy ",
+                     choice.strategy, ", more is sampled and measured."));
   }
 
   void AddNotes() {

@@ -329,7 +329,9 @@ absl::Status SharedPassGroup::RunData() {
           {.data = common,
            .pipeline = pipeline,
            .training_only = !options.HasModel(),
-           .embedding_width = train::HiddenWidth(options.train.model)},
+           .embedding_width = train::HiddenWidth(options.train.model),
+           .folder = options.directory,
+           .job = &options},
           observers, stop));
   source_ = source.get();
   const absl::Status status = TrainRun({.source = *source,

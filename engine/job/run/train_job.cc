@@ -79,7 +79,8 @@ absl::StatusOr<TrainReport> TrainOnOwnSource(
            .pipeline = options.pipeline,
            .training_only = !options.HasModel(),
            .embedding_width = train::HiddenWidth(options.train.model),
-           .folder = options.directory},
+           .folder = options.directory,
+           .job = &options},
           job.observer, stop));
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<Member> member,
                           NewMember(job, source->dataset(), source->passes()));

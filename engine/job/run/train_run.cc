@@ -212,8 +212,7 @@ void TrainRun::LogBegin(AttachedJob& job) {
       absl::StrFormat("dataset %s (%s), strategy %s: %d training nodes, %d "
                       "batches an epoch",
                       manifest.name, manifest.fingerprint,
-                      strategy::Name(job.options.data.strategy),
-                      passes.num_train(),
+                      strategy::Name(source_.strategy()), passes.num_train(),
                       strategy::NumBatches(passes.num_train(),
                                            job.options.data.batch_size)));
   if (!job.options.HasModel()) return;
@@ -359,6 +358,7 @@ TrainReport TrainRun::Complete(const AttachedJob& job,
   report.preparations = source_.preparations();
   report.partition = source_.partition();
   report.history = source_.history();
+  report.automatic = source_.automatic();
   report.exact = source_.passes().Training(0).history == nullptr &&
                  strategy::IsExact(job.options.data.strategy) &&
                  !source_.row_dtype().has_value();
@@ -412,6 +412,9 @@ absl::Status TrainRun::Train(int64_t epoch) {
   strategy::PassReport report;
   HEARTH_RETURN_IF_ERROR(RunPass(pass, jobs, report));
   if (report.batches > 0) pass_seconds_ = SecondsOfData(report);
+  if (report.batches == strategy::NumBatches(pass)) {
+    source_.CompareWithChoice(report);
+  }
   source_.LogAhead();
   return absl::OkStatus();
 }

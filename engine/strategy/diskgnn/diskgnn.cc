@@ -18,6 +18,7 @@
 #include "engine/cache/row_memory.h"
 #include "engine/io/read_plan.h"
 #include "engine/io/read_queue.h"
+#include "engine/machine/machine_probe.h"
 #include "engine/plan/plan_store.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/store/feature_rows.h"
@@ -30,7 +31,6 @@
 #include "engine/strategy/diskgnn/packing/pack_batches.h"
 #include "engine/strategy/diskgnn/preparation.h"
 #include "engine/strategy/diskgnn/row_assembler.h"
-#include "engine/strategy/machine_probe.h"
 #include "engine/strategy/packing/file_range.h"
 #include "engine/strategy/packing/offline_sampling.h"
 #include "engine/strategy/packing/pass_digest.h"
@@ -465,7 +465,7 @@ MemoryEstimate EstimateDiskgnnForecastMemory(const DiskgnnOptions& options,
   estimate.Add("planning", std::max(SearchBytes(options, basis) +
                                         PopularityModel::MemoryBytes(
                                             basis.total_batches * basis.shards),
-                                    kProbeBytes));
+                                    machine::kProbeBytes));
   AddBatches(basis,
              {.samplers = basis.pipeline.samplers,
               .sampled = OfflineSamples(basis),

@@ -14,6 +14,7 @@
 #include "engine/base/status.h"
 #include "engine/io/read_plan.h"
 #include "engine/io/read_queue.h"
+#include "engine/machine/machine_probe.h"
 #include "engine/plan/plan_store.h"
 #include "engine/store/labels.h"
 #include "engine/strategy/foresight/fetch_prices.h"
@@ -23,7 +24,6 @@
 #include "engine/strategy/foresight/row_loader.h"
 #include "engine/strategy/foresight/row_slots.h"
 #include "engine/strategy/foresight/timeline.h"
-#include "engine/strategy/machine_probe.h"
 #include "engine/strategy/packing/offline_sampling.h"
 #include "engine/strategy/sampled_batch.h"
 #include "engine/strategy/sampling.h"
@@ -187,18 +187,19 @@ class ForesightStrategy final : public Strategy {
             kLeastMeasuredBytes) {
       return absl::OkStatus();
     }
-    const ProbeContext probe = {.files = resources_.files,
-                                .read_queues = resources_.read_queues,
-                                .clock = resources_.clock,
-                                .stop = stop};
+    const machine::ProbeContext probe = {.files = resources_.files,
+                                         .read_queues = resources_.read_queues,
+                                         .clock = resources_.clock,
+                                         .stop = stop};
     const std::string& path = features_.LargestFile().path();
     DiskRates rates;
-    HEARTH_ASSIGN_OR_RETURN(rates.read, ProbeReading(probe, path, {}));
-    HEARTH_ASSIGN_OR_RETURN(rates.pages,
-                            ProbePages(probe, path, options_.io_depth));
+    HEARTH_ASSIGN_OR_RETURN(rates.read, machine::ProbeReading(probe, path, {}));
+    HEARTH_ASSIGN_OR_RETURN(
+        rates.pages, machine::ProbePages(probe, path, options_.io_depth));
     HEARTH_RETURN_IF_ERROR(
         resources_.files.CreateDirectory(context_.plans.options().folder));
-    const auto write = ProbeWriting(probe, context_.plans.options().folder);
+    const auto write =
+        machine::ProbeWriting(probe, context_.plans.options().folder);
     // A full disk is found where space is needed.
     if (write.ok()) rates.write = *write;
     prices_.SetRates(rates);
@@ -294,7 +295,7 @@ absl::StatusOr<MemoryEstimate> EstimateForesightMemory(
                std::max({OfflineTopologyBytes(basis, basis.num_batches),
                          MakingBytes(nodes, slots, row_bytes, rows, of_passes,
                                      basis.pipeline.samplers),
-                         kProbeBytes}));
+                         machine::kProbeBytes}));
   estimate.Add("reads",
                static_cast<uint64_t>(loaders + 1) *
                    RowLoader::MemoryBytes(options.io_depth, row_bytes, rows));

@@ -19,6 +19,7 @@
 #include "engine/io/read_plan.h"
 #include "engine/io/read_probe.h"
 #include "engine/io/row_reader.h"
+#include "engine/machine/machine_probe.h"
 #include "engine/pipeline/pipeline.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/sample/mini_batch.h"
@@ -30,7 +31,6 @@
 #include "engine/strategy/gids/gids_pass.h"
 #include "engine/strategy/gids/hot_nodes.h"
 #include "engine/strategy/gids/stripes.h"
-#include "engine/strategy/machine_probe.h"
 #include "engine/strategy/sampled_batch.h"
 #include "engine/strategy/sampling.h"
 
@@ -304,7 +304,7 @@ MemoryEstimate EstimateGidsForecastMemory(const GidsOptions& options,
   const int64_t in_window = InWindow(options, basis);
   MemoryEstimate estimate;
   estimate.Add("topology", basis.indptr_bytes());
-  estimate.Add("measuring", kProbeBytes);
+  estimate.Add("measuring", machine::kProbeBytes);
   estimate.Add("ranking", RankingBytes(layout.num_rows));
   estimate.Add("window",
                cache::WindowCache::MemoryBytes(
@@ -498,12 +498,13 @@ absl::StatusOr<Forecast> ForecastGids(const GidsOptions& options,
   }
   HEARTH_ASSIGN_OR_RETURN(const MeasuredDisks disks,
                           MeasureDisksOf(options, context, features, stripes));
-  HEARTH_ASSIGN_OR_RETURN(const double bytes_per_second,
-                          ProbeReading({.files = context.files,
-                                        .read_queues = context.read_queues,
-                                        .clock = context.clock,
-                                        .stop = context.stop},
-                                       features.LargestFile().path(), {}));
+  HEARTH_ASSIGN_OR_RETURN(
+      const double bytes_per_second,
+      machine::ProbeReading({.files = context.files,
+                             .read_queues = context.read_queues,
+                             .clock = context.clock,
+                             .stop = context.stop},
+                            features.LargestFile().path(), {}));
   const int64_t batches = shards.count / pass.shards;
   EpochSeconds seconds;
   seconds.read = std::max(static_cast<double>(foretelling.reads) /
@@ -516,7 +517,7 @@ absl::StatusOr<Forecast> ForecastGids(const GidsOptions& options,
                                    .dtype = features.dtype};
   seconds.compute = (seconds.train * request.train_threads + sample_seconds +
                      static_cast<double>(foretelling.rows_needed) *
-                         ProbeRowCopy(context.clock, format)) /
+                         machine::ProbeRowCopy(context.clock, format)) /
                     processors;
 
   const auto row_bytes = static_cast<uint64_t>(features.layout.row_bytes);

@@ -23,10 +23,10 @@
 #include "engine/io/read_plan.h"
 #include "engine/io/read_queue.h"
 #include "engine/io/row_reader.h"
+#include "engine/machine/machine_probe.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/sample/neighbor_cache.h"
 #include "engine/strategy/forecast.h"
-#include "engine/strategy/machine_probe.h"
 #include "engine/strategy/pass.h"
 #include "engine/strategy/sampled_batch.h"
 #include "engine/strategy/sampling.h"
@@ -380,15 +380,16 @@ class SuperbatchForecaster {
   }
 
   absl::StatusOr<SuperbatchSeconds> TimeOf(double step_seconds) const {
-    const ProbeContext probe = {.files = context_.files,
-                                .read_queues = context_.read_queues,
-                                .clock = context_.clock,
-                                .stop = context_.stop};
+    const machine::ProbeContext probe = {.files = context_.files,
+                                         .read_queues = context_.read_queues,
+                                         .clock = context_.clock,
+                                         .stop = context_.stop};
     const std::string& path = data_.features.LargestFile().path();
-    HEARTH_ASSIGN_OR_RETURN(const double pages_per_second,
-                            ProbePages(probe, path, recipe_.options.io_depth));
+    HEARTH_ASSIGN_OR_RETURN(
+        const double pages_per_second,
+        machine::ProbePages(probe, path, recipe_.options.io_depth));
     HEARTH_ASSIGN_OR_RETURN(const double bytes_per_second,
-                            ProbeReading(probe, path, {}));
+                            machine::ProbeReading(probe, path, {}));
     const auto rows = static_cast<double>(report_.rows_needed);
     SuperbatchSeconds seconds;
     EpochSeconds& execute = seconds.execute;
@@ -406,7 +407,7 @@ class SuperbatchForecaster {
     const auto processors = static_cast<double>(UsableProcessors());
     execute.compute =
         (execute.train * request_.train_threads +
-         rows * ProbeRowCopy(context_.clock, data_.row_format())) /
+         rows * machine::ProbeRowCopy(context_.clock, data_.row_format())) /
         processors;
     return seconds;
   }
@@ -459,8 +460,9 @@ MemoryEstimate EstimateSuperbatchForecastMemory(
   for (const MemoryShare& share : estimate.shares) {
     if (!share.kept) foretelling += share.bytes;
   }
-  estimate.Add("measuring",
-               kProbeBytes > foretelling ? kProbeBytes - foretelling : 0);
+  estimate.Add("measuring", machine::kProbeBytes > foretelling
+                                ? machine::kProbeBytes - foretelling
+                                : 0);
   return estimate;
 }
 

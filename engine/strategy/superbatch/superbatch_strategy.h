@@ -42,7 +42,7 @@ MemoryEstimate EstimateSuperbatchMemory(const SuperbatchOptions& options,
 /// ForecastRequest::most_batches, since the reads of an optimal cache cannot be
 /// extrapolated from a part of the batches. Rows, bytes and reads are exactly
 /// those of that pass; its time follows from how long sampling takes now and
-/// from measurements of disk and trainer (machine_probe.h). Errors as
+/// from measurements of disk and trainer (engine/machine). Errors as
 /// Strategy::Run; leaves no file.
 absl::StatusOr<Forecast> ForecastSuperbatch(SuperbatchRecipe recipe,
                                             const ForecastContext& context,

@@ -20,6 +20,7 @@
 #include "engine/base/status.h"
 #include "engine/io/aligned_memory.h"
 #include "engine/io/file_system.h"
+#include "engine/machine/machine_probe.h"
 #include "engine/plan/plan_records.h"
 #include "engine/sample/mini_batch.h"
 #include "engine/store/topology.h"
@@ -29,7 +30,6 @@
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 #include "engine/strategy/diskgnn/packing/plan_reader.h"
 #include "engine/strategy/diskgnn/preparation.h"
-#include "engine/strategy/machine_probe.h"
 #include "engine/strategy/packing/batch_code.h"
 #include "engine/strategy/packing/offline_sampling.h"
 #include "engine/strategy/packing/sample_spool.h"
@@ -347,32 +347,36 @@ class DiskgnnForecaster {
 
   absl::Status MeasureMachine() {
     Progress("measuring", 0, 0);
-    const ProbeContext probe = {.files = context_.files,
-                                .read_queues = context_.read_queues,
-                                .clock = context_.clock,
-                                .stop = context_.stop};
+    const machine::ProbeContext probe = {.files = context_.files,
+                                         .read_queues = context_.read_queues,
+                                         .clock = context_.clock,
+                                         .stop = context_.stop};
     const std::string& path = features_.LargestFile().path();
     // First, before other probes have made memory warm.
     HEARTH_ASSIGN_OR_RETURN(rates_.memory_seconds_per_byte,
-                            ProbeMemory(context_.clock));
+                            machine::ProbeMemory(context_.clock));
     HEARTH_ASSIGN_OR_RETURN(rates_.read_bytes_per_second,
-                            ProbeReading(probe, path, {}));
+                            machine::ProbeReading(probe, path, {}));
     const int loaders = std::min(16, 2 * context_.pipeline.extractors);
-    HEARTH_ASSIGN_OR_RETURN(rates_.pass_bytes_per_second,
-                            ProbeReading(probe, path, {.threads = loaders}));
+    HEARTH_ASSIGN_OR_RETURN(
+        rates_.pass_bytes_per_second,
+        machine::ProbeReading(probe, path, {.threads = loaders}));
     if (layout_.epoch.page_reads > 0) {
-      HEARTH_ASSIGN_OR_RETURN(rates_.pages_per_second,
-                              ProbePages(probe, path, options_.io_depth));
+      HEARTH_ASSIGN_OR_RETURN(
+          rates_.pages_per_second,
+          machine::ProbePages(probe, path, options_.io_depth));
     }
     if (!result_.plan_exists) {
-      HEARTH_ASSIGN_OR_RETURN(rates_.scan_bytes_per_second,
-                              ProbeReading(probe, path, {.at_once = true}));
-      HEARTH_ASSIGN_OR_RETURN(rates_.write_bytes_per_second,
-                              ProbeWriting(probe, context_.scratch_folder));
+      HEARTH_ASSIGN_OR_RETURN(
+          rates_.scan_bytes_per_second,
+          machine::ProbeReading(probe, path, {.at_once = true}));
+      HEARTH_ASSIGN_OR_RETURN(
+          rates_.write_bytes_per_second,
+          machine::ProbeWriting(probe, context_.scratch_folder));
     }
-    rates_.row_copy_seconds = ProbeRowCopy(
+    rates_.row_copy_seconds = machine::ProbeRowCopy(
         context_.clock, {.dim = features_.dim, .dtype = features_.dtype});
-    rates_.checksum_seconds_per_byte = ProbeChecksum(context_.clock);
+    rates_.checksum_seconds_per_byte = machine::ProbeChecksum(context_.clock);
     return CheckStop();
   }
 

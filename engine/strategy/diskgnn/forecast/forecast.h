@@ -13,7 +13,7 @@ namespace hearth::strategy {
 /// and disk are exact, pages of the disk cache are counted in some batches.
 /// Otherwise it samples up to ForecastRequest::most_batches batches, spread
 /// evenly, and forecasts the layout from them (layout_forecast.h). Times follow
-/// from measurements (machine_probe.h, time_forecast.h), on a machine as busy
+/// from measurements (engine/machine, time_forecast.h), on a machine as busy
 /// as now.
 ///
 /// Leases no plan, creates no plan's folder, and never leaves a file. Errors

@@ -100,20 +100,35 @@ std::vector<double> Estimate(const std::vector<double>& seen,
 
 }  // namespace
 
-PopularityModel::PopularityModel(const plan::AccessCounts& counts,
-                                 int64_t sampled, int64_t total)
-    : total_(total), log_factorials_(LogFactorials(total)) {
+namespace {
+
+std::vector<double> SeenOf(const plan::AccessCounts& counts, int64_t sampled) {
   std::vector<double> seen(static_cast<size_t>(sampled) + 1, 0);
   for (store::NodeId node = 0; node < counts.num_nodes(); ++node) {
     ++seen[std::min(counts.Of(node), sampled)];
   }
+  return seen;
+}
+
+}  // namespace
+
+PopularityModel::PopularityModel(const plan::AccessCounts& counts,
+                                 int64_t sampled, int64_t total)
+    : PopularityModel(SeenOf(counts, sampled), total) {}
+
+PopularityModel::PopularityModel(const std::vector<double>& seen, int64_t total)
+    : total_(total), log_factorials_(LogFactorials(total)) {
   const std::vector<double> grid = Grid(total);
   Extrapolate(grid, Estimate(seen, grid, log_factorials_));
   // The number of accesses needs no model: it is scaled from the sample, and
   // the model's nodes are scaled to it.
-  const double wanted = static_cast<double>(counts.num_accesses()) *
-                        static_cast<double>(total) /
-                        static_cast<double>(sampled);
+  const auto sampled = std::ssize(seen) - 1;
+  double accesses = 0;
+  for (int64_t k = 1; k <= sampled; ++k) {
+    accesses += static_cast<double>(k) * seen[k];
+  }
+  const double wanted =
+      accesses * static_cast<double>(total) / static_cast<double>(sampled);
   double found = 0;
   for (int64_t k = 1; k <= total; ++k) {
     found += static_cast<double>(k) * nodes_[k];

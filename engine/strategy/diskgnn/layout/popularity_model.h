@@ -38,6 +38,10 @@ class PopularityModel {
   PopularityModel(const plan::AccessCounts& counts, int64_t sampled,
                   int64_t total);
 
+  /// The same, of the number of nodes in k = 0 .. n of the n sampled batches.
+  /// REQUIRES: 2 <= seen.size() <= total + 1.
+  PopularityModel(const std::vector<double>& seen, int64_t total);
+
   /// Expected rows of all batches, by level.
   struct Rows {
     /// Accesses to each level; their sum is num_accesses().
@@ -53,6 +57,9 @@ class PopularityModel {
   /// of the disk cache in all. REQUIRES: 1 <= segment_size <= total.
   Rows ForecastRows(int64_t memory_rows, int64_t segment_size,
                     int64_t max_cache_rows) const;
+
+  /// [num_batches() + 1] number of nodes in k of all batches.
+  const std::vector<double>& nodes() const { return nodes_; }
 
   /// Accesses of all batches.
   double num_accesses() const { return num_accesses_; }

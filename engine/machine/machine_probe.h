@@ -1,7 +1,8 @@
-#ifndef HEARTH_ENGINE_STRATEGY_MACHINE_PROBE_H_
-#define HEARTH_ENGINE_STRATEGY_MACHINE_PROBE_H_
+#ifndef HEARTH_ENGINE_MACHINE_MACHINE_PROBE_H_
+#define HEARTH_ENGINE_MACHINE_MACHINE_PROBE_H_
 
 #include <cstdint>
+#include <limits>
 #include <stop_token>
 #include <string>
 
@@ -13,10 +14,11 @@
 #include "engine/store/feature_rows.h"
 
 /// Short measurements of disk, memory and processor for forecasts. Each takes a
-/// fraction of a second on a disk of 1 GB/s; those with a context are CANCELLED
-/// when its stop is requested.
+/// fraction of a second on a disk of 1 GB/s, and is cut short on slower ones
+/// where it is given a time; those with a context are CANCELLED when its stop
+/// is requested.
 
-namespace hearth::strategy {
+namespace hearth::machine {
 
 /// Everything that a probe uses. Outlives the call.
 struct ProbeContext {
@@ -25,6 +27,10 @@ struct ProbeContext {
   const Clock& clock;
   std::stop_token stop;
 };
+
+/// Time without end, for probes.
+inline constexpr double kUnlimitedSeconds =
+    std::numeric_limits<double>::infinity();
 
 /// Memory that any probe holds at most.
 inline constexpr uint64_t kProbeBytes = uint64_t{160} << 20;
@@ -37,6 +43,8 @@ struct Streams {
   /// writes to memory count, not to the processor's cache; otherwise each piece
   /// overwrites the one before. For one thread.
   bool at_once = false;
+  /// Seconds after which no further piece is begun.
+  double most_seconds = kUnlimitedSeconds;
 };
 
 /// Bytes per second read from `path`, past the page cache, by threads that each
@@ -46,10 +54,12 @@ absl::StatusOr<double> ProbeReading(const ProbeContext& context,
                                     const std::string& path,
                                     const Streams& streams);
 
-/// Bytes per second written durably to a file of 64 MiB in `folder`. The file
-/// is removed. RESOURCE_EXHAUSTED if the disk is full.
+/// Bytes per second written durably to a file of 64 MiB in `folder`, or of as
+/// much as is written in `most_seconds`. The file is removed.
+/// RESOURCE_EXHAUSTED if the disk is full.
 absl::StatusOr<double> ProbeWriting(const ProbeContext& context,
-                                    const std::string& folder);
+                                    const std::string& folder,
+                                    double most_seconds = kUnlimitedSeconds);
 
 /// Reads per second of 4 KiB pages spread over `path`, `depth` in flight.
 absl::StatusOr<double> ProbePages(const ProbeContext& context,
@@ -65,6 +75,6 @@ absl::StatusOr<double> ProbeMemory(const Clock& clock);
 /// Seconds per byte of a CRC32C.
 double ProbeChecksum(const Clock& clock);
 
-}  // namespace hearth::strategy
+}  // namespace hearth::machine
 
-#endif  // HEARTH_ENGINE_STRATEGY_MACHINE_PROBE_H_
+#endif  // HEARTH_ENGINE_MACHINE_MACHINE_PROBE_H_

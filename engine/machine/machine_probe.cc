@@ -1,4 +1,4 @@
-#include "engine/strategy/machine_probe.h"
+#include "engine/machine/machine_probe.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "engine/base/crc32c.h"
 #include "engine/base/random.h"
@@ -18,7 +19,7 @@
 #include "engine/io/row_reader.h"
 #include "engine/io/whole_file.h"
 
-namespace hearth::strategy {
+namespace hearth::machine {
 namespace {
 
 constexpr uint64_t kMostRead = uint64_t{256} << 20;
@@ -45,12 +46,17 @@ double Seconds(const Clock& clock, double start) {
 }
 
 // Reads pieces, `bytes` in all, spread over bytes [begin, begin + part) of a
-// file: pieces read again and again would come from a cache.
-absl::Status ReadPart(const ProbeContext& context, io::ReadableFile& file,
-                      uint64_t begin, uint64_t part, uint64_t bytes,
-                      absl::Span<std::byte> memory) {
-  for (uint64_t at = 0; at < bytes; at += kPieceBytes) {
+// file: pieces read again and again would come from a cache. Ends at
+// `deadline`; returns the bytes read.
+absl::StatusOr<uint64_t> ReadPart(const ProbeContext& context,
+                                  io::ReadableFile& file, uint64_t begin,
+                                  uint64_t part, uint64_t bytes,
+                                  absl::Span<std::byte> memory,
+                                  double deadline) {
+  uint64_t at = 0;
+  for (; at < bytes; at += kPieceBytes) {
     HEARTH_RETURN_IF_ERROR(CheckStop(context));
+    if (at > 0 && context.clock.SteadySeconds() >= deadline) return at;
     const auto gap = static_cast<uint64_t>(static_cast<double>(part - bytes) *
                                            static_cast<double>(at) /
                                            static_cast<double>(bytes));
@@ -58,7 +64,7 @@ absl::Status ReadPart(const ProbeContext& context, io::ReadableFile& file,
         begin + at + gap / kPageBytes * kPageBytes,
         memory.subspan(at % memory.size(), std::min(kPieceBytes, bytes - at))));
   }
-  return absl::OkStatus();
+  return bytes;
 }
 
 }  // namespace
@@ -80,41 +86,55 @@ absl::StatusOr<double> ProbeReading(const ProbeContext& context,
   const uint64_t bytes = std::min(
       part,
       std::max(kPieceBytes, kMostRead / count / kPieceBytes * kPieceBytes));
-  std::vector<absl::Status> results(count);
+  std::vector<absl::StatusOr<uint64_t>> results(count, 0);
   const double start = context.clock.SteadySeconds();
   {
     std::vector<std::jthread> threads;
     for (uint64_t i = 0; i < count; ++i) {
       threads.emplace_back([&, i] {
-        results[i] = CatchExceptions([&] {
-          return ReadPart(context, *file, i * part, part, bytes,
-                          memory.bytes().subspan(i * pieces * kPieceBytes,
-                                                 pieces * kPieceBytes));
+        const absl::Status status = CatchExceptions([&] {
+          results[i] = ReadPart(context, *file, i * part, part, bytes,
+                                memory.bytes().subspan(i * pieces * kPieceBytes,
+                                                       pieces * kPieceBytes),
+                                start + streams.most_seconds);
+          return results[i].status();
         });
+        if (!status.ok()) results[i] = status;
       });
     }
   }
   const double seconds = Seconds(context.clock, start);
-  for (const absl::Status& result : results) HEARTH_RETURN_IF_ERROR(result);
-  return static_cast<double>(std::max(kPageBytes, bytes * count)) / seconds;
+  uint64_t read = 0;
+  for (const absl::StatusOr<uint64_t>& result : results) {
+    HEARTH_RETURN_IF_ERROR(result.status());
+    read += *result;
+  }
+  return static_cast<double>(std::max(kPageBytes, read)) / seconds;
 }
 
 absl::StatusOr<double> ProbeWriting(const ProbeContext& context,
-                                    const std::string& folder) {
-  const io::ScratchFile removed(context.files, io::JoinPath(folder, "probe"));
+                                    const std::string& folder,
+                                    double most_seconds) {
+  const io::ScratchFile removed(
+      context.files,
+      io::JoinPath(folder, absl::StrCat("probe", io::kTemporarySuffix)));
   HEARTH_ASSIGN_OR_RETURN(io::AlignedMemory memory,
                           io::AlignedMemory::Allocate(kWriteBytes));
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::WritableFile> file,
                           context.files.CreateUncached(removed.path()));
   const double start = context.clock.SteadySeconds();
   HEARTH_RETURN_IF_ERROR(file->Allocate(kMostWritten));
-  for (uint64_t at = 0; at < kMostWritten; at += kWriteBytes) {
+  uint64_t written = 0;
+  for (; written < kMostWritten; written += kWriteBytes) {
     HEARTH_RETURN_IF_ERROR(CheckStop(context));
-    HEARTH_RETURN_IF_ERROR(file->Write(at, memory.bytes()));
+    if (written > 0 && context.clock.SteadySeconds() - start >= most_seconds) {
+      break;
+    }
+    HEARTH_RETURN_IF_ERROR(file->Write(written, memory.bytes()));
   }
   HEARTH_RETURN_IF_ERROR(file->Sync());
   HEARTH_RETURN_IF_ERROR(file->Close());
-  return static_cast<double>(kMostWritten) / Seconds(context.clock, start);
+  return static_cast<double>(written) / Seconds(context.clock, start);
 }
 
 absl::StatusOr<double> ProbePages(const ProbeContext& context,
@@ -196,4 +216,4 @@ double ProbeChecksum(const Clock& clock) {
   return Seconds(clock, start) / static_cast<double>(kPieceBytes);
 }
 
-}  // namespace hearth::strategy
+}  // namespace hearth::machine

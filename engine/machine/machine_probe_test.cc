@@ -1,4 +1,4 @@
-#include "engine/strategy/machine_probe.h"
+#include "engine/machine/machine_probe.h"
 
 #include <cstddef>
 #include <memory>
@@ -14,7 +14,7 @@
 #include "engine/io/testing/scratch_directory.h"
 #include "gtest/gtest.h"
 
-namespace hearth::strategy {
+namespace hearth::machine {
 namespace {
 
 class MachineProbeTest : public ::testing::Test {
@@ -95,4 +95,4 @@ TEST_F(MachineProbeTest, TimesRowsOfAnySize) {
 }
 
 }  // namespace
-}  // namespace hearth::strategy
+}  // namespace hearth::machine

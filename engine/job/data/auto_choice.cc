@@ -1,0 +1,651 @@
+// A choice, step by step:
+//   1. Take the choice of an earlier run, if it still fits.
+//   2. If everything fits into memory, it is `memory`.
+//   3. Reserve memory; sample some batches, and train a few of them.
+//   4. Fit each candidate into memory and price it.
+//   5. Keep the cheapest, and log it.
+#include "engine/job/data/auto_choice.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "engine/base/byte_size.h"
+#include "engine/base/process.h"
+#include "engine/base/status.h"
+#include "engine/io/whole_file.h"
+#include "engine/job/data/opened_job.h"
+#include "engine/job/data/step_timer.h"
+#include "engine/job/memory/memory_ledger.h"
+#include "engine/machine/disk_profile.h"
+#include "engine/store/strict_json.h"
+#include "engine/strategy/forecast.h"
+#include "engine/strategy/pricing/price.h"
+#include "engine/strategy/pricing/workload.h"
+#include "nlohmann/json.hpp"
+
+namespace hearth::job {
+
+namespace {
+
+using nlohmann::json;
+using strategy::CommonBudgets;
+using strategy::MemoryEstimate;
+using strategy::StrategyOptions;
+
+constexpr char kFile[] = "auto.json";
+constexpr int kFormat = 1;
+constexpr uint64_t kMaxFileBytes = 1 << 20;
+// Depths that are tried where the job names none: the strategy's own, and a
+// large one.
+constexpr int kDepths[] = {0, 256};
+// An evaluation takes so much of the time of a training step: it has no
+// backward pass.
+constexpr double kEvaluationShare = 0.35;
+// Steps in which the cache is made smaller, until no thread has to go.
+constexpr uint64_t kCacheSteps = 16;
+// Caches are multiples of this.
+constexpr uint64_t kCacheUnit = uint64_t{1} << 20;
+// Candidates that the reason names after the chosen one.
+constexpr size_t kMostNamed = 3;
+
+std::string SecondsText(double seconds) {
+  return seconds < 10 ? absl::StrFormat("%.1f s", seconds)
+                      : absl::StrFormat("%.0f s", seconds);
+}
+
+nlohmann::ordered_json ToJson(const AutoCandidate& candidate) {
+  nlohmann::ordered_json cuts = nlohmann::ordered_json::array();
+  for (const strategy::BudgetCut& cut : candidate.cuts) {
+    cuts.push_back({{"option", cut.option},
+                    {"unit", static_cast<int>(cut.unit)},
+                    {"asked", cut.asked},
+                    {"chosen", cut.chosen}});
+  }
+  return {{"strategy", candidate.strategy},
+          {"cpu_cache_bytes", candidate.cpu_cache_bytes},
+          {"io_depth", candidate.io_depth},
+          {"refusal", candidate.refusal},
+          {"seconds", candidate.seconds},
+          {"prepare_seconds", candidate.prepare_seconds},
+          {"first_epoch_seconds", candidate.first_epoch_seconds},
+          {"epoch_seconds", candidate.epoch_seconds},
+          {"bytes_read", candidate.bytes_read},
+          {"disk_bytes", candidate.disk_bytes},
+          {"memory_bytes", candidate.memory_bytes},
+          {"plan_exists", candidate.plan_exists},
+          {"cuts", cuts}};
+}
+
+AutoCandidate CandidateFromJson(const json& value) {
+  AutoCandidate candidate;
+  value.at("strategy").get_to(candidate.strategy);
+  value.at("cpu_cache_bytes").get_to(candidate.cpu_cache_bytes);
+  value.at("io_depth").get_to(candidate.io_depth);
+  value.at("refusal").get_to(candidate.refusal);
+  value.at("seconds").get_to(candidate.seconds);
+  value.at("prepare_seconds").get_to(candidate.prepare_seconds);
+  value.at("first_epoch_seconds").get_to(candidate.first_epoch_seconds);
+  value.at("epoch_seconds").get_to(candidate.epoch_seconds);
+  value.at("bytes_read").get_to(candidate.bytes_read);
+  value.at("disk_bytes").get_to(candidate.disk_bytes);
+  value.at("memory_bytes").get_to(candidate.memory_bytes);
+  value.at("plan_exists").get_to(candidate.plan_exists);
+  for (const json& cut : value.at("cuts")) {
+    candidate.cuts.push_back(
+        {.option = cut.at("option").get<std::string>(),
+         .unit = static_cast<strategy::BudgetUnit>(cut.at("unit").get<int>()),
+         .asked = cut.at("asked").get<uint64_t>(),
+         .chosen = cut.at("chosen").get<uint64_t>()});
+  }
+  return candidate;
+}
+
+// Index of a strategy in StrategyKinds(); nullopt for an unknown name.
+std::optional<size_t> KindNamed(const std::string& name) {
+  const auto kinds = strategy::StrategyKinds();
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    if (kinds[i].name == name) return i;
+  }
+  return std::nullopt;
+}
+
+// Chooses the strategy of one job.
+class Selection {
+ public:
+  Selection(const JobEnvironment& environment, const AutoBasis& basis,
+            Observer& observer, const std::stop_token& stop)
+      : environment_(environment),
+        basis_(basis),
+        budgets_(*basis.data.automatic),
+        kinds_(basis.passes.Kinds()),
+        observer_(observer),
+        stop_(stop) {}
+
+  absl::StatusOr<AutoChoice> Run() {
+    HEARTH_ASSIGN_OR_RETURN(std::optional<AutoChoice> choice, TakeKept());
+    if (choice.has_value()) return *std::move(choice);
+    HEARTH_ASSIGN_OR_RETURN(choice, Choose());
+    observer_.OnLog(Severity::kInfo,
+                    absl::StrCat("strategy auto chose ", choice->reason));
+    if (!basis_.folder.empty()) {
+      HEARTH_RETURN_IF_ERROR(
+          WriteAutoChoice(environment_.files, basis_.folder, *choice));
+    }
+    return *std::move(choice);
+  }
+
+ private:
+  // The job's data with a strategy.
+  absl::StatusOr<MemoryFit> Fit(const StrategyOptions& strategy) const {
+    BatchOptions data = basis_.data;
+    data.strategy = strategy::WithAutoBudgets(
+        strategy, basis_.dataset.manifest(), MostBytes());
+    return FitToMemory(environment_, basis_.dataset, UseOf(data), stop_);
+  }
+
+  StrategyUse UseOf(const BatchOptions& data) const {
+    return {.data = data,
+            .pipeline = basis_.job.pipeline,
+            .labels = basis_.labels,
+            .passes = kinds_,
+            .embedding_width = train::HiddenWidth(basis_.job.train.model),
+            .model = basis_.model,
+            .partition = basis_.partition};
+  }
+
+  uint64_t MostBytes() const { return environment_.memory.most_bytes(); }
+
+  bool Fits(const MemoryFit& fit) const {
+    return fit.estimate.TotalBytes() <= MostBytes();
+  }
+
+  // The choice of an earlier run, if it fits. A damaged one counts as none.
+  absl::StatusOr<std::optional<AutoChoice>> TakeKept() const {
+    if (basis_.folder.empty()) return std::nullopt;
+    absl::StatusOr<AutoChoice> kept =
+        ReadAutoChoice(environment_.files, basis_.folder);
+    if (absl::IsNotFound(kept.status())) return std::nullopt;
+    if (absl::IsDataLoss(kept.status())) {
+      observer_.OnLog(Severity::kWarning,
+                      absl::StrCat(kept.status().message(),
+                                   "; the strategy is chosen again"));
+      return std::nullopt;
+    }
+    HEARTH_RETURN_IF_ERROR(kept.status());
+    HEARTH_ASSIGN_OR_RETURN(const MemoryFit fit, Fit(StrategyOf(*kept)));
+    if (!Fits(fit)) {
+      observer_.OnLog(Severity::kInfo,
+                      absl::StrCat("strategy auto had chosen ", kept->strategy,
+                                   ", which does not fit into memory now: the "
+                                   "strategy is chosen again"));
+      return std::nullopt;
+    }
+    observer_.OnLog(Severity::kInfo,
+                    absl::StrCat("strategy auto goes on with ", kept->strategy,
+                                 ", chosen when the job first began"));
+    return *std::move(kept);
+  }
+
+  absl::StatusOr<AutoChoice> Choose() {
+    const StrategyOptions memory = strategy::MemoryOptions();
+    HEARTH_ASSIGN_OR_RETURN(const MemoryFit fit, Fit(memory));
+    AutoChoice choice = {.strategy = strategy::Name(memory),
+                         .budgets = budgets_};
+    const bool memory_fits = Fits(fit);
+    if (memory_fits && !basis_.compares_all) {
+      choice.reason = absl::StrCat(choice.strategy, ": it takes ",
+                                   FormatByteSize(fit.estimate.TotalBytes()),
+                                   " of ", FormatByteSize(MostBytes()));
+      choice.candidates.push_back({.strategy = choice.strategy,
+                                   .memory_bytes = fit.estimate.TotalBytes()});
+      return choice;
+    }
+    const strategy::MemoryEstimate sampling = SamplingMemory(fit.batches);
+    if (sampling.TotalBytes() > MostBytes()) {
+      HEARTH_ASSIGN_OR_RETURN(choice.strategy, FirstThatFits());
+      choice.budgets.cpu_cache_bytes = 0;
+      choice.reason = absl::StrCat(choice.strategy,
+                                   ": memory is too short to compare prices");
+      return choice;
+    }
+    HEARTH_RETURN_IF_ERROR(Measure(fit.batches, sampling, choice));
+    HEARTH_RETURN_IF_ERROR(AddCandidates(fit.batches, choice));
+    auto& all = choice.candidates;
+    if (std::all_of(all.begin(), all.end(), [](const AutoCandidate& candidate) {
+          return !candidate.refusal.empty();
+        })) {
+      return RefuseAll("is refused: " + all.back().strategy + " " +
+                       all.back().refusal);
+    }
+    choice.reason = RankCandidates(all);
+    const auto chosen = memory_fits
+                            ? std::find_if(all.begin(), all.end(),
+                                           [&](const AutoCandidate& candidate) {
+                                             return candidate.strategy ==
+                                                    strategy::Name(memory);
+                                           })
+                            : all.begin();
+    if (memory_fits) {
+      choice.reason = absl::StrCat(
+          chosen->strategy, ": all rows fit into memory; ", choice.reason);
+    }
+    choice.strategy = chosen->strategy;
+    choice.budgets.cpu_cache_bytes = chosen->cpu_cache_bytes;
+    choice.budgets.io_depth = chosen->io_depth;
+    return choice;
+  }
+
+  // Batches of the job, by their seeds.
+  double BatchesOf(int64_t seeds) const {
+    return static_cast<double>(seeds) /
+           static_cast<double>(basis_.data.batch_size);
+  }
+
+  bool Evaluates() const {
+    return basis_.job.HasModel() && !basis_.job.feed.has_value();
+  }
+
+  // Batches that are kept to train on them.
+  int Kept() const { return Evaluates() ? StepTimer::kBatches : 0; }
+
+  // The memory that Measure holds at most.
+  MemoryEstimate SamplingMemory(const strategy::BatchBound& batches) const {
+    const StrategyUse use = UseOf(basis_.data);
+    strategy::MemoryBasis memory =
+        BasisOf(environment_, basis_.dataset, use, batches);
+    memory.pipeline.sampling_gpu = std::nullopt;
+    MemoryEstimate estimate = strategy::EstimateSamplingMemory(memory, Kept());
+    AddJobShares(use, batches, estimate);
+    return estimate;
+  }
+
+  // The name of the first strategy that fits without a cache; those that
+  // prepare nothing come first. RESOURCE_EXHAUSTED as CheckFits if none does.
+  absl::StatusOr<std::string> FirstThatFits() const {
+    const auto kinds = strategy::StrategyKinds();
+    for (const bool prepares : {false, true}) {
+      for (size_t i = 0; i < kinds.size(); ++i) {
+        if (kinds[i].prepares != prepares || !RefusalOf(kinds[i]).empty()) {
+          continue;
+        }
+        CommonBudgets budgets = budgets_;
+        budgets.cpu_cache_bytes = 0;
+        HEARTH_ASSIGN_OR_RETURN(const MemoryFit fit,
+                                Fit(strategy::WithCommonBudgets(i, budgets)));
+        if (Fits(fit)) return std::string(kinds[i].name);
+      }
+    }
+    return RefuseAll("does not fit into memory");
+  }
+
+  // RESOURCE_EXHAUSTED: the least that a job takes is told by a strategy that
+  // keeps no rows.
+  absl::Status RefuseAll(absl::string_view reason) const {
+    HEARTH_ASSIGN_OR_RETURN(const MemoryFit least,
+                            Fit(strategy::MmapOptions()));
+    HEARTH_RETURN_IF_ERROR(
+        CheckFits(environment_, UseOf(basis_.data), least.estimate));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("strategy auto: every strategy ", reason));
+  }
+
+  // Samples and times, and sets workload_ and disk_; holds `sampling`.
+  absl::Status Measure(const strategy::BatchBound& batches,
+                       const MemoryEstimate& sampling, AutoChoice& choice) {
+    const TrainJobOptions& job = basis_.job;
+    const BatchOptions& data = basis_.data;
+    const bool has_steps = Evaluates();
+    const int kept = Kept();
+    MemoryLedger::Reservation reservation;
+    HEARTH_RETURN_IF_ERROR(environment_.memory.Reserve(sampling, reservation));
+    strategy::Workload work;
+    work.epochs = static_cast<double>(job.data.epochs);
+    // A feed's client ends it when it likes: an epoch is priced.
+    if (job.feed.has_value()) work.epochs = 1;
+    if (job.part == TrainPart::kTest) work.epochs = 0;
+    work.distinct_epochs =
+        std::min(static_cast<double>(data.NumEpochKeys()),
+                 std::max(1.0, static_cast<double>(job.data.epochs)));
+    work.periods =
+        data.refresh_epochs > 0
+            ? std::ceil(work.epochs / static_cast<double>(data.refresh_epochs))
+            : 1;
+    work.validates = Evaluates() && basis_.passes.num_valid() > 0;
+    work.tests = Evaluates() && basis_.passes.num_test() > 0 &&
+                 job.part != TrainPart::kTraining;
+    work.training.batches = BatchesOf(basis_.passes.num_train());
+    work.validation.batches = BatchesOf(basis_.passes.num_valid());
+    work.test.batches = BatchesOf(basis_.passes.num_test());
+    double all = work.training.batches * work.epochs;
+    if (work.validates) all += work.validation.batches * work.epochs;
+    if (work.tests) all += work.test.batches;
+
+    strategy::Pass pass = basis_.passes.Training(0);
+    pass.history = nullptr;
+    pass.batches = batches;
+    strategy::PipelineOptions pipeline = job.pipeline;
+    pipeline.sampling_gpu = std::nullopt;
+    const strategy::PreparationListener listener = ListenFor(observer_);
+    const strategy::ForecastContext context = {
+        .dataset = basis_.dataset,
+        .labels = basis_.labels,
+        .files = environment_.files,
+        .read_queues = environment_.read_queues,
+        .clock = environment_.clock,
+        .pipeline = pipeline,
+        .plans = environment_.plans,
+        .scratch_folder = {},
+        .listener = listener,
+        .stop = stop_};
+    strategy::ForecastRequest request = {
+        .passes = {&pass, 1},
+        .num_training = 1,
+        .time_training = nullptr,
+        .most_batches = strategy::BatchesToSample(all)};
+    HEARTH_ASSIGN_OR_RETURN(
+        strategy::SampledWorkload sampled,
+        strategy::SampleWorkload(context, request, kept,
+                                 /*repeats=*/work.distinct_epochs <= 1));
+    work.rows = sampled.workload.rows;
+    work.edges = sampled.workload.edges;
+    work.lists = sampled.workload.lists;
+    work.sample_seconds = sampled.workload.sample_seconds;
+    work.sampled_batches = sampled.workload.sampled_batches;
+    work.misses = sampled.workload.misses;
+    work.train_threads =
+        job.train.train_threads * static_cast<int>(data.trainers);
+    if (has_steps) {
+      HEARTH_ASSIGN_OR_RETURN(work.training.step_seconds,
+                              TimeSteps(pass, sampled));
+      work.validation.step_seconds =
+          kEvaluationShare * work.training.step_seconds;
+      work.test.step_seconds = work.validation.step_seconds;
+    }
+    workload_ = std::move(work);
+    reservation = {};
+    HEARTH_ASSIGN_OR_RETURN(disk_,
+                            ProfileOf(environment_, basis_.dataset, stop_));
+    choice.read_bytes_per_second = disk_.BytesPerSecond(1);
+    choice.write_bytes_per_second = disk_.write_bytes_per_second;
+    choice.reads_per_second = disk_.ReadsPerSecond(1, machine::kDeepReads, 0);
+    choice.sample_seconds = workload_.sample_seconds;
+    choice.step_seconds = workload_.training.step_seconds;
+    choice.processors = UsableProcessors();
+    choice.sampled_batches = workload_.sampled_batches;
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<double> TimeSteps(
+      const strategy::Pass& pass,
+      const strategy::SampledWorkload& sampled) const {
+    HEARTH_ASSIGN_OR_RETURN(
+        const std::unique_ptr<train::TrainStep> step,
+        NewModel(environment_, basis_.job, basis_.dataset, basis_.passes));
+    StepTimer timer({.dataset = basis_.dataset,
+                     .labels = basis_.labels,
+                     .clock = environment_.clock,
+                     .pass = pass},
+                    *step);
+    for (size_t i = 0; i < sampled.samples.size(); ++i) {
+      HEARTH_RETURN_IF_ERROR(timer.Add(sampled.picks[i], sampled.samples[i]));
+    }
+    return timer.SecondsPerBatch();
+  }
+
+  // Prices every strategy with every setting; of each strategy the cheapest
+  // becomes a candidate.
+  absl::Status AddCandidates(const strategy::BatchBound& batches,
+                             AutoChoice& choice) const {
+    const auto kinds = strategy::StrategyKinds();
+    for (size_t i = 0; i < kinds.size(); ++i) {
+      AutoCandidate best = {.strategy = std::string(kinds[i].name),
+                            .refusal = RefusalOf(kinds[i])};
+      if (best.refusal.empty()) {
+        best.refusal = "no setting fits";
+        std::vector<StrategyOptions> tried;
+        for (const int depth : kDepths) {
+          CommonBudgets budgets = budgets_;
+          if (budgets.io_depth == 0) budgets.io_depth = depth;
+          const StrategyOptions options =
+              strategy::WithCommonBudgets(i, budgets);
+          if (std::count(tried.begin(), tried.end(), options) > 0) continue;
+          tried.push_back(options);
+          HEARTH_ASSIGN_OR_RETURN(const AutoCandidate priced,
+                                  PriceOne(i, budgets, batches));
+          if (!best.refusal.empty() ||
+              (priced.refusal.empty() && priced.seconds < best.seconds)) {
+            best = priced;
+          }
+        }
+      }
+      choice.candidates.push_back(std::move(best));
+    }
+    return absl::OkStatus();
+  }
+
+  // Why the job cannot have a strategy; empty if it can.
+  std::string RefusalOf(const strategy::StrategyKind& kind) const {
+    if (!kind.exact) return "gives other batches";
+    if (kind.needs_partition && !basis_.data.partition_order.has_value()) {
+      return "needs order partition";
+    }
+    if (basis_.job.pipeline.sampling_gpu.has_value() && !kind.samples_on_gpu) {
+      return "samples on no GPU";
+    }
+    // The client of a feed may ask for batches of its own seeds.
+    if (basis_.job.feed.has_value() && !kind.takes_requests) {
+      return "answers no requests of feeds";
+    }
+    return "";
+  }
+
+  absl::StatusOr<AutoCandidate> PriceOne(
+      size_t kind, CommonBudgets budgets,
+      const strategy::BatchBound& batches) const {
+    HEARTH_ASSIGN_OR_RETURN(const MemoryFit fit, FitCache(kind, budgets));
+    const StrategyOptions& options = fit.chosen.strategy;
+    AutoCandidate candidate = {.strategy = strategy::Name(options),
+                               .cpu_cache_bytes = budgets.cpu_cache_bytes,
+                               .io_depth = budgets.io_depth,
+                               .memory_bytes = fit.estimate.TotalBytes(),
+                               .cuts = fit.cuts};
+    if (!Fits(fit)) {
+      candidate.refusal =
+          absl::StrCat("does not fit (it takes ",
+                       FormatByteSize(candidate.memory_bytes), " of memory)");
+      return candidate;
+    }
+    BatchOptions data = basis_.data;
+    data.strategy = options;
+    strategy::MemoryBasis memory =
+        BasisOf(environment_, basis_.dataset, UseOf(data), batches);
+    memory.pipeline = fit.chosen.pipeline;
+    const std::vector<strategy::Pass> passes =
+        strategy::KindOf(options).makes_plans ? basis_.passes.OfPeriod(0)
+                                              : std::vector<strategy::Pass>();
+    const absl::StatusOr<strategy::Price> price = strategy::PriceOf(
+        options, {.work = workload_,
+                  .disk = disk_,
+                  .processors = UsableProcessors(),
+                  .page_cache_bytes =
+                      strategy::LikelyPageCacheBytes(candidate.memory_bytes),
+                  .basis = memory,
+                  .checks_rows = fit.rows == RowVerification::kEachRow,
+                  .files = &environment_.files,
+                  .plans = &environment_.plans,
+                  .passes = passes});
+    if (absl::IsResourceExhausted(price.status())) {
+      candidate.refusal = std::string(price.status().message());
+      return candidate;
+    }
+    HEARTH_RETURN_IF_ERROR(price.status());
+    const auto bytes = [](double value) {
+      return static_cast<uint64_t>(std::llround(value));
+    };
+    candidate.seconds = price->Total(workload_);
+    candidate.prepare_seconds = price->prepare_seconds;
+    candidate.first_epoch_seconds = price->first_epoch_seconds;
+    candidate.epoch_seconds = price->epoch_seconds;
+    candidate.bytes_read = bytes(price->bytes_read);
+    candidate.disk_bytes = bytes(price->disk_bytes);
+    candidate.plan_exists = price->plan_exists;
+    return candidate;
+  }
+
+  // Threads and queues that are cut. Memory for other ends than the cache may
+  // go: rows in memory are worth more, as measured with diskgnn.
+  static int64_t NarrowCuts(const MemoryFit& fit) {
+    return std::count_if(fit.cuts.begin(), fit.cuts.end(),
+                         [](const strategy::BudgetCut& cut) {
+                           return cut.unit != strategy::BudgetUnit::kBytes;
+                         });
+  }
+
+  // Fits a strategy into memory. A cache that is left to the engine is the
+  // largest for which no threads and queues are cut; sets `budgets` to it.
+  absl::StatusOr<MemoryFit> FitCache(size_t kind,
+                                     CommonBudgets& budgets) const {
+    const auto fit = [&] {
+      return Fit(strategy::WithCommonBudgets(kind, budgets));
+    };
+    if (budgets.cpu_cache_bytes != strategy::kAutoBytes) return fit();
+    const StrategyOptions automatic =
+        strategy::WithCommonBudgets(kind, budgets);
+    budgets.cpu_cache_bytes = 0;
+    if (strategy::WithCommonBudgets(kind, budgets) == automatic) return fit();
+    HEARTH_ASSIGN_OR_RETURN(MemoryFit least, fit());
+    // Caches, with their bookkeeping, take at most twice their bytes.
+    const strategy::MemoryBasis memory = BasisOf(
+        environment_, basis_.dataset, UseOf(basis_.data), least.batches);
+    const uint64_t taken = least.estimate.TotalBytes();
+    const uint64_t left = MostBytes() > taken ? MostBytes() - taken : 0;
+    const uint64_t most = std::min(left, memory.all_rows_bytes());
+    for (uint64_t step = kCacheSteps; step > 0; --step) {
+      budgets.cpu_cache_bytes =
+          most / kCacheSteps * step / kCacheUnit * kCacheUnit;
+      if (budgets.cpu_cache_bytes == 0) break;
+      HEARTH_ASSIGN_OR_RETURN(MemoryFit tried, fit());
+      if (Fits(tried) && NarrowCuts(tried) <= NarrowCuts(least)) return tried;
+    }
+    budgets.cpu_cache_bytes = 0;
+    return least;
+  }
+
+  const JobEnvironment& environment_;
+  const AutoBasis& basis_;
+  const CommonBudgets budgets_;
+  const std::vector<strategy::Pass> kinds_;
+  Observer& observer_;
+  const std::stop_token& stop_;
+  strategy::Workload workload_;
+  machine::DiskProfile disk_;
+};
+
+}  // namespace
+
+absl::StatusOr<AutoChoice> ChooseStrategy(const JobEnvironment& environment,
+                                          const AutoBasis& basis,
+                                          Observer& observer,
+                                          const std::stop_token& stop) {
+  return Selection(environment, basis, observer, stop).Run();
+}
+
+StrategyOptions StrategyOf(const AutoChoice& choice) {
+  return strategy::WithCommonBudgets(KindNamed(choice.strategy).value_or(0),
+                                     choice.budgets);
+}
+
+absl::Status WriteAutoChoice(io::FileSystem& files, const std::string& folder,
+                             const AutoChoice& choice) {
+  nlohmann::ordered_json candidates = nlohmann::ordered_json::array();
+  for (const AutoCandidate& candidate : choice.candidates) {
+    candidates.push_back(ToJson(candidate));
+  }
+  return io::WriteFileAtomically(
+      files, io::JoinPath(folder, kFile),
+      store::SealJson(
+          {{"format", kFormat},
+           {"strategy", choice.strategy},
+           {"cpu_cache_bytes", choice.budgets.cpu_cache_bytes},
+           {"gpu_cache_bytes", choice.budgets.gpu_cache_bytes},
+           {"staging_bytes", choice.budgets.staging_bytes},
+           {"io_depth", choice.budgets.io_depth},
+           {"reason", choice.reason},
+           {"candidates", candidates},
+           {"read_bytes_per_second", choice.read_bytes_per_second},
+           {"write_bytes_per_second", choice.write_bytes_per_second},
+           {"reads_per_second", choice.reads_per_second},
+           {"sample_seconds", choice.sample_seconds},
+           {"step_seconds", choice.step_seconds},
+           {"processors", choice.processors},
+           {"sampled_batches", choice.sampled_batches}}));
+}
+
+absl::StatusOr<AutoChoice> ReadAutoChoice(io::FileSystem& files,
+                                          const std::string& folder) {
+  const std::string path = io::JoinPath(folder, kFile);
+  HEARTH_ASSIGN_OR_RETURN(const std::string text,
+                          io::ReadWholeFile(files, path, kMaxFileBytes));
+  AutoChoice choice;
+  try {
+    const absl::StatusOr<json> opened = store::OpenSealedJson(text);
+    if (opened.ok() && opened->at("format") == kFormat) {
+      opened->at("strategy").get_to(choice.strategy);
+      opened->at("cpu_cache_bytes").get_to(choice.budgets.cpu_cache_bytes);
+      opened->at("gpu_cache_bytes").get_to(choice.budgets.gpu_cache_bytes);
+      opened->at("staging_bytes").get_to(choice.budgets.staging_bytes);
+      opened->at("io_depth").get_to(choice.budgets.io_depth);
+      opened->at("reason").get_to(choice.reason);
+      for (const json& candidate : opened->at("candidates")) {
+        choice.candidates.push_back(CandidateFromJson(candidate));
+      }
+      opened->at("read_bytes_per_second").get_to(choice.read_bytes_per_second);
+      opened->at("write_bytes_per_second")
+          .get_to(choice.write_bytes_per_second);
+      opened->at("reads_per_second").get_to(choice.reads_per_second);
+      opened->at("sample_seconds").get_to(choice.sample_seconds);
+      opened->at("step_seconds").get_to(choice.step_seconds);
+      opened->at("processors").get_to(choice.processors);
+      opened->at("sampled_batches").get_to(choice.sampled_batches);
+      if (KindNamed(choice.strategy).has_value()) return choice;
+    }
+  } catch (const json::exception&) {
+    // Handled below.
+  }
+  return absl::DataLossError(absl::StrCat(path, ": is damaged"));
+}
+
+std::string RankCandidates(std::vector<AutoCandidate>& candidates) {
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const AutoCandidate& one, const AutoCandidate& other) {
+                     return std::pair(!one.refusal.empty(), one.seconds) <
+                            std::pair(!other.refusal.empty(), other.seconds);
+                   });
+  const AutoCandidate& best = candidates.front();
+  std::string reason =
+      absl::StrCat(best.strategy, ": ", SecondsText(best.seconds), " in all");
+  if (best.prepare_seconds >= 0.05) {
+    absl::StrAppend(&reason, ", of which ", SecondsText(best.prepare_seconds),
+                    " preparing");
+  }
+  for (size_t i = 1; i < candidates.size() && i <= kMostNamed; ++i) {
+    if (!candidates[i].refusal.empty()) break;
+    absl::StrAppend(&reason, "; ", candidates[i].strategy, " ",
+                    SecondsText(candidates[i].seconds));
+  }
+  for (const AutoCandidate& candidate : candidates) {
+    if (candidate.strategy == "memory" && !candidate.refusal.empty()) {
+      absl::StrAppend(&reason, "; memory does not fit");
+    }
+  }
+  return reason;
+}
+
+}  // namespace hearth::job

@@ -1,0 +1,256 @@
+// Jobs whose strategy is chosen.
+#include <cstdint>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "engine/io/file_system.h"
+#include "engine/io/whole_file.h"
+#include "engine/job/data/auto_choice.h"
+#include "engine/job/run/explain_job.h"
+#include "engine/job/run/job_fixture.h"
+#include "engine/strategy/kinds.h"
+#include "gtest/gtest.h"
+
+namespace hearth::job {
+namespace {
+
+class AutoJobTest : public JobTest {
+ protected:
+  TrainJobOptions Auto(const std::string& directory) {
+    TrainJobOptions options = Options(directory);
+    options.data.automatic.emplace();
+    options.data.batch_size = 240;
+    options.pipeline.extractors = 2;
+    return options;
+  }
+
+  // Jobs may take `bytes` in all.
+  void Limit(uint64_t bytes) {
+    warm_strategies_.reset();
+    memory_ = std::make_unique<MemoryLedger>(bytes);
+    warm_strategies_ = std::make_unique<WarmStrategies>(
+        io::FileSystem::Posix(), *memory_, root_ + "/scratch");
+  }
+
+  // A little less than what a job takes with everything in memory.
+  void LimitBelowMemory(const hearth::testing::PlantedGraph& graph) {
+    Import(graph);
+    const auto all = Run(Auto("all"));
+    ASSERT_TRUE(all.ok()) << all.status();
+    ASSERT_EQ(all->automatic->strategy, "memory");
+    digest_ = all->loss_digest;
+    uint64_t bytes = 0;
+    for (const strategy::MemoryShare& share : all->memory.shares) {
+      bytes += share.bytes;
+    }
+    Limit(bytes - (uint64_t{1} << 20));
+    observer_.log.clear();
+  }
+
+  std::string digest_;
+};
+
+// 19 MB of features, and 9,600 training nodes.
+constexpr hearth::testing::PlantedGraph kWide = {.num_nodes = 16000,
+                                                 .feature_dim = 300};
+
+TEST_F(AutoJobTest, WhereEverythingFitsItIsMemory) {
+  const auto report = Run(Auto("auto"));
+  ASSERT_TRUE(report.ok()) << report.status();
+  ASSERT_TRUE(report->automatic.has_value());
+  EXPECT_EQ(report->automatic->strategy, "memory");
+  EXPECT_EQ(report->automatic->candidates.size(), 1u);
+  EXPECT_EQ(report->automatic->sampled_batches, 0);
+  TrainJobOptions options = Auto("named");
+  options.data.automatic.reset();
+  const auto named = Run(options);
+  EXPECT_FALSE(named->automatic.has_value());
+  EXPECT_EQ(report->loss_digest, named->loss_digest);
+}
+
+TEST_F(AutoJobTest, WhereItDoesNotTheCheapestIsChosenAndTold) {
+  LimitBelowMemory(kWide);
+  const auto report = Run(Auto("auto"));
+  ASSERT_TRUE(report.ok()) << report.status();
+  const AutoChoice& choice = *report->automatic;
+  EXPECT_EQ(report->loss_digest, digest_);
+  EXPECT_NE(choice.strategy, "memory");
+  EXPECT_EQ(choice.candidates.size(), strategy::StrategyKinds().size());
+  EXPECT_EQ(choice.strategy, choice.candidates.front().strategy);
+  EXPECT_GT(choice.sampled_batches, 0);
+  double before = 0;
+  for (const AutoCandidate& candidate : choice.candidates) {
+    if (candidate.strategy == "memory" || candidate.strategy == "outre") {
+      EXPECT_NE(candidate.refusal, "") << candidate.strategy;
+    }
+    if (!candidate.refusal.empty()) continue;
+    EXPECT_GE(candidate.seconds, before);
+    EXPECT_LE(candidate.memory_bytes, memory_->most_bytes());
+    before = candidate.seconds;
+  }
+  EXPECT_NE(observer_.log.find("strategy auto chose " + choice.reason + "\n"),
+            std::string::npos);
+  EXPECT_NE(observer_.log.find("strategy " + choice.strategy + ": 9600"),
+            std::string::npos)
+      << observer_.log;
+}
+
+TEST_F(AutoJobTest, AJobThatGoesOnKeepsItsChoice) {
+  LimitBelowMemory(kWide);
+  std::stop_source stop;
+  observer_.training_batches = 0;
+  observer_.act_at = 8;
+  observer_.act = [&] { stop.request_stop(); };
+  TrainJobOptions options = Auto("auto");
+  options.checkpoint_every = 1;
+  EXPECT_TRUE(absl::IsCancelled(Run(options, stop.get_token()).status()));
+  io::FileSystem& files = io::FileSystem::Posix();
+  auto kept = ReadAutoChoice(files, options.directory);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  // Another strategy than the cheapest.
+  for (const AutoCandidate& candidate : kept->candidates) {
+    if (!candidate.refusal.empty()) continue;
+    kept->strategy = candidate.strategy;
+    kept->budgets.cpu_cache_bytes = candidate.cpu_cache_bytes;
+    kept->budgets.io_depth = candidate.io_depth;
+  }
+  EXPECT_NE(kept->strategy, kept->candidates.front().strategy);
+  ASSERT_TRUE(WriteAutoChoice(files, options.directory, *kept).ok());
+  observer_.act = [] {};
+  const auto report = Run(options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->automatic->strategy, kept->strategy);
+  EXPECT_EQ(report->loss_digest, digest_);
+}
+
+TEST_F(AutoJobTest, ADamagedChoiceIsMadeAgain) {
+  LimitBelowMemory(kWide);
+  const TrainJobOptions options = Auto("auto");
+  ASSERT_TRUE(Run(options).ok());
+  io::FileSystem& files = io::FileSystem::Posix();
+  const std::string path = options.directory + "/auto.json";
+  std::string text = *io::ReadWholeFile(files, path, 1 << 20);
+  text[text.size() / 2] ^= 1;
+  ASSERT_TRUE(io::WriteFileAtomically(files, path, text).ok());
+  EXPECT_TRUE(
+      absl::IsDataLoss(ReadAutoChoice(files, options.directory).status()));
+  observer_.log.clear();
+  const auto report = Run(options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_NE(observer_.log.find("auto.json: is damaged"), std::string::npos);
+  EXPECT_TRUE(ReadAutoChoice(files, options.directory).ok());
+}
+
+TEST_F(AutoJobTest, AChoiceThatNoLongerFitsIsMadeAgain) {
+  Import(kWide);
+  TrainJobOptions options = Auto("auto");
+  ASSERT_EQ(Run(options)->automatic->strategy, "memory");
+  AutoChoice memory =
+      *ReadAutoChoice(io::FileSystem::Posix(), options.directory);
+  LimitBelowMemory(kWide);
+  options.directory = root_ + "/other";
+  ASSERT_TRUE(io::FileSystem::Posix().CreateDirectory(options.directory).ok());
+  ASSERT_TRUE(
+      WriteAutoChoice(io::FileSystem::Posix(), options.directory, memory).ok());
+  const auto report = Run(options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_NE(report->automatic->strategy, "memory");
+  EXPECT_NE(observer_.log.find("does not fit into memory now"),
+            std::string::npos);
+  EXPECT_EQ(report->loss_digest, digest_);
+}
+
+// Comparing takes memory, too; a job that fits is not refused for it.
+TEST_F(AutoJobTest, WhereMemoryIsTooShortToCompareOneThatFitsIsChosen) {
+  Import({.num_nodes = 4000, .feature_dim = 300});
+  TrainJobOptions options = Auto("whole");
+  options.data.batch_size = 60;
+  const auto whole = Run(options);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  Limit(uint64_t{32} << 20);
+  options.directory = root_ + "/auto";
+  const auto report = Run(options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->automatic->strategy, "mmap");
+  EXPECT_EQ(report->automatic->sampled_batches, 0);
+  EXPECT_EQ(report->loss_digest, whole->loss_digest);
+  EXPECT_NE(observer_.log.find("strategy auto chose mmap: memory is too short"),
+            std::string::npos);
+}
+
+TEST_F(AutoJobTest, AHistoryIsThatOfMemory) {
+  Import(kWide);
+  TrainJobOptions options = Auto("whole");
+  options.data.history.emplace();
+  const auto whole = Run(options);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  uint64_t bytes = 0;
+  for (const auto& share : whole->memory.shares) bytes += share.bytes;
+  Limit(bytes - (uint64_t{1} << 20));
+  options.directory = root_ + "/limited";
+  const auto limited = Run(options);
+  ASSERT_TRUE(limited.ok()) << limited.status();
+  EXPECT_NE(limited->automatic->strategy, "memory");
+  EXPECT_EQ(*limited->history, *whole->history);
+  EXPECT_EQ(limited->loss_digest, whole->loss_digest);
+}
+
+TEST_F(AutoJobTest, AnExplanationPricesAllEvenWhereMemoryFits) {
+  const JobEnvironment environment = Environment();
+  const auto report = RunExplainJob(environment, Auto("auto"), observer_, {});
+  ASSERT_TRUE(report.ok()) << report.status();
+  ASSERT_TRUE(report->automatic.has_value());
+  EXPECT_EQ(report->automatic->strategy, "memory");
+  EXPECT_EQ(report->automatic->candidates.size(),
+            strategy::StrategyKinds().size());
+}
+
+TEST_F(AutoJobTest, APassThatTakesLongerIsToldOnce) {
+  LimitBelowMemory(kWide);
+  const TrainJobOptions options = Auto("auto");
+  ASSERT_TRUE(Run(options).ok());
+  io::FileSystem& files = io::FileSystem::Posix();
+  AutoChoice choice = *ReadAutoChoice(files, options.directory);
+  for (AutoCandidate& candidate : choice.candidates) {
+    candidate.first_epoch_seconds = 1e-3;
+    candidate.epoch_seconds = 1e-3;
+  }
+  const TrainJobOptions again = Auto("again");
+  ASSERT_TRUE(files.CreateDirectory(again.directory).ok());
+  ASSERT_TRUE(WriteAutoChoice(files, again.directory, choice).ok());
+  observer_.warnings.clear();
+  observer_.training_batches = 0;
+  observer_.act_at = 2;
+  observer_.act = [] { absl::SleepFor(absl::Milliseconds(600)); };
+  ASSERT_TRUE(Run(again).ok());
+  int told = 0;
+  for (const std::string& warning : observer_.warnings) {
+    told += warning.find("times as long as the 0.0 s that it was chosen for") !=
+            std::string::npos;
+  }
+  EXPECT_EQ(told, 1);
+}
+
+TEST(RankCandidatesTest, NamesTheCheapestAndTheNext) {
+  std::vector<AutoCandidate> candidates = {
+      {.strategy = "memory", .refusal = "does not fit"},
+      {.strategy = "gnndrive", .seconds = 60},
+      {.strategy = "diskgnn", .seconds = 41.2, .prepare_seconds = 15},
+      {.strategy = "ginex", .seconds = 44},
+      {.strategy = "outre", .refusal = "needs order partition"},
+      {.strategy = "mmap", .seconds = 500},
+      {.strategy = "gids", .seconds = 61}};
+  EXPECT_EQ(RankCandidates(candidates),
+            "diskgnn: 41 s in all, of which 15 s preparing; ginex 44 s; "
+            "gnndrive 60 s; gids 61 s; memory does not fit");
+  EXPECT_EQ(candidates.front().strategy, "diskgnn");
+  EXPECT_EQ(candidates.back().strategy, "outre");
+}
+
+}  // namespace
+}  // namespace hearth::job
