@@ -157,7 +157,8 @@ std::string Flag::Default() const {
   const Option& first = *options.front();
   for (const Option* option : options) {
     const std::string other = DefaultText(option->description);
-    if (other == DefaultText(first.description) ||
+    // Another field of the flag has the default of a field without one.
+    if (other.empty() || other == DefaultText(first.description) ||
         option->alternatives == first.alternatives) {
       continue;
     }

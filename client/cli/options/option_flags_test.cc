@@ -38,7 +38,7 @@ TEST(FlagsOf, NamesEachOnce) {
 
 TEST(FlagsOf, JoinsTheFieldsOfAFlag) {
   EXPECT_EQ(Named("hidden").options.size(), 8);
-  EXPECT_EQ(Named("disk-limit").options.size(), 2);
+  EXPECT_EQ(Named("disk-limit").options.size(), 4);
   EXPECT_TRUE(Named("seed").common);
   EXPECT_EQ(Named("seed").options.size(), 2);
   EXPECT_NE(Named("strategy").choice, nullptr);
@@ -59,8 +59,9 @@ TEST(Flag, TellsWhatItBelongsTo) {
   EXPECT_EQ(Named("batch-size").Group(), "data");
   EXPECT_EQ(Named("strategy").Group(), "strategy");
   EXPECT_EQ(Named("superbatch").Group(), "strategies ginex and outre");
-  EXPECT_EQ(Named("cpu-cache").Group(),
-            "strategies gnndrive, ginex, diskgnn, outre, gids and auto");
+  EXPECT_EQ(
+      Named("cpu-cache").Group(),
+      "strategies gnndrive, ginex, diskgnn, outre, gids, foresight and auto");
   EXPECT_EQ(Named("neighbor-rank").Group(), "strategy ginex");
   EXPECT_EQ(Named("hidden").Group(), "model");
   EXPECT_EQ(Named("heads").Group(), "models gat, gatv2 and rgat");

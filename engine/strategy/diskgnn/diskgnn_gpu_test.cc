@@ -132,7 +132,7 @@ INSTANTIATE_TEST_SUITE_P(Where, DiskgnnGpuTest,
                                            Where::kWhenWaitedFor),
                          NameOf);
 
-class DiskgnnOnFakeTest : public DiskgnnTest {
+class DiskgnnOnFakeTest : public PlanningHarness {
  protected:
   DiskgnnOnFakeTest() { gpu_ = fake_.device(); }
 

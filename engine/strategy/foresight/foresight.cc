@@ -179,6 +179,20 @@ class ForesightStrategy final : public Strategy {
     return 0;
   }
 
+  // Kept from pass to pass, but for slabs, which are read anew for each.
+  absl::StatusOr<std::shared_ptr<const OpenedSource>> Source(
+      const std::string& scratch_folder, const std::stop_token& stop)
+      ABSL_LOCKS_EXCLUDED(source_mutex_) {
+    absl::MutexLock lock(&source_mutex_);
+    if (source_ != nullptr) return source_;
+    HEARTH_ASSIGN_OR_RETURN(OpenedSource opened,
+                            OpenSource(dataset_, labels_, pipeline_.topology,
+                                       resources_.files, scratch_folder, stop));
+    auto source = std::make_shared<const OpenedSource>(std::move(opened));
+    if (pipeline_.topology != TopologyPlace::kSlabs) source_ = source;
+    return source;
+  }
+
   // Once, for the prices.
   absl::Status MeasureDisk(const std::stop_token& stop) {
     if (is_measured_ ||
@@ -220,6 +234,8 @@ class ForesightStrategy final : public Strategy {
   PlannedCache cache_;
   BufferPool inputs_;
   BufferPool reads_;
+  absl::Mutex source_mutex_;
+  std::shared_ptr<const OpenedSource> source_ ABSL_GUARDED_BY(source_mutex_);
   const ForesightContext context_ = {
       .dataset = dataset_,
       .labels = labels_,
@@ -230,7 +246,11 @@ class ForesightStrategy final : public Strategy {
       .samplers = pipeline_.samplers,
       .num_slots = cache_.slots.num_slots(),
       .disk_limit_bytes = options_.disk_limit_bytes,
-      .topology = pipeline_.topology,
+      .open_source =
+          [this](const std::string& scratch_folder,
+                 const std::stop_token& stop) {
+            return Source(scratch_folder, stop);
+          },
       .prices = prices_};
   absl::Mutex mutex_;
   // Of the last Prepare, or since the job left its sequence.
@@ -290,12 +310,12 @@ absl::StatusOr<MemoryEstimate> EstimateForesightMemory(
                             RowSlots::ArrangingBytes(slots, nodes));
   const int64_t of_passes =
       (Timeline::kMostPasses + 2) * basis.num_batches * basis.shards;
-  // Sampling a pass, planning and packing follow each other.
+  estimate.Add("topology", OfflineTopologyBytes(basis, basis.num_batches),
+               /*kept=*/true);
   estimate.Add("planning",
-               std::max({OfflineTopologyBytes(basis, basis.num_batches),
-                         MakingBytes(nodes, slots, row_bytes, rows, of_passes,
-                                     basis.pipeline.samplers),
-                         machine::kProbeBytes}));
+               std::max(MakingBytes(nodes, slots, row_bytes, rows, of_passes,
+                                    basis.pipeline.samplers),
+                        machine::kProbeBytes));
   estimate.Add("reads",
                static_cast<uint64_t>(loaders + 1) *
                    RowLoader::MemoryBytes(options.io_depth, row_bytes, rows));

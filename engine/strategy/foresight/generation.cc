@@ -349,16 +349,15 @@ absl::StatusOr<std::shared_ptr<PassSamples>> GenerationMaker::SamplesOfPass(
     }
     HEARTH_RETURN_IF_ERROR(lease.Clear());
     const PhaseTimer timer(context_.clock, "sampling", attempt.report);
-    const std::string slabs = io::JoinPath(lease.folder(), kSlabsFolder);
     HEARTH_ASSIGN_OR_RETURN(
-        const OpenedSource opened,
-        OpenSource(context_.dataset, context_.labels, context_.topology,
-                   context_.files, slabs, attempt.stop));
+        const std::shared_ptr<const OpenedSource> opened,
+        context_.open_source(io::JoinPath(lease.folder(), kSlabsFolder),
+                             attempt.stop));
     const Pass passes[] = {pass};
     HEARTH_RETURN_IF_ERROR(SampleOffline(
         {.files = context_.files,
          .clock = context_.clock,
-         .source = opened.source,
+         .source = opened->source,
          .samplers = context_.samplers,
          .path = path,
          .reserve = [&](uint64_t bytes) { return lease.MakeRoom(bytes); },

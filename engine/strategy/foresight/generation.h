@@ -24,6 +24,7 @@
 #include "engine/strategy/foresight/row_slots.h"
 #include "engine/strategy/foresight/timeline.h"
 #include "engine/strategy/packing/sample_spool.h"
+#include "engine/strategy/sampling.h"
 #include "engine/strategy/strategy.h"
 
 /// Prepares the generations of a timeline one after the other
@@ -46,8 +47,10 @@ struct ForesightContext {
   int64_t num_slots = 0;
   /// Bytes of samples and plans on disk at a time; 0 = no limit but the disk's.
   uint64_t disk_limit_bytes = 0;
-  /// Where neighbor lists are while batches are sampled.
-  TopologyPlace topology = TopologyPlace::kAuto;
+  /// The data to sample from; slabs may be in `scratch_folder`.
+  std::function<absl::StatusOr<std::shared_ptr<const OpenedSource>>(
+      const std::string& scratch_folder, const std::stop_token& stop)>
+      open_source;
   FetchPrices& prices;
 };
 

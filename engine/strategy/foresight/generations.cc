@@ -12,6 +12,9 @@ absl::StatusOr<PreparationReport> Generations::MakeFirst(
     const std::stop_token& stop) {
   absl::MutexLock lock(&mutex_);
   if (timeline_.size() == 0) return PreparationReport();
+  // MakeAhead may have come first.
+  while (is_making_) changed_.Wait(&mutex_);
+  if (end_ > 0) return PreparationReport();
   return Make(fill, listener, stop);
 }
 

@@ -32,8 +32,8 @@ class Generations {
 
   const Timeline& timeline() const { return timeline_; }
 
-  /// Makes the first generation, unless there is none to make. `fill` as for
-  /// GenerationMaker::MakeNext.
+  /// Makes the first generation, unless it is made or there is none to make.
+  /// `fill` as for GenerationMaker::MakeNext.
   absl::StatusOr<PreparationReport> MakeFirst(
       RowSlots* fill, const PreparationListener& listener,
       const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
