@@ -275,6 +275,8 @@ TEST_F(DaemonTest, ShortJobsRunBesideTraining) {
   gate_.AwaitWaiting();
   v1::JobSpec explain;
   *explain.mutable_explain()->mutable_train() = TrainSpec("graph").train();
+  // A step that is timed would wait at the gate.
+  explain.mutable_explain()->mutable_train()->mutable_trains(0)->mutable_none();
   EXPECT_EQ(AwaitEnd(Submit(explain)).state(), v1::SUCCEEDED);
   v1::JobSpec verify;
   verify.mutable_verify()->set_dataset("graph");

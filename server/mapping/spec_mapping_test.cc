@@ -296,7 +296,7 @@ TEST(SpecMappingTest, OptionsThatDoNotApplyAreRefused) {
        {std::pair{"memory {} budgets { cpu_cache_bytes: 1 }",
                   "train.data.budgets.cpu_cache_bytes: must be absent: "
                   "not an option of strategy memory; strategies that have it: "
-                  "gnndrive, ginex, diskgnn, outre, gids, auto"},
+                  "gnndrive, ginex, diskgnn, outre, gids, foresight, auto"},
         {"ginex {} budgets { staging_bytes: 1 }",
          "train.data.budgets.staging_bytes: must be absent: not an option of "
          "strategy ginex; strategies that have it: gnndrive, gids, auto"},

@@ -86,7 +86,9 @@ class PriceTest : public ::testing::Test {
     double least = 0;
     for (size_t i = 0; i < StrategyKinds().size(); ++i) {
       const StrategyKind& kind = StrategyKinds()[i];
-      if (kind.name == "memory" || kind.needs_partition) continue;
+      if (kind.name == "memory" || kind.needs_partition || !kind.exact) {
+        continue;
+      }
       const StrategyOptions options = WithMeasuredBudgets(
           WithCommonBudgets(i, {.cpu_cache_bytes = kCache}), basis_);
       const auto price = PriceOf(options, job);
@@ -117,7 +119,8 @@ class PriceTest : public ::testing::Test {
 TEST_F(PriceTest, ASlowDiskIsReadInOrder) {
   work_.epochs = 10;
   work_.distinct_epochs = 1;
-  EXPECT_EQ(Cheapest(Disk(2e4, 5e8), 2), "diskgnn");
+  const std::string best = Cheapest(Disk(2e4, 5e8), 2);
+  EXPECT_TRUE(best == "diskgnn" || best == "foresight") << best;
 }
 
 TEST_F(PriceTest, AFastDiskIsReadRowByRow) {

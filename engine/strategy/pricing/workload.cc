@@ -109,10 +109,17 @@ absl::StatusOr<SampledWorkload> SampleWorkload(const ForecastContext& context,
 }
 
 MemoryEstimate EstimateSamplingMemory(const MemoryBasis& basis, int kept) {
+  // MissCurves, at most: the accesses of two epochs, and a few numbers for each
+  // node that they stand for.
+  constexpr uint64_t kMostCurveBytes = 8 << 20;
+  const auto nodes = static_cast<uint64_t>(basis.num_nodes());
+  const auto accesses =
+      static_cast<uint64_t>(basis.num_batches * basis.shards *
+                            basis.batches.WithMargin().num_inputs());
   MemoryEstimate estimate = EstimateCountingMemory(basis);
-  estimate.Add(
-      "counts",
-      sizeof(uint16_t) * static_cast<uint64_t>(basis.num_nodes()) + (8 << 20));
+  estimate.Add("counts",
+               sizeof(uint16_t) * nodes +
+                   std::min(kMostCurveBytes, 128 * nodes + 64 * accesses));
   estimate.Add("kept batches", static_cast<uint64_t>(kept * basis.shards) *
                                    basis.batches.WithMargin().MemoryBytes());
   return estimate;
