@@ -18,7 +18,8 @@ JOB = ("train", "--dataset", "large", "--fanouts", "5,5", "--batch-size", "512",
 AUTO = ("--strategy", "auto")
 # Less than the features, and enough to measure the disk.
 TIGHT = ("--memory-limit", "170MiB")
-STRATEGIES = {"memory", "mmap", "gnndrive", "ginex", "diskgnn", "outre", "gids"}
+STRATEGIES = {"memory", "mmap", "gnndrive", "ginex", "diskgnn", "outre", "gids", "foresight",
+              "marius"}
 
 
 @pytest.fixture(scope="module")
