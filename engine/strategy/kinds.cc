@@ -604,12 +604,13 @@ StrategyOptions WithSharedCache(StrategyOptions options, uint64_t bytes) {
 }
 
 MemoryEstimate EstimateForecastMemory(const StrategyOptions& options,
-                                      const MemoryBasis& basis) {
+                                      const MemoryBasis& basis, bool has_disk) {
   return std::visit(
       [&](const auto& chosen) {
         const auto estimate = EntryOf(chosen).estimate_forecast_memory;
-        return estimate == nullptr ? EstimateSamplingMemory(basis, /*kept=*/0)
-                                   : estimate(chosen, basis);
+        if (estimate != nullptr) return estimate(chosen, basis);
+        return has_disk ? EstimateSamplingMemory(basis, /*kept=*/0)
+                        : EstimateCountingMemory(basis);
       },
       options);
 }

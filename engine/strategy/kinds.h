@@ -213,9 +213,10 @@ std::optional<uint64_t> SharedCacheBytes(const StrategyOptions& options);
 /// unchanged if there is none.
 StrategyOptions WithSharedCache(StrategyOptions options, uint64_t bytes);
 
-/// The memory that MakeForecast holds at most.
+/// The memory that MakeForecast holds at most. `has_disk`: whether
+/// ForecastContext::disk is set.
 MemoryEstimate EstimateForecastMemory(const StrategyOptions& options,
-                                      const MemoryBasis& basis);
+                                      const MemoryBasis& basis, bool has_disk);
 
 }  // namespace hearth::strategy
 

@@ -186,7 +186,8 @@ class ExplainRun {
     strategy::MemoryEstimate own =
         report_.automatic.has_value()
             ? strategy::EstimateCountingMemory(basis)
-            : strategy::EstimateForecastMemory(chosen_.strategy, basis);
+            : strategy::EstimateForecastMemory(chosen_.strategy, basis,
+                                               environment_.disks != nullptr);
     AddJobShares(use, fit.batches, own);
     AddGpuShare(options_.train, *step_, largest, own);
     HEARTH_RETURN_IF_ERROR(CheckFits(environment_, use, own));
