@@ -946,7 +946,8 @@ TEST_F(FeedTest, WhatAClientHoldsCountsOnceWhenItsJobRunsAgain) {
   channel_->Bye();
   again.join();
   EXPECT_TRUE(feed->report.ok()) << feed->report.status();
-  EXPECT_EQ(memory_->reserved_bytes(), 0u);
+  // Another batch may have been on its way.
+  EXPECT_EQ(memory_->reserved_bytes(), channel_->held_bytes());
 }
 
 TEST_F(FeedTest, AFeedThatWaitsForCreditsIsStoppedAtOnce) {
