@@ -11,6 +11,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "engine/base/crc32c.h"
+#include "engine/base/status.h"
+#include "engine/io/whole_file.h"
 
 namespace hearth::store {
 
@@ -251,6 +253,22 @@ absl::StatusOr<nlohmann::json> OpenSealedJson(absl::string_view text) {
     return absl::DataLossError("is damaged (its checksum does not match)");
   }
   return ParseStrictJson(text);
+}
+
+absl::Status ReadSealedJson(
+    io::FileSystem& files, const std::string& path, uint64_t limit_bytes,
+    int format, absl::FunctionRef<bool(const nlohmann::json&)> parse) {
+  HEARTH_ASSIGN_OR_RETURN(const std::string text,
+                          io::ReadWholeFile(files, path, limit_bytes));
+  try {
+    const absl::StatusOr<nlohmann::json> json = OpenSealedJson(text);
+    if (json.ok() && json->at("format") == format && parse(*json)) {
+      return absl::OkStatus();
+    }
+  } catch (const nlohmann::json::exception&) {
+    // Handled below.
+  }
+  return absl::DataLossError(absl::StrCat(path, ": is damaged"));
 }
 
 }  // namespace hearth::store

@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "engine/io/file_system.h"
 #include "nlohmann/json.hpp"
 
 /// JSON from files that may be damaged or hostile, without exceptions; and JSON
@@ -69,6 +71,14 @@ std::string SealJson(const nlohmann::ordered_json& object);
 /// Parses the text of SealJson. DATA_LOSS if its checksum does not match;
 /// INVALID_ARGUMENT as ParseStrictJson.
 absl::StatusOr<nlohmann::json> OpenSealedJson(absl::string_view text);
+
+/// Reads a file of SealJson whose field "format" is `format`, and calls
+/// `parse`, which returns whether the object is valid and may throw
+/// nlohmann::json::exception. NOT_FOUND; DATA_LOSS, naming the file, if it is
+/// damaged, of another format, or not valid; errors of io::ReadWholeFile.
+absl::Status ReadSealedJson(
+    io::FileSystem& files, const std::string& path, uint64_t limit_bytes,
+    int format, absl::FunctionRef<bool(const nlohmann::json&)> parse);
 
 }  // namespace hearth::store
 

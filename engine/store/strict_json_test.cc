@@ -2,6 +2,10 @@
 
 #include <string>
 
+#include "absl/status/status.h"
+#include "engine/io/file_system.h"
+#include "engine/io/testing/scratch_directory.h"
+#include "engine/io/whole_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -143,6 +147,51 @@ TEST_F(JsonFieldsTest, ErrorsWithinAreTheWholes) {
   inner.Fail("x", "is odd");
   other.Absorb(inner);
   EXPECT_EQ(other.status().message(), "top.inner.x is odd");
+}
+
+class ReadSealedJsonTest : public testing::Test {
+ protected:
+  absl::Status Write(const std::string& text) {
+    return io::WriteFileAtomically(files_, path_, text);
+  }
+
+  absl::Status Read() {
+    return ReadSealedJson(files_, path_, /*limit_bytes=*/1024, /*format=*/3,
+                          [&](const nlohmann::json& object) {
+                            value_ = object.at("value").get<int>();
+                            return value_ > 0;
+                          });
+  }
+
+  io::FileSystem& files_ = io::FileSystem::Posix();
+  io::ScratchDirectory scratch_;
+  const std::string path_ = scratch_.Path("sealed.json");
+  int value_ = 0;
+};
+
+TEST_F(ReadSealedJsonTest, ParsesAFile) {
+  ASSERT_TRUE(Write(SealJson({{"format", 3}, {"value", 7}})).ok());
+  EXPECT_EQ(Read(), absl::OkStatus());
+  EXPECT_EQ(value_, 7);
+}
+
+TEST_F(ReadSealedJsonTest, AnAbsentFileIsNotFound) {
+  EXPECT_TRUE(absl::IsNotFound(Read()));
+}
+
+TEST_F(ReadSealedJsonTest, AnyOtherContentIsDamageThatNamesTheFile) {
+  std::string broken = SealJson({{"format", 3}, {"value", 7}});
+  broken[broken.find('7')] = '8';
+  for (const std::string& text : {broken, std::string(), std::string("{}"),
+                                  SealJson({{"format", 4}, {"value", 7}}),
+                                  SealJson({{"format", 3}, {"value", 0}}),
+                                  SealJson({{"format", 3}, {"value", "seven"}}),
+                                  SealJson({{"value", 7}})}) {
+    ASSERT_TRUE(Write(text).ok());
+    const absl::Status read = Read();
+    EXPECT_TRUE(absl::IsDataLoss(read)) << text << read;
+    EXPECT_THAT(read.message(), HasSubstr(path_));
+  }
 }
 
 }  // namespace

@@ -30,7 +30,26 @@
 #include "engine/strategy/pricing/workload.h"
 #include "nlohmann/json.hpp"
 
+namespace hearth::strategy {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BudgetCut, option, unit, asked, chosen)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CommonBudgets, cpu_cache_bytes,
+                                   gpu_cache_bytes, staging_bytes, io_depth)
+
+}  // namespace hearth::strategy
+
 namespace hearth::job {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(AutoCandidate, strategy, cpu_cache_bytes,
+                                   io_depth, refusal, seconds, prepare_seconds,
+                                   first_epoch_seconds, epoch_seconds,
+                                   bytes_read, disk_bytes, memory_bytes,
+                                   plan_exists, cuts)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(AutoChoice, strategy, budgets, reason,
+                                   candidates, read_bytes_per_second,
+                                   write_bytes_per_second, reads_per_second,
+                                   sample_seconds, step_seconds, processors,
+                                   sampled_batches)
 
 namespace {
 
@@ -58,53 +77,6 @@ constexpr size_t kMostNamed = 3;
 std::string SecondsText(double seconds) {
   return seconds < 10 ? absl::StrFormat("%.1f s", seconds)
                       : absl::StrFormat("%.0f s", seconds);
-}
-
-nlohmann::ordered_json ToJson(const AutoCandidate& candidate) {
-  nlohmann::ordered_json cuts = nlohmann::ordered_json::array();
-  for (const strategy::BudgetCut& cut : candidate.cuts) {
-    cuts.push_back({{"option", cut.option},
-                    {"unit", static_cast<int>(cut.unit)},
-                    {"asked", cut.asked},
-                    {"chosen", cut.chosen}});
-  }
-  return {{"strategy", candidate.strategy},
-          {"cpu_cache_bytes", candidate.cpu_cache_bytes},
-          {"io_depth", candidate.io_depth},
-          {"refusal", candidate.refusal},
-          {"seconds", candidate.seconds},
-          {"prepare_seconds", candidate.prepare_seconds},
-          {"first_epoch_seconds", candidate.first_epoch_seconds},
-          {"epoch_seconds", candidate.epoch_seconds},
-          {"bytes_read", candidate.bytes_read},
-          {"disk_bytes", candidate.disk_bytes},
-          {"memory_bytes", candidate.memory_bytes},
-          {"plan_exists", candidate.plan_exists},
-          {"cuts", cuts}};
-}
-
-AutoCandidate CandidateFromJson(const json& value) {
-  AutoCandidate candidate;
-  value.at("strategy").get_to(candidate.strategy);
-  value.at("cpu_cache_bytes").get_to(candidate.cpu_cache_bytes);
-  value.at("io_depth").get_to(candidate.io_depth);
-  value.at("refusal").get_to(candidate.refusal);
-  value.at("seconds").get_to(candidate.seconds);
-  value.at("prepare_seconds").get_to(candidate.prepare_seconds);
-  value.at("first_epoch_seconds").get_to(candidate.first_epoch_seconds);
-  value.at("epoch_seconds").get_to(candidate.epoch_seconds);
-  value.at("bytes_read").get_to(candidate.bytes_read);
-  value.at("disk_bytes").get_to(candidate.disk_bytes);
-  value.at("memory_bytes").get_to(candidate.memory_bytes);
-  value.at("plan_exists").get_to(candidate.plan_exists);
-  for (const json& cut : value.at("cuts")) {
-    candidate.cuts.push_back(
-        {.option = cut.at("option").get<std::string>(),
-         .unit = static_cast<strategy::BudgetUnit>(cut.at("unit").get<int>()),
-         .asked = cut.at("asked").get<uint64_t>(),
-         .chosen = cut.at("chosen").get<uint64_t>()});
-  }
-  return candidate;
 }
 
 // Index of a strategy in StrategyKinds(); nullopt for an unknown name.
@@ -564,62 +536,21 @@ StrategyOptions StrategyOf(const AutoChoice& choice) {
 
 absl::Status WriteAutoChoice(io::FileSystem& files, const std::string& folder,
                              const AutoChoice& choice) {
-  nlohmann::ordered_json candidates = nlohmann::ordered_json::array();
-  for (const AutoCandidate& candidate : choice.candidates) {
-    candidates.push_back(ToJson(candidate));
-  }
   return io::WriteFileAtomically(
       files, io::JoinPath(folder, kFile),
-      store::SealJson(
-          {{"format", kFormat},
-           {"strategy", choice.strategy},
-           {"cpu_cache_bytes", choice.budgets.cpu_cache_bytes},
-           {"gpu_cache_bytes", choice.budgets.gpu_cache_bytes},
-           {"staging_bytes", choice.budgets.staging_bytes},
-           {"io_depth", choice.budgets.io_depth},
-           {"reason", choice.reason},
-           {"candidates", candidates},
-           {"read_bytes_per_second", choice.read_bytes_per_second},
-           {"write_bytes_per_second", choice.write_bytes_per_second},
-           {"reads_per_second", choice.reads_per_second},
-           {"sample_seconds", choice.sample_seconds},
-           {"step_seconds", choice.step_seconds},
-           {"processors", choice.processors},
-           {"sampled_batches", choice.sampled_batches}}));
+      store::SealJson({{"format", kFormat}, {"choice", json(choice)}}));
 }
 
 absl::StatusOr<AutoChoice> ReadAutoChoice(io::FileSystem& files,
                                           const std::string& folder) {
-  const std::string path = io::JoinPath(folder, kFile);
-  HEARTH_ASSIGN_OR_RETURN(const std::string text,
-                          io::ReadWholeFile(files, path, kMaxFileBytes));
   AutoChoice choice;
-  try {
-    const absl::StatusOr<json> opened = store::OpenSealedJson(text);
-    if (opened.ok() && opened->at("format") == kFormat) {
-      opened->at("strategy").get_to(choice.strategy);
-      opened->at("cpu_cache_bytes").get_to(choice.budgets.cpu_cache_bytes);
-      opened->at("gpu_cache_bytes").get_to(choice.budgets.gpu_cache_bytes);
-      opened->at("staging_bytes").get_to(choice.budgets.staging_bytes);
-      opened->at("io_depth").get_to(choice.budgets.io_depth);
-      opened->at("reason").get_to(choice.reason);
-      for (const json& candidate : opened->at("candidates")) {
-        choice.candidates.push_back(CandidateFromJson(candidate));
-      }
-      opened->at("read_bytes_per_second").get_to(choice.read_bytes_per_second);
-      opened->at("write_bytes_per_second")
-          .get_to(choice.write_bytes_per_second);
-      opened->at("reads_per_second").get_to(choice.reads_per_second);
-      opened->at("sample_seconds").get_to(choice.sample_seconds);
-      opened->at("step_seconds").get_to(choice.step_seconds);
-      opened->at("processors").get_to(choice.processors);
-      opened->at("sampled_batches").get_to(choice.sampled_batches);
-      if (KindNamed(choice.strategy).has_value()) return choice;
-    }
-  } catch (const json::exception&) {
-    // Handled below.
-  }
-  return absl::DataLossError(absl::StrCat(path, ": is damaged"));
+  HEARTH_RETURN_IF_ERROR(
+      store::ReadSealedJson(files, io::JoinPath(folder, kFile), kMaxFileBytes,
+                            kFormat, [&](const json& object) {
+                              object.at("choice").get_to(choice);
+                              return KindNamed(choice.strategy).has_value();
+                            }));
+  return choice;
 }
 
 std::string RankCandidates(std::vector<AutoCandidate>& candidates) {

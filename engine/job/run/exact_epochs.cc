@@ -72,24 +72,16 @@ class KeptEpochs {
   // DATA_LOSS if it is damaged.
   absl::Status Read() {
     epochs_.clear();
-    const absl::StatusOr<std::string> text =
-        io::ReadWholeFile(files_, path_, kMaxFileBytes);
-    if (absl::IsNotFound(text.status())) return absl::OkStatus();
-    HEARTH_RETURN_IF_ERROR(text.status());
-    try {
-      const absl::StatusOr<nlohmann::json> json = store::OpenSealedJson(*text);
-      if (json.ok() && json->at("format") == kFormat) {
-        if (json->at("fingerprint") != fingerprint_) return absl::OkStatus();
-        for (const nlohmann::json& epoch : json->at("epochs")) {
-          epochs_.push_back(ExactEpochFromJson(epoch));
-        }
-        return absl::OkStatus();
-      }
-    } catch (const nlohmann::json::exception&) {
-      // Handled below.
-    }
-    epochs_.clear();
-    return absl::DataLossError(absl::StrCat(path_, ": is damaged"));
+    const absl::Status read = store::ReadSealedJson(
+        files_, path_, kMaxFileBytes, kFormat, [&](const nlohmann::json& json) {
+          if (json.at("fingerprint") != fingerprint_) return true;
+          for (const nlohmann::json& epoch : json.at("epochs")) {
+            epochs_.push_back(ExactEpochFromJson(epoch));
+          }
+          return true;
+        });
+    if (!read.ok()) epochs_.clear();
+    return absl::IsNotFound(read) ? absl::OkStatus() : read;
   }
 
   // Sets epoch `number`, counted from 1, durably, and removes later epochs.

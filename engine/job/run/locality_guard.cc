@@ -6,8 +6,7 @@
 //   4. Compare the last of them, whose results are in its checkpoint, with the
 //      pilot's, and write the decision to order.json.
 //   5. Train the other epochs from that checkpoint, in the order decided on
-//   (the
-//      caller).
+//      (the caller).
 // A later run repeats each step that has not left its file. If the decision is
 // lost, but a checkpoint is of a later epoch, whose results do not tell it, the
 // job starts over. A job that falls back on a checkpoint before the decision
@@ -102,25 +101,19 @@ absl::StatusOr<LocalityGuard> LocalityGuard::Open(const Member::Job& job,
 // Reads the choice of an earlier run, and what that has decided. A file of
 // another dataset, or a damaged one, is treated as absent.
 absl::Status LocalityGuard::Read() {
-  const std::string path = PathIn(job_.options.directory);
-  const absl::StatusOr<std::string> text =
-      io::ReadWholeFile(job_.environment.files, path, kMaxFileBytes);
-  if (absl::IsNotFound(text.status())) return absl::OkStatus();
-  HEARTH_RETURN_IF_ERROR(text.status());
-  try {
-    const absl::StatusOr<nlohmann::json> json = store::OpenSealedJson(*text);
-    if (json.ok() && json->at("format") == kFormat) {
-      if (json->at("fingerprint") != fingerprint_) return absl::OkStatus();
-      choice_ = ChoiceFromJson(*json);
-      is_chosen_ = true;
-      return absl::OkStatus();
-    }
-  } catch (const nlohmann::json::exception&) {
-    // Handled below.
-  }
+  const absl::Status read = store::ReadSealedJson(
+      job_.environment.files, PathIn(job_.options.directory), kMaxFileBytes,
+      kFormat, [&](const nlohmann::json& json) {
+        if (json.at("fingerprint") != fingerprint_) return true;
+        choice_ = ChoiceFromJson(json);
+        is_chosen_ = true;
+        return true;
+      });
+  if (absl::IsNotFound(read)) return absl::OkStatus();
+  if (!absl::IsDataLoss(read)) return read;
   job_.observer.OnLog(
       Severity::kWarning,
-      absl::StrCat(path, ": is damaged; the order is chosen again"));
+      absl::StrCat(read.message(), "; the order is chosen again"));
   return absl::OkStatus();
 }
 
