@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
@@ -23,6 +24,12 @@ class Sha256 {
   /// Appends to the message.
   void Update(absl::Span<const std::byte> data);
   void Update(absl::string_view text);
+  /// Appends values as text, with a delimiter behind them, so that lists of
+  /// fields without ";" have equal messages only if they are equal.
+  template <typename... Values>
+  void AddField(const Values&... values) {
+    Update(absl::StrCat(values..., ";"));
+  }
 
   /// Digest of the message so far, 64 hexadecimal digits. Update may follow.
   std::string HexDigest() const;

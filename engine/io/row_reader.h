@@ -55,6 +55,14 @@ struct ReadTally {
   int64_t requests = 0;
   /// Seconds spent waiting for the disk with nothing else to do.
   double wait_seconds = 0;
+
+  /// Adds one read that the caller has waited for; nothing for 0 bytes.
+  void AddRead(uint64_t bytes, double seconds) {
+    if (bytes == 0) return;
+    bytes_read += static_cast<int64_t>(bytes);
+    ++requests;
+    wait_seconds += seconds;
+  }
 };
 
 /// Reads lists of rows of one file through one queue, several lists at a time,

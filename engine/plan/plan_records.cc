@@ -104,4 +104,10 @@ absl::StatusOr<std::string> PlanRecords::ReadDamage() const {
   return io::ReadWholeFile(files_, Path(kDamageFile), kMaxBytes);
 }
 
+absl::Status PlanRecords::CheckUndamaged() const {
+  const absl::StatusOr<std::string> damage = ReadDamage();
+  if (damage.ok()) return absl::DataLossError(*damage);
+  return absl::IsNotFound(damage.status()) ? absl::OkStatus() : damage.status();
+}
+
 }  // namespace hearth::plan

@@ -59,6 +59,8 @@ class PlanRecords {
   absl::Status WriteDamage(absl::string_view message) const;
   /// Message of WriteDamage; NOT_FOUND if there is none.
   absl::StatusOr<std::string> ReadDamage() const;
+  /// DATA_LOSS with that message, if there is one; errors of reading it.
+  absl::Status CheckUndamaged() const;
 
  private:
   std::string Path(const char* file) const;

@@ -69,6 +69,13 @@ absl::Status DeliverBatch(const Shards& shards, const Delivery& delivery,
 
 }  // namespace
 
+void AddReads(const io::ReadTally& tally, PassReport& report) {
+  report.bytes_read = report.bytes_read.value_or(0) + tally.bytes_read;
+  report.read_ops = report.read_ops.value_or(0) + tally.requests;
+  report.io_wait_seconds =
+      report.io_wait_seconds.value_or(0) + tally.wait_seconds;
+}
+
 absl::Status Deliver(pipeline::Pipeline& pipeline, const Delivery& delivery,
                      const Strategy::Consumer& consumer, std::stop_token stop,
                      PassReport& report) {

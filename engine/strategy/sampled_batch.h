@@ -15,6 +15,7 @@
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/cache/row_memory.h"
+#include "engine/io/row_reader.h"
 #include "engine/pipeline/pipeline.h"
 #include "engine/sample/mini_batch.h"
 #include "engine/store/labels.h"
@@ -156,6 +157,9 @@ class SampledBatch : public pipeline::Item {
 
   const float* InputData() const;
 };
+
+/// Adds reads to a report: bytes, requests and waiting.
+void AddReads(const io::ReadTally& tally, PassReport& report);
 
 /// What Deliver delivers, and how it counts it.
 struct Delivery {

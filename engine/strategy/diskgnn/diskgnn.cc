@@ -35,6 +35,7 @@
 #include "engine/strategy/packing/offline_sampling.h"
 #include "engine/strategy/packing/pass_digest.h"
 #include "engine/strategy/sampled_batch.h"
+#include "engine/strategy/strategy_plans.h"
 
 namespace hearth::strategy {
 
@@ -52,12 +53,7 @@ class DiskgnnStrategy final : public Strategy {
         dataset_(dataset),
         resources_(resources),
         labels_(std::move(labels)),
-        features_(std::move(features)) {
-    if (resources_.plans != nullptr) return;
-    own_plans_.emplace(
-        resources_.files, resources_.clock,
-        plan::PlanStore::Options{.folder = resources_.scratch_folder});
-  }
+        features_(std::move(features)) {}
 
   absl::StatusOr<PreparationReport> Prepare(const PassSequence& sequence,
                                             const PreparationListener& listener,
@@ -145,7 +141,7 @@ class DiskgnnStrategy final : public Strategy {
             .placement = {.format = format(), .gpu = resources_.gpu},
             .samplers = pipeline_.samplers,
             .topology = pipeline_.topology,
-            .plans = own_plans_.has_value() ? *own_plans_ : *resources_.plans,
+            .plans = plans_.store(),
             .listener = listener,
             .stop = std::move(stop)};
   }
@@ -182,8 +178,7 @@ class DiskgnnStrategy final : public Strategy {
   const StrategyResources resources_;
   const store::Labels labels_;
   const store::StoredFeatures features_;
-  // A store of this strategy alone, if StrategyResources has none.
-  std::optional<plan::PlanStore> own_plans_;
+  StrategyPlans plans_{resources_};
   // The lease of the plan that is open or rests; the open plan, null until
   // prepared and while it rests.
   std::optional<plan::PlanLease> lease_;

@@ -33,19 +33,8 @@ constexpr uint64_t kReadBytes = 16 << 10;
 
 uint64_t PagesOf(const FileRange& range) { return range.end() - range.offset; }
 
-// Adds one sequential read to the tally.
-void Count(uint64_t bytes, double seconds, io::ReadTally& tally) {
-  if (bytes == 0) return;
-  tally.bytes_read += static_cast<int64_t>(bytes);
-  ++tally.requests;
-  tally.wait_seconds += seconds;
-}
-
 void CountBatch(const PackedBatch& batch, PassReport& report) {
-  report.bytes_read = report.bytes_read.value_or(0) + batch.tally.bytes_read;
-  report.read_ops = report.read_ops.value_or(0) + batch.tally.requests;
-  report.io_wait_seconds =
-      report.io_wait_seconds.value_or(0) + batch.tally.wait_seconds;
+  AddReads(batch.tally, report);
   report.rows_read =
       report.rows_read.value_or(0) + batch.counts.disk + batch.counts.packed;
   // Hits of the GPU cache, if there is one, and of the CPU cache.
@@ -162,8 +151,8 @@ absl::Status DiskgnnPass::LoadGraph(int thread, PackedBatch& batch) {
   auto sample = plan.chunks().ReadSample(
       chunk, KeyOfShard(pass_, batch.number()), {buffer.data(), buffer.size()});
   HEARTH_RETURN_IF_ERROR(plan.Checked(sample.status()));
-  Count(PagesOf(plan.layout().SampleRange(chunk)),
-        context_.clock.SteadySeconds() - start, batch.tally);
+  batch.tally.AddRead(PagesOf(plan.layout().SampleRange(chunk)),
+                      context_.clock.SteadySeconds() - start);
   batch.sample() = *std::move(sample);
   batch.TakeLabels(context_.labels, ShardSeeds(pass_, seeds_, batch.number()));
   return absl::OkStatus();
@@ -186,7 +175,7 @@ absl::Status DiskgnnPass::LoadFeatures(int thread, PackedBatch& batch) {
   const auto packed =
       plan.chunks().ReadFeatures(chunk, bytes.first(pack_bytes), batch.table);
   HEARTH_RETURN_IF_ERROR(plan.Checked(packed.status()));
-  Count(pack_bytes, context_.clock.SteadySeconds() - start, batch.tally);
+  batch.tally.AddRead(pack_bytes, context_.clock.SteadySeconds() - start);
   batch.packed_rows = *packed;
   batch.disk_rows = bytes.subspan(pack_bytes);
   if (disk_bytes == 0) return absl::OkStatus();

@@ -5,7 +5,6 @@
 #include <utility>
 #include <variant>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "engine/base/sha256.h"
 #include "engine/base/status.h"
@@ -26,34 +25,23 @@ namespace {
 // versions of their own.
 constexpr char kFormat[] = "hearth diskgnn plan 1";
 
-// Adds values with a delimiter, so that no two lists have equal bytes.
-template <typename... Values>
-void Add(Sha256& hash, const Values&... values) {
-  hash.Update(absl::StrCat(values..., ";"));
-}
-
 }  // namespace
 
 PlanKey KeyOfPlan(absl::string_view dataset_fingerprint,
                   const DiskgnnOptions& options, int64_t row_bytes,
                   absl::Span<const PlannedPass> passes) {
   Sha256 hash;
-  Add(hash, kFormat);
-  Add(hash, dataset_fingerprint);
-  Add(hash, row_bytes);
-  Add(hash, options.gpu_cache_bytes);
-  Add(hash, options.cpu_cache_bytes);
-  Add(hash, options.disk_cache_bytes.has_value()
-                ? absl::StrCat(*options.disk_cache_bytes)
-                : "as found");
-  Add(hash, options.disk_limit_bytes);
-  for (const PlannedPass& pass : passes) Add(hash, pass.digest);
-  const std::string digest = hash.HexDigest();
-  PlanKey key = {.name = plan::PlanName("diskgnn", dataset_fingerprint,
-                                        digest.substr(0, 32))};
-  // Cannot fail with 16 hexadecimal digits.
-  (void)absl::SimpleHexAtoi(digest.substr(0, 16), &key.id);
-  return key;
+  hash.AddField(kFormat);
+  hash.AddField(dataset_fingerprint);
+  hash.AddField(row_bytes);
+  hash.AddField(options.gpu_cache_bytes);
+  hash.AddField(options.cpu_cache_bytes);
+  hash.AddField(options.disk_cache_bytes.has_value()
+                    ? absl::StrCat(*options.disk_cache_bytes)
+                    : "as found");
+  hash.AddField(options.disk_limit_bytes);
+  for (const PlannedPass& pass : passes) hash.AddField(pass.digest);
+  return PlanKeyOf("diskgnn", dataset_fingerprint, hash);
 }
 
 int64_t PlanIdentity::num_shards() const {
@@ -88,10 +76,8 @@ IdentifiedPlan IdentifyPlan(const PlanOrigin& origin,
 
 absl::StatusOr<PackedLayout> ReadPlanIndex(io::FileSystem& files,
                                            const PlanIdentity& identity) {
-  const absl::StatusOr<std::string> damage =
-      plan::PlanRecords(files, identity.folder).ReadDamage();
-  if (damage.ok()) return absl::DataLossError(*damage);
-  if (!absl::IsNotFound(damage.status())) return damage.status();
+  HEARTH_RETURN_IF_ERROR(
+      plan::PlanRecords(files, identity.folder).CheckUndamaged());
   HEARTH_ASSIGN_OR_RETURN(PackedLayout layout,
                           ReadLayoutIndex(files, identity.folder, identity.id));
   if (layout.num_batches() == identity.num_shards() &&

@@ -21,6 +21,7 @@
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 #include "engine/strategy/diskgnn/packing/plan_reader.h"
 #include "engine/strategy/diskgnn/row_assembler.h"
+#include "engine/strategy/packing/plan_key.h"
 #include "engine/strategy/strategy.h"
 
 /// A plan in its states. IdentifyPlan names the plan of some passes, from these
@@ -38,15 +39,6 @@ struct PlannedPass {
   int64_t count = 0;
 
   bool operator==(const PlannedPass&) const = default;
-};
-
-/// A plan's name and number.
-struct PlanKey {
-  /// plan::PlanName of dataset and digest.
-  std::string name;
-  uint64_t id = 0;
-
-  bool operator==(const PlanKey&) const = default;
 };
 
 /// The key of a plan, by everything that its bytes depend on: the dataset, the

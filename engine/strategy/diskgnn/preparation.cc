@@ -19,6 +19,7 @@
 #include "engine/store/topology.h"
 #include "engine/strategy/diskgnn/diskgnn_plan.h"
 #include "engine/strategy/diskgnn/packing/pack_batches.h"
+#include "engine/strategy/packing/disk_limit.h"
 #include "engine/strategy/packing/offline_sampling.h"
 #include "engine/strategy/packing/sample_spool.h"
 #include "engine/strategy/sampling.h"
@@ -27,12 +28,9 @@ namespace hearth::strategy {
 
 DiskgnnOptions InBytes(DiskgnnOptions options, int64_t num_rows,
                        int64_t row_bytes) {
-  if (options.disk_limit_ratio > 0) {
-    options.disk_limit_bytes = static_cast<uint64_t>(
-        std::max(1.0, options.disk_limit_ratio * static_cast<double>(num_rows) *
-                          static_cast<double>(row_bytes)));
-    options.disk_limit_ratio = 0;
-  }
+  options.disk_limit_bytes = DiskLimitBytes(
+      options.disk_limit_bytes, options.disk_limit_ratio, num_rows, row_bytes);
+  options.disk_limit_ratio = 0;
   return options;
 }
 

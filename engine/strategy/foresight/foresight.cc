@@ -24,32 +24,26 @@
 #include "engine/strategy/foresight/row_loader.h"
 #include "engine/strategy/foresight/row_slots.h"
 #include "engine/strategy/foresight/timeline.h"
+#include "engine/strategy/packing/disk_limit.h"
 #include "engine/strategy/packing/offline_sampling.h"
 #include "engine/strategy/sampled_batch.h"
 #include "engine/strategy/sampling.h"
+#include "engine/strategy/strategy_plans.h"
 
 namespace hearth::strategy {
 
 namespace {
 
-// Features of fewer bytes do not repay measuring the disk.
-constexpr uint64_t kLeastMeasuredBytes = uint64_t{256} << 20;
+// Reading features of fewer bytes does not repay measuring the disk.
+bool RepaysMeasuring(int64_t num_rows, int64_t row_bytes) {
+  constexpr int64_t kLeastBytes = int64_t{256} << 20;
+  return num_rows * row_bytes >= kLeastBytes;
+}
 
 int64_t NumSlots(uint64_t cache_bytes, int64_t num_nodes, int64_t row_bytes) {
   return static_cast<int64_t>(
       std::min(static_cast<uint64_t>(num_nodes),
                cache_bytes / RowSlots::MemoryBytes(1, row_bytes)));
-}
-
-ForesightOptions InBytes(ForesightOptions options, int64_t num_rows,
-                         int64_t row_bytes) {
-  if (options.disk_limit_ratio > 0) {
-    options.disk_limit_bytes = static_cast<uint64_t>(
-        std::max(1.0, options.disk_limit_ratio * static_cast<double>(num_rows) *
-                          static_cast<double>(row_bytes)));
-    options.disk_limit_ratio = 0;
-  }
-  return options;
 }
 
 class ForesightStrategy final : public Strategy {
@@ -65,12 +59,7 @@ class ForesightStrategy final : public Strategy {
         resources_(resources),
         labels_(std::move(labels)),
         features_(std::move(features)),
-        cache_{.slots = std::move(slots)} {
-    if (resources_.plans != nullptr) return;
-    own_plans_.emplace(
-        resources_.files, resources_.clock,
-        plan::PlanStore::Options{.folder = resources_.scratch_folder});
-  }
+        cache_{.slots = std::move(slots)} {}
 
   absl::StatusOr<PreparationReport> Prepare(const PassSequence& sequence,
                                             const PreparationListener& listener,
@@ -195,10 +184,8 @@ class ForesightStrategy final : public Strategy {
 
   // Once, for the prices.
   absl::Status MeasureDisk(const std::stop_token& stop) {
-    if (is_measured_ ||
-        features_.layout.row_bytes *
-                static_cast<uint64_t>(features_.layout.num_rows) <
-            kLeastMeasuredBytes) {
+    if (is_measured_ || !RepaysMeasuring(features_.layout.num_rows,
+                                         features_.layout.row_bytes)) {
       return absl::OkStatus();
     }
     const machine::ProbeContext probe = {.files = resources_.files,
@@ -227,8 +214,7 @@ class ForesightStrategy final : public Strategy {
   const StrategyResources resources_;
   const store::Labels labels_;
   const store::StoredFeatures features_;
-  // A store of this strategy alone, if StrategyResources has none.
-  std::optional<plan::PlanStore> own_plans_;
+  StrategyPlans plans_{resources_};
   FetchPrices prices_;
   bool is_measured_ = false;
   PlannedCache cache_;
@@ -242,10 +228,12 @@ class ForesightStrategy final : public Strategy {
       .rows = features_.layout,
       .files = resources_.files,
       .clock = resources_.clock,
-      .plans = resources_.plans != nullptr ? *resources_.plans : *own_plans_,
+      .plans = plans_.store(),
       .samplers = pipeline_.samplers,
       .num_slots = cache_.slots.num_slots(),
-      .disk_limit_bytes = options_.disk_limit_bytes,
+      .disk_limit_bytes =
+          DiskLimitBytes(options_.disk_limit_bytes, options_.disk_limit_ratio,
+                         features_.layout.num_rows, features_.layout.row_bytes),
       .open_source =
           [this](const std::string& scratch_folder,
                  const std::stop_token& stop) {
@@ -290,8 +278,8 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewForesightStrategy(
           NumSlots(options.cpu_cache_bytes, rows.num_rows, rows.row_bytes),
           {.dim = features.dim, .dtype = features.dtype}));
   return std::make_unique<ForesightStrategy>(
-      InBytes(options, rows.num_rows, rows.row_bytes), pipeline, dataset,
-      resources, std::move(labels), std::move(features), std::move(slots));
+      options, pipeline, dataset, resources, std::move(labels),
+      std::move(features), std::move(slots));
 }
 
 absl::StatusOr<MemoryEstimate> EstimateForesightMemory(
@@ -315,7 +303,8 @@ absl::StatusOr<MemoryEstimate> EstimateForesightMemory(
   estimate.Add("planning",
                std::max(MakingBytes(nodes, slots, row_bytes, rows, of_passes,
                                     basis.pipeline.samplers),
-                        machine::kProbeBytes));
+                        RepaysMeasuring(nodes, row_bytes) ? machine::kProbeBytes
+                                                          : uint64_t{0}));
   estimate.Add("reads",
                static_cast<uint64_t>(loaders + 1) *
                    RowLoader::MemoryBytes(options.io_depth, row_bytes, rows));

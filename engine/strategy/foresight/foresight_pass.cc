@@ -22,19 +22,8 @@
 namespace hearth::strategy {
 namespace {
 
-// Adds one sequential read to the tally.
-void Count(uint64_t bytes, double seconds, io::ReadTally& tally) {
-  if (bytes == 0) return;
-  tally.bytes_read += static_cast<int64_t>(bytes);
-  ++tally.requests;
-  tally.wait_seconds += seconds;
-}
-
 void CountBatch(const ForesightBatch& batch, PassReport& report) {
-  report.bytes_read = report.bytes_read.value_or(0) + batch.tally.bytes_read;
-  report.read_ops = report.read_ops.value_or(0) + batch.tally.requests;
-  report.io_wait_seconds =
-      report.io_wait_seconds.value_or(0) + batch.tally.wait_seconds;
+  AddReads(batch.tally, report);
   report.rows_read = report.rows_read.value_or(0) + batch.rows_read;
   report.hits.back().rows += batch.num_rows() - batch.rows_read;
 }
@@ -113,7 +102,7 @@ absl::Status ForesightPass::LoadGraph(int thread, ForesightBatch& batch) {
   const double start = context_.clock.SteadySeconds();
   HEARTH_RETURN_IF_ERROR(batch.generation->Checked(
       samples.Read(batch.number(), bytes), pass_index_));
-  Count(bytes.size(), context_.clock.SteadySeconds() - start, batch.tally);
+  batch.tally.AddRead(bytes.size(), context_.clock.SteadySeconds() - start);
   auto sample = DecodeBatch(bytes, KeyOfShard(pass_, batch.number()));
   HEARTH_RETURN_IF_ERROR(
       batch.generation->Checked(sample.status(), pass_index_));
@@ -148,11 +137,11 @@ absl::Status ForesightPass::LoadRows(int thread, ForesightBatch& batch) {
   if (reader.index().fetching == Fetching::kPacked) {
     HEARTH_RETURN_IF_ERROR(generation.Checked(
         reader.ReadPack(shard, bytes.subspan(plan_bytes)), pass_index_));
-    Count(plan_bytes + rows_bytes, context_.clock.SteadySeconds() - start,
-          batch.tally);
+    batch.tally.AddRead(plan_bytes + rows_bytes,
+                        context_.clock.SteadySeconds() - start);
     return absl::OkStatus();
   }
-  Count(plan_bytes, context_.clock.SteadySeconds() - start, batch.tally);
+  batch.tally.AddRead(plan_bytes, context_.clock.SteadySeconds() - start);
   return row_loaders_[static_cast<size_t>(thread)]->Read(
       plan->reads, buffer.data() + plan_bytes, abandon_.get_token(),
       batch.tally);

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -20,6 +19,7 @@
 #include "engine/strategy/packing/feature_scan.h"
 #include "engine/strategy/packing/offline_sampling.h"
 #include "engine/strategy/packing/pass_digest.h"
+#include "engine/strategy/packing/plan_key.h"
 #include "engine/strategy/packing/region_writer.h"
 #include "engine/strategy/sampling.h"
 
@@ -34,6 +34,9 @@ using store::NodeId;
 constexpr char kPlans[] = "foresight";
 constexpr char kSamplesFile[] = "samples";
 constexpr char kSlabsFolder[] = "slabs";
+// Scratch files of planning and of packing.
+constexpr char kNextUsesFile[] = "next_uses.tmp";
+constexpr char kDispatchFile[] = "dispatch.tmp";
 // The version of names, and of how plans are made; files have versions of their
 // own.
 constexpr char kFormat[] = "hearth foresight plan 1";
@@ -79,26 +82,6 @@ struct PackDivision {
            static_cast<uint64_t>(num_shards) * RegionWriter::kBytesPerRegion;
   }
 };
-
-// Adds values with a delimiter, so that no two lists have equal bytes.
-template <typename... Values>
-void Add(Sha256& hash, const Values&... values) {
-  hash.Update(absl::StrCat(values..., ";"));
-}
-
-uint64_t IdOf(const std::string& digest) {
-  uint64_t id = 0;
-  // Cannot fail with 16 hexadecimal digits.
-  (void)absl::SimpleHexAtoi(digest.substr(0, 16), &id);
-  return id;
-}
-
-// Damage that an earlier reader found.
-absl::Status RecordedDamage(const PlanLease& lease) {
-  const absl::StatusOr<std::string> damage = lease.records().ReadDamage();
-  if (damage.ok()) return absl::DataLossError(*damage);
-  return absl::IsNotFound(damage.status()) ? absl::OkStatus() : damage.status();
-}
 
 // Adds the time from its construction to its destruction to a report, as a
 // phase.
@@ -163,7 +146,7 @@ absl::Status Generation::Checked(absl::Status status, size_t pass) const {
   return status;
 }
 
-// What one attempt to make a generation works with.
+// What the attempts to make a generation work with.
 struct GenerationMaker::Attempt {
   const PreparationListener& listener;
   const std::stop_token& stop;
@@ -183,75 +166,67 @@ struct GenerationMaker::Attempt {
 absl::StatusOr<GenerationMaker::Made> GenerationMaker::MakeNext(
     RowSlots* fill, const PreparationListener& listener,
     const std::stop_token& stop) {
+  Attempt attempt = {.listener = listener, .stop = stop};
+  const double start = context_.clock.SteadySeconds();
   GenerationSpan span = timeline_.GenerationAt(end_, timeline_.size());
+  // Whole passes are sampled: a smaller generation needs no fewer samples.
+  HEARTH_RETURN_IF_ERROR(TakeSamples(span, attempt));
   const Timeline::Place place = timeline_.At(end_);
   const int64_t shards = timeline_.passes()[place.pass].shards;
   bool may_pack = true;
   bool again = false;
   for (;;) {
-    absl::StatusOr<Made> made = Make(span, may_pack, fill, listener, stop);
+    absl::StatusOr<Made> made = Make(span, may_pack, fill, attempt);
     if (made.ok()) {
       end_ = span.end;
       last_ = made->generation;
+      made->report.seconds = context_.clock.SteadySeconds() - start;
       return made;
     }
     if (absl::IsDataLoss(made.status()) && samples_.empty() && !again) {
-      if (listener.log) {
-        listener.log(absl::StrCat("sampling again: ", made.status().message()));
-      }
+      attempt.Log(absl::StrCat("sampling again: ", made.status().message()));
+      HEARTH_RETURN_IF_ERROR(TakeSamples(span, attempt));
       again = true;
       continue;
     }
-    // Whole passes are sampled: a smaller generation needs no fewer samples.
-    if (!absl::IsResourceExhausted(made.status()) || !has_samples_ ||
-        !may_pack) {
-      return made;
-    }
+    if (!absl::IsResourceExhausted(made.status()) || !may_pack) return made;
     const int64_t batches = (span.end - span.begin) / shards;
     if (batches > kLeastBatches) {
       span = timeline_.GenerationAt(
           end_, std::max(kLeastBatches, batches / 2) * shards);
+      attempt.Log(absl::StrCat("preparing ", (span.end - span.begin) / shards,
+                               " batches instead of ", batches, ": ",
+                               made.status().message()));
     } else {
       may_pack = false;
-    }
-    if (listener.log) {
-      listener.log(absl::StrCat(
-          may_pack
-              ? absl::StrCat("preparing ", (span.end - span.begin) / shards,
-                             " batches instead of ", batches)
-              : "rows are read directly, not packed",
-          ": ", made.status().message()));
+      attempt.Log(absl::StrCat("rows are read directly, not packed: ",
+                               made.status().message()));
     }
   }
 }
 
 absl::StatusOr<GenerationMaker::Made> GenerationMaker::Make(
     const GenerationSpan& span, bool may_pack, RowSlots* fill,
-    const PreparationListener& listener, const std::stop_token& stop) {
-  Attempt attempt = {.listener = listener, .stop = stop};
-  const double start = context_.clock.SteadySeconds();
-  has_samples_ = false;
-  HEARTH_RETURN_IF_ERROR(TakeSamples(span, attempt));
-  has_samples_ = true;
-  const std::string digest = DigestOf(span);
-  const std::string name = plan::PlanName(
-      kPlans, context_.dataset.manifest().fingerprint, digest.substr(0, 32));
-  HEARTH_ASSIGN_OR_RETURN(PlanLease lease, context_.plans.Take(name, stop));
-  auto reader = Find(lease, IdOf(digest));
-  attempt.report.plan = name;
+    Attempt& attempt) {
+  const PlanKey key = KeyOf(span);
+  HEARTH_ASSIGN_OR_RETURN(PlanLease lease,
+                          context_.plans.Take(key.name, attempt.stop));
+  auto reader = Find(lease, key.id);
+  attempt.report.plan = key.name;
   attempt.report.reused = reader.ok();
   if (reader.ok()) {
     slots_ = {};
-    attempt.Log(absl::StrCat("plan ", name, " reused"));
+    attempt.Log(absl::StrCat("plan ", key.name, " reused"));
   } else {
     if (!absl::IsNotFound(reader.status())) {
       if (!absl::IsDataLoss(reader.status())) return reader.status();
-      attempt.Log(absl::StrCat("plan ", name, " is removed and made again: ",
-                               reader.status().message()));
+      attempt.Log(absl::StrCat(
+          "plan ", key.name,
+          " is removed and made again: ", reader.status().message()));
     }
     HEARTH_RETURN_IF_ERROR(lease.Clear());
     GenerationIndex index;
-    index.plan_id = IdOf(digest);
+    index.plan_id = key.id;
     index.row_bytes = context_.rows.row_bytes;
     absl::Status status = Plan(span, lease.folder(), attempt, index);
     if (absl::IsDataLoss(status)) {
@@ -282,9 +257,9 @@ absl::StatusOr<GenerationMaker::Made> GenerationMaker::Make(
                        {"rows read", absl::StrCat(index.totals.misses)},
                        {"rows needed", absl::StrCat(index.totals.accesses)},
                        {"fetching", Name(index.fetching)}}));
-    if (listener.durable) listener.durable();
+    if (attempt.listener.durable) attempt.listener.durable();
     attempt.Log(absl::StrCat(
-        "plan ", name, " made: ", attempt.report.reason, "; ",
+        "plan ", key.name, " made: ", attempt.report.reason, "; ",
         absl::StrJoin(attempt.report.phases, ", ",
                       [](std::string* out, const PhaseSeconds& phase) {
                         absl::StrAppendFormat(out, "%s %.1f s", phase.name,
@@ -292,7 +267,6 @@ absl::StatusOr<GenerationMaker::Made> GenerationMaker::Make(
                       })));
   }
   HEARTH_RETURN_IF_ERROR(lease.Share());
-  attempt.report.seconds = context_.clock.SteadySeconds() - start;
   attempt.report.more = span.end < timeline_.size();
   std::map<size_t, std::shared_ptr<PassSamples>> samples;
   for (int64_t at = span.begin; at < span.end;) {
@@ -300,10 +274,10 @@ absl::StatusOr<GenerationMaker::Made> GenerationMaker::Make(
     samples[place.pass] = samples_.at(place.pass);
     at += samples_.at(place.pass)->spool->num_batches() - place.shard;
   }
-  return Made{.generation = std::make_shared<Generation>(
-                  context_, span, std::move(lease), *std::move(reader),
-                  std::move(samples)),
-              .report = std::move(attempt.report)};
+  return Made{
+      .generation = std::make_shared<Generation>(
+          span, std::move(lease), *std::move(reader), std::move(samples)),
+      .report = std::move(attempt.report)};
 }
 
 absl::Status GenerationMaker::TakeSamples(const GenerationSpan& span,
@@ -325,19 +299,17 @@ absl::StatusOr<std::shared_ptr<PassSamples>> GenerationMaker::SamplesOfPass(
   pass.first_batch = 0;
   const std::vector<NodeId> seeds = SeedsOf(pass);
   Sha256 hash;
-  Add(hash, kFormat, "samples");
-  Add(hash, context_.dataset.manifest().fingerprint);
-  Add(hash, DigestOfPass(pass, seeds));
-  const std::string digest = hash.HexDigest();
+  hash.AddField(kFormat, "samples");
+  hash.AddField(context_.dataset.manifest().fingerprint);
+  hash.AddField(DigestOfPass(pass, seeds));
   HEARTH_ASSIGN_OR_RETURN(
       PlanLease lease,
       context_.plans.Take(
-          plan::PlanName(kPlans, context_.dataset.manifest().fingerprint,
-                         digest.substr(0, 32)),
+          PlanKeyOf(kPlans, context_.dataset.manifest().fingerprint, hash).name,
           attempt.stop));
   const std::string path = io::JoinPath(lease.folder(), kSamplesFile);
   const auto open = [&]() -> absl::StatusOr<std::unique_ptr<SampleSpool>> {
-    HEARTH_RETURN_IF_ERROR(RecordedDamage(lease));
+    HEARTH_RETURN_IF_ERROR(lease.records().CheckUndamaged());
     return SampleSpool::Open(context_.files, path);
   };
   absl::StatusOr<std::unique_ptr<SampleSpool>> spool = open();
@@ -377,33 +349,32 @@ absl::StatusOr<std::shared_ptr<PassSamples>> GenerationMaker::SamplesOfPass(
                           SampleSpool::Open(context_.files, path));
   return std::make_shared<PassSamples>(PassSamples{.lease = std::move(lease),
                                                    .spool = *std::move(spool),
-                                                   .trace = std::move(trace),
-                                                   .digest = digest});
+                                                   .trace = std::move(trace)});
 }
 
-// The digest of everything that the plan of a span depends on.
-std::string GenerationMaker::DigestOf(const GenerationSpan& span) const {
+// The key of the plan of a span, by everything that it depends on.
+PlanKey GenerationMaker::KeyOf(const GenerationSpan& span) const {
   Sha256 hash;
-  Add(hash, kFormat, "generation");
-  Add(hash, context_.dataset.manifest().fingerprint);
-  Add(hash, context_.rows.row_bytes, ",", context_.num_slots);
+  hash.AddField(kFormat, "generation");
+  hash.AddField(context_.dataset.manifest().fingerprint);
+  hash.AddField(context_.rows.row_bytes, ",", context_.num_slots);
   // The slots at the beginning follow from the generation before.
-  Add(hash, span.fills ? "filled" : last_->name());
+  hash.AddField(span.fills ? "filled" : last_->name());
   for (int64_t at = span.begin; at < span.look_end;) {
     const Timeline::Place place = timeline_.At(at);
     const PassSamples& samples = *samples_.at(place.pass);
     const int64_t count = std::min(samples.spool->num_batches() - place.shard,
                                    span.look_end - at);
-    Add(hash, samples.digest, ",", place.shard, ",", count);
+    hash.AddField(samples.lease.name(), ",", place.shard, ",", count);
     at += count;
   }
-  Add(hash, span.end - span.begin, ",", span.look_end == timeline_.size());
-  return hash.HexDigest();
+  hash.AddField(span.end - span.begin, ",", span.look_end == timeline_.size());
+  return PlanKeyOf(kPlans, context_.dataset.manifest().fingerprint, hash);
 }
 
 absl::StatusOr<std::unique_ptr<GenerationReader>> GenerationMaker::Find(
     const PlanLease& lease, uint64_t plan_id) const {
-  HEARTH_RETURN_IF_ERROR(RecordedDamage(lease));
+  HEARTH_RETURN_IF_ERROR(lease.records().CheckUndamaged());
   HEARTH_ASSIGN_OR_RETURN(GenerationIndex index,
                           ReadIndex(context_.files, lease.folder(), plan_id));
   return GenerationReader::Open(context_.files, lease.folder(),
@@ -501,7 +472,7 @@ absl::Status GenerationMaker::Scan(const std::string& folder,
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<sample::DispatchSpool> dispatch,
       sample::DispatchSpool::Create(
-          context_.files, io::JoinPath(folder, kGenerationDispatchFile),
+          context_.files, io::JoinPath(folder, kDispatchFile),
           {.num_partitions = division.num_partitions,
            .partition_nodes = division.partition_nodes,
            .block_bytes = division.block_bytes}));

@@ -23,6 +23,7 @@
 #include "engine/strategy/foresight/generation_files.h"
 #include "engine/strategy/foresight/row_slots.h"
 #include "engine/strategy/foresight/timeline.h"
+#include "engine/strategy/packing/plan_key.h"
 #include "engine/strategy/packing/sample_spool.h"
 #include "engine/strategy/sampling.h"
 #include "engine/strategy/strategy.h"
@@ -64,18 +65,15 @@ struct PassSamples {
   plan::PlanLease lease;
   std::unique_ptr<SampleSpool> spool;
   std::unique_ptr<SampleSpool> trace;
-  /// The digest of the samples: their plan's name.
-  std::string digest;
 };
 
 /// A generation that is ready to be delivered. Immutable; thread-safe.
 class Generation {
  public:
-  Generation(const ForesightContext& context, GenerationSpan span,
-             plan::PlanLease lease, std::unique_ptr<GenerationReader> reader,
+  Generation(GenerationSpan span, plan::PlanLease lease,
+             std::unique_ptr<GenerationReader> reader,
              std::map<size_t, std::shared_ptr<PassSamples>> samples)
-      : context_(context),
-        span_(span),
+      : span_(span),
         lease_(std::move(lease)),
         reader_(std::move(reader)),
         samples_(std::move(samples)) {}
@@ -93,7 +91,6 @@ class Generation {
   absl::Status Checked(absl::Status status, size_t pass) const;
 
  private:
-  const ForesightContext& context_;
   const GenerationSpan span_;
   const plan::PlanLease lease_;
   const std::unique_ptr<GenerationReader> reader_;
@@ -110,10 +107,6 @@ class GenerationMaker {
   GenerationMaker(const ForesightContext& context, const Timeline& timeline)
       : context_(context), timeline_(timeline) {}
 
-  /// The end of the generations made so far.
-  int64_t end() const { return end_; }
-  bool is_done() const { return end_ == timeline_.size(); }
-
   struct Made {
     std::shared_ptr<const Generation> generation;
     PreparationReport report;
@@ -124,7 +117,7 @@ class GenerationMaker {
   /// at the beginning. Without disk space generations become smaller, and then
   /// rows are read directly. RESOURCE_EXHAUSTED without space for samples or
   /// without memory; CANCELLED; errors of reading and writing. REQUIRES:
-  /// !is_done().
+  /// the generations made so far do not end the timeline.
   absl::StatusOr<Made> MakeNext(RowSlots* fill,
                                 const PreparationListener& listener,
                                 const std::stop_token& stop);
@@ -136,12 +129,11 @@ class GenerationMaker {
   struct Attempt;
 
   absl::StatusOr<Made> Make(const GenerationSpan& span, bool may_pack,
-                            RowSlots* fill, const PreparationListener& listener,
-                            const std::stop_token& stop);
+                            RowSlots* fill, Attempt& attempt);
   absl::Status TakeSamples(const GenerationSpan& span, Attempt& attempt);
   absl::StatusOr<std::shared_ptr<PassSamples>> SamplesOfPass(size_t pass,
                                                              Attempt& attempt);
-  std::string DigestOf(const GenerationSpan& span) const;
+  PlanKey KeyOf(const GenerationSpan& span) const;
   absl::StatusOr<std::unique_ptr<GenerationReader>> Find(
       const plan::PlanLease& lease, uint64_t plan_id) const;
   absl::Status Plan(const GenerationSpan& span, const std::string& folder,
@@ -160,8 +152,6 @@ class GenerationMaker {
   // The generation made last, and the slots behind it, if they are known.
   std::shared_ptr<const Generation> last_;
   plan::CacheSlots slots_;
-  // Whether the attempt to make the next generation has its samples.
-  bool has_samples_ = false;
   // Samples by index of their pass.
   std::map<size_t, std::shared_ptr<PassSamples>> samples_;
 };

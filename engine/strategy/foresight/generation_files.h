@@ -36,8 +36,6 @@ inline constexpr char kShardPlansFile[] = "shard_plans";
 inline constexpr char kShardPacksFile[] = "packs";
 inline constexpr char kSlotsFile[] = "slots";
 inline constexpr char kGenerationIndexFile[] = "index";
-inline constexpr char kGenerationDispatchFile[] = "dispatch.tmp";
-inline constexpr char kNextUsesFile[] = "next_uses.tmp";
 
 /// How the rows that a generation reads are fetched.
 enum class Fetching : uint32_t {

@@ -30,6 +30,7 @@
 #include "engine/strategy/gids/stripes.h"
 #include "engine/strategy/sampled_batch.h"
 #include "engine/strategy/sampling.h"
+#include "engine/strategy/strategy_plans.h"
 
 namespace hearth::strategy {
 
@@ -52,12 +53,7 @@ class GidsStrategy final : public Strategy {
       : options_(options),
         pipeline_(pipeline),
         dataset_(dataset),
-        resources_(resources) {
-    if (resources_.plans != nullptr) return;
-    own_plans_.emplace(
-        resources_.files, resources_.clock,
-        plan::PlanStore::Options{.folder = resources_.scratch_folder});
-  }
+        resources_(resources) {}
 
   absl::Status Open() {
     HEARTH_ASSIGN_OR_RETURN(labels_, dataset_.LoadLabels());
@@ -88,17 +84,16 @@ class GidsStrategy final : public Strategy {
     buffer_ = ConstantBuffer();
     HEARTH_ASSIGN_OR_RETURN(
         HotNodesChoice choice,
-        ChooseHotNodes(
-            {.dataset = dataset_,
-             .labels = labels_,
-             .files = resources_.files,
-             .clock = resources_.clock,
-             .plans = own_plans_.has_value() ? *own_plans_ : *resources_.plans,
-             .samplers = pipeline_.samplers,
-             .listener = listener,
-             .stop = stop},
-            options_, BufferedRows(options_, features_.layout),
-            passes.front()));
+        ChooseHotNodes({.dataset = dataset_,
+                        .labels = labels_,
+                        .files = resources_.files,
+                        .clock = resources_.clock,
+                        .plans = plans_.store(),
+                        .samplers = pipeline_.samplers,
+                        .listener = listener,
+                        .stop = stop},
+                       options_, BufferedRows(options_, features_.layout),
+                       passes.front()));
     HEARTH_RETURN_IF_ERROR(Noted(Fill(choice, listener, stop)));
     buffer_report_ = choice.report;
     buffered_for_ = key;
@@ -290,8 +285,7 @@ class GidsStrategy final : public Strategy {
   const PipelineOptions pipeline_;
   const store::Dataset& dataset_;
   const StrategyResources resources_;
-  // A store of this strategy alone, if StrategyResources has none.
-  std::optional<plan::PlanStore> own_plans_;
+  StrategyPlans plans_{resources_};
   store::Labels labels_;
   SampledTopology topology_;
   store::StoredFeatures features_;

@@ -132,9 +132,7 @@ void GidsPass::Count(const GidsBatch& batch) {
   report_.hits[0].rows += std::ssize(batch.rows.buffer_slots);
   report_.hits[1].rows += std::ssize(batch.rows.lines);
   *report_.rows_read += batch.tally.rows;
-  *report_.bytes_read += batch.tally.bytes_read;
-  *report_.read_ops += batch.tally.requests;
-  *report_.io_wait_seconds += batch.tally.wait_seconds;
+  AddReads(batch.tally, report_);
   ReadOverlap& overlap = *report_.overlap;
   ++overlap.batches;
   overlap.merged += batch.merged;

@@ -249,9 +249,7 @@ class GnndriveStrategy final : public Strategy {
     const io::ReadTally& tally = batch.tally;
     report.hits[0].rows += batch.num_rows() - batch.rows_missed;
     *report.rows_read += tally.rows;
-    *report.bytes_read += tally.bytes_read;
-    *report.read_ops += tally.requests;
-    *report.io_wait_seconds += tally.wait_seconds;
+    AddReads(tally, report);
   }
 
   const GnndriveOptions options_;

@@ -70,15 +70,8 @@ std::unique_ptr<ExecutedBatch> ToBatch(std::unique_ptr<pipeline::Item> item) {
       static_cast<ExecutedBatch*>(item.release()));
 }
 
-void Count(const io::ReadTally& tally, PassReport& report) {
-  report.bytes_read = report.bytes_read.value_or(0) + tally.bytes_read;
-  report.read_ops = report.read_ops.value_or(0) + tally.requests;
-  report.io_wait_seconds =
-      report.io_wait_seconds.value_or(0) + tally.wait_seconds;
-}
-
 void CountBatch(const ExecutedBatch& batch, PassReport& report) {
-  Count(batch.tally, report);
+  AddReads(batch.tally, report);
   const auto hits =
       static_cast<int64_t>(batch.hit_slots.size()) - batch.first_uses;
   report.rows_read = report.rows_read.value_or(0) + batch.num_rows() - hits;
@@ -147,7 +140,7 @@ absl::Status Executor::Fill(std::stop_token stop, PassReport& report) {
           unused_[slot] = true;
         },
         stop, tally);
-    Count(tally, report);
+    AddReads(tally, report);
     HEARTH_RETURN_IF_ERROR(status);
   }
   return absl::OkStatus();
