@@ -194,7 +194,7 @@ TEST_F(EmulationTest, NonsenseIsRefused) {
   scatter.dim = -1;
   EXPECT_EQ(LaunchScatter(scatter, nullptr), cudaErrorInvalidValue);
   scatter.dim = 1;
-  scatter.element = static_cast<HearthCudaElement>(4);
+  scatter.element = 4;
   EXPECT_EQ(LaunchScatter(scatter, nullptr), cudaErrorInvalidValue);
 }
 

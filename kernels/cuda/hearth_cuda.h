@@ -43,7 +43,7 @@ typedef enum HearthCudaElement {
  * checked. */
 typedef struct HearthCudaGather {
   const void* source; /* [any, dim] */
-  HearthCudaElement element;
+  int32_t element; /* a HearthCudaElement */
   int64_t dim;
   const int64_t* indices; /* [count] */
   int64_t count;
@@ -66,7 +66,7 @@ typedef struct HearthCudaScatterPart {
  * twice; rows of out without a position stay. */
 typedef struct HearthCudaScatter {
   HearthCudaScatterPart parts[HEARTH_CUDA_SCATTER_PARTS]; /* may be empty */
-  HearthCudaElement element;
+  int32_t element; /* a HearthCudaElement */
   int64_t dim;
   float* out; /* [any, dim] */
 } HearthCudaScatter;

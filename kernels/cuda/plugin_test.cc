@@ -224,7 +224,7 @@ TEST_F(PluginGatherTest, RefusesNonsense) {
   EXPECT_NE(table_->gather_rows(&gather, stream_), 0);
   gather.count = 1;
   gather.dim = 1;
-  gather.element = static_cast<HearthCudaElement>(4);
+  gather.element = 4;
   EXPECT_NE(table_->gather_rows(&gather, stream_), 0);
 }
 
@@ -319,7 +319,7 @@ TEST_F(PluginScatterTest, RefusesNonsense) {
   EXPECT_NE(table_->scatter_rows(&scatter, stream_), 0);
   scatter.parts[3].count = 1;
   scatter.dim = 1;
-  scatter.element = static_cast<HearthCudaElement>(4);
+  scatter.element = 4;
   EXPECT_NE(table_->scatter_rows(&scatter, stream_), 0);
 }
 

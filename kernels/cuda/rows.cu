@@ -94,7 +94,7 @@ inline constexpr int kWide<ScaledInt8> = kScaleBytes;
 
 // Calls `launch` with the element type, Float32{} for instance.
 template <typename Launch>
-cudaError_t ForElement(HearthCudaElement element, const Launch& launch) {
+cudaError_t ForElement(int32_t element, const Launch& launch) {
   switch (element) {
     case HEARTH_CUDA_FLOAT32:
       return launch(Float32{});

@@ -96,7 +96,7 @@ uintptr_t FakeMemory::HostAddress(uintptr_t address, size_t bytes,
 
 namespace {
 
-kernels::ElementType TypeOf(HearthCudaElement element) {
+kernels::ElementType TypeOf(int32_t element) {
   switch (element) {
     case HEARTH_CUDA_FLOAT16:
       return kernels::ElementType::kFloat16;
@@ -109,7 +109,7 @@ kernels::ElementType TypeOf(HearthCudaElement element) {
   }
 }
 
-size_t RowBytes(HearthCudaElement element, int64_t dim) {
+size_t RowBytes(int32_t element, int64_t dim) {
   const auto elements = static_cast<size_t>(dim);
   if (element == HEARTH_CUDA_SCALED_INT8) {
     return elements + kernels::kScaleBytes;
