@@ -29,7 +29,6 @@ namespace {
 
 constexpr int kFormat = 1;
 constexpr uint64_t kMostFileBytes = 1 << 16;
-constexpr absl::Duration kFresh = absl::Hours(24);
 
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kMiddleBytes = 16384;
@@ -343,7 +342,7 @@ std::string DiskProfiles::PathOf(uint64_t file_system) const {
 
 absl::StatusOr<DiskProfile> DiskProfiles::Find(
     const MeasuredDisk& disk, const std::function<bool()>& may_measure,
-    std::stop_token stop) {
+    std::stop_token stop, absl::Duration fresh) {
   HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, files_.Stat(disk.file));
   const std::string path = PathOf(info.file_system);
   absl::MutexLock lock(&mutex_);
@@ -357,7 +356,7 @@ absl::StatusOr<DiskProfile> DiskProfiles::Find(
   const absl::Time now = clock_.Now();
   // A profile of the future is one of a clock that was set since.
   if (kept.has_value() && kept->measured <= now &&
-      now - kept->measured < kFresh) {
+      now - kept->measured < fresh) {
     return *kept;
   }
   if (!may_measure()) return kept.value_or(DiskProfile::Assumed());

@@ -81,7 +81,9 @@ struct DiskProfile {
 inline constexpr int kDeepReads = 64;
 /// Time that a measurement takes at most, apart from what is under way then.
 inline constexpr double kMostProfileSeconds = 3;
-/// Memory that it holds at most.
+/// Age up to which a profile is taken to hold.
+inline constexpr absl::Duration kFreshProfile = absl::Hours(24);
+/// Memory that a measurement holds at most.
 inline constexpr uint64_t kProfileBytes = kProbeBytes;
 
 /// A disk that is measured.
@@ -115,14 +117,15 @@ class DiskProfiles {
         clock_(clock),
         folder_(std::move(folder)) {}
 
-  /// The kept profile of the disk. If there is none, or it is older than a day
-  /// or damaged, and `may_measure` says that nobody reads now, the disk is
-  /// measured and its profile kept; otherwise the old one serves, or
+  /// The kept profile of the disk. If there is none, or it is damaged or not
+  /// younger than `fresh`, and `may_measure` says that nobody reads now, the
+  /// disk is measured and its profile kept; otherwise the old one serves, or
   /// DiskProfile::Assumed. Errors of MeasureProfile; a profile that cannot be
   /// kept is none.
   absl::StatusOr<DiskProfile> Find(const MeasuredDisk& disk,
                                    const std::function<bool()>& may_measure,
-                                   std::stop_token stop)
+                                   std::stop_token stop,
+                                   absl::Duration fresh = kFreshProfile)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// The file that keeps the profile of a file system (FileInfo::file_system).

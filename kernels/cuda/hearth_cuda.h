@@ -43,7 +43,7 @@ typedef enum HearthCudaElement {
  * checked. */
 typedef struct HearthCudaGather {
   const void* source; /* [any, dim] */
-  int32_t element; /* a HearthCudaElement */
+  int32_t element;    /* a HearthCudaElement */
   int64_t dim;
   const int64_t* indices; /* [count] */
   int64_t count;

@@ -120,6 +120,7 @@ v1::AutoChoice ToProto(const job::AutoChoice& choice) {
   v1::AutoChoice proto;
   proto.set_strategy(choice.strategy);
   proto.set_reason(choice.reason);
+  proto.set_before(choice.before);
   for (const job::AutoCandidate& candidate : choice.candidates) {
     v1::AutoCandidate& one = *proto.add_candidates();
     one.set_strategy(candidate.strategy);

@@ -448,7 +448,7 @@ class SpecChecker {
                                    "not \"",
                                    data.gids().hot(), "\""));
     }
-    if (data.topology() == kSlabs &&
+    if (data.topology() == kSlabs && !data.has_auto_() &&
         !strategy::KindOf(ToStrategyOptions(data, {})).samples_in_slabs) {
       violations_.Add(
           path + ".topology",

@@ -181,7 +181,8 @@ TEST(TrainJobFromOptions, AutoAndAbsentBudgetsAreTheDaemonsToSet) {
 }
 
 TEST(TrainJobFromOptions, OptionsOfOtherStrategiesAreRefused) {
-  EXPECT_THAT(ErrorOf({{"cpu-cache", "1GiB"}}), HasSubstr("--cpu-cache"));
+  EXPECT_THAT(ErrorOf({{"strategy", "memory"}, {"cpu-cache", "1GiB"}}),
+              HasSubstr("--cpu-cache"));
   EXPECT_THAT(ErrorOf({{"mmap-advice", "normal"}}),
               HasSubstr("strategy that has it: mmap"));
   EXPECT_THAT(ErrorOf({{"strategy", "ginex"}, {"reorder", "true"}}),
@@ -203,7 +204,7 @@ TEST(TrainJobFromOptions, OptionsOfOtherStrategiesAreRefused) {
 
 TEST(TrainJobFromOptions, LeavesDefaultsToTheDaemon) {
   const v1::TrainJobSpec spec = SpecOf({});
-  EXPECT_TRUE(spec.data().has_memory());
+  EXPECT_TRUE(spec.data().has_auto_());
   EXPECT_TRUE(spec.data().neighbor().fanouts().empty());
   EXPECT_EQ(spec.data().epochs(), 0);
   EXPECT_EQ(spec.trains(0).sage().hidden(), 0);
@@ -338,6 +339,7 @@ TEST(OptionsOfTrainJob, IsTheInverse) {
       {{"model", "gat"},
        {"hidden", "64"},
        {"heads", "8"},
+       {"cpu-cache", "123"},
        {"optimizer", "adamw"},
        {"lr", "0.1"},
        {"weight-decay", "0.3"}},
@@ -372,7 +374,7 @@ TEST(OptionsOfTrainJob, IsTheInverse) {
        {"disk-limit", "2.5x"},
        {"prepare-memory", "16777216"},
        {"io-depth", "16"}},
-      {{"model", "none"}, {"lr", "1"}},
+      {{"model", "none"}, {"lr", "1"}, {"cpu-cache", "auto"}},
   };
   for (Flags flags : jobs) {
     flags.insert({{"fanouts", "10,-1"},

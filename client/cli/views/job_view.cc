@@ -155,6 +155,10 @@ namespace {
 void PrintChoice(const v1::AutoChoice& choice, bool with_prices,
                  std::ostream& out) {
   out << "strategy auto chose " << EscapeControl(choice.reason()) << "\n";
+  if (!choice.before().empty()) {
+    out << "it took over from " << EscapeControl(choice.before())
+        << ", which was much slower than told\n";
+  }
   if (!with_prices) return;
   out << "\n";
   Table table({{"strategy"},

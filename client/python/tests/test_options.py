@@ -82,7 +82,7 @@ def test_what_is_not_given_is_the_daemons():
     expected = spec_pb2.TrainJobSpec()
     expected.data.dataset = "papers"
     expected.data.neighbor.SetInParent()
-    expected.data.memory.SetInParent()
+    expected.data.auto.SetInParent()
     expected.data.shuffled.SetInParent()
     expected.data.off.SetInParent()
     train = expected.trains.add()

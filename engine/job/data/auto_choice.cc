@@ -13,9 +13,11 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/time.h"
 #include "engine/base/byte_size.h"
 #include "engine/base/process.h"
 #include "engine/base/status.h"
@@ -49,7 +51,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(AutoChoice, strategy, budgets, reason,
                                    candidates, read_bytes_per_second,
                                    write_bytes_per_second, reads_per_second,
                                    sample_seconds, step_seconds, processors,
-                                   sampled_batches)
+                                   sampled_batches, before, is_final,
+                                   slow_epoch_seconds, trained_epochs)
 
 namespace {
 
@@ -71,6 +74,9 @@ constexpr double kEvaluationShare = 0.35;
 constexpr uint64_t kCacheSteps = 16;
 // Caches are multiples of this.
 constexpr uint64_t kCacheUnit = uint64_t{1} << 20;
+// Another strategy takes over if it promises so much of the time that the
+// chosen one would go on to take.
+constexpr double kWorthChanging = 0.7;
 // Candidates that the reason names after the chosen one.
 constexpr size_t kMostNamed = 3;
 
@@ -102,10 +108,19 @@ class Selection {
 
   absl::StatusOr<AutoChoice> Run() {
     HEARTH_ASSIGN_OR_RETURN(std::optional<AutoChoice> choice, TakeKept());
-    if (choice.has_value()) return *std::move(choice);
-    HEARTH_ASSIGN_OR_RETURN(choice, Choose());
-    observer_.OnLog(Severity::kInfo,
-                    absl::StrCat("strategy auto chose ", choice->reason));
+    if (choice.has_value() && choice->slow_epoch_seconds > 0) {
+      HEARTH_ASSIGN_OR_RETURN(choice, ChooseAgain(*choice));
+    } else if (choice.has_value()) {
+      observer_.OnLog(
+          Severity::kInfo,
+          absl::StrCat("strategy auto goes on with ", choice->strategy,
+                       ", chosen when the job first began"));
+      return *std::move(choice);
+    } else {
+      HEARTH_ASSIGN_OR_RETURN(choice, Choose());
+      observer_.OnLog(Severity::kInfo,
+                      absl::StrCat("strategy auto chose ", choice->reason));
+    }
     if (!basis_.folder.empty()) {
       HEARTH_RETURN_IF_ERROR(
           WriteAutoChoice(environment_.files, basis_.folder, *choice));
@@ -134,6 +149,12 @@ class Selection {
 
   uint64_t MostBytes() const { return environment_.memory.most_bytes(); }
 
+  uint64_t AllRowsBytes() const {
+    return strategy::MemoryBasis{
+        .manifest = basis_.dataset.manifest(), .pipeline = {}, .batches = {}}
+        .all_rows_bytes();
+  }
+
   bool Fits(const MemoryFit& fit) const {
     return fit.estimate.TotalBytes() <= MostBytes();
   }
@@ -159,10 +180,51 @@ class Selection {
                                    "strategy is chosen again"));
       return std::nullopt;
     }
-    observer_.OnLog(Severity::kInfo,
-                    absl::StrCat("strategy auto goes on with ", kept->strategy,
-                                 ", chosen when the job first began"));
     return *std::move(kept);
+  }
+
+  // The choice for the epochs that are left, if those trained were slower than
+  // told: the strategy is left only for one that is much faster.
+  absl::StatusOr<AutoChoice> ChooseAgain(AutoChoice kept) {
+    trained_epochs_ = kept.trained_epochs;
+    fresh_ = absl::ZeroDuration();
+    const double measured = std::exchange(kept.slow_epoch_seconds, 0);
+    kept.is_final = true;
+    HEARTH_ASSIGN_OR_RETURN(const MemoryFit fit, Fit(StrategyOf(kept)));
+    const strategy::MemoryEstimate sampling = SamplingMemory(fit.batches);
+    if (sampling.TotalBytes() > MostBytes()) return kept;
+    AutoChoice again = {.budgets = budgets_,
+                        .before = kept.strategy,
+                        .is_final = true,
+                        .trained_epochs = trained_epochs_};
+    HEARTH_RETURN_IF_ERROR(Measure(fit.batches, sampling, again));
+    HEARTH_RETURN_IF_ERROR(AddCandidates(fit.batches, again));
+    double seconds = 0;
+    for (AutoCandidate& candidate : again.candidates) {
+      if (candidate.strategy != kept.strategy) continue;
+      candidate.refusal.clear();
+      candidate.seconds +=
+          (measured - candidate.epoch_seconds) * workload_.epochs -
+          candidate.prepare_seconds;
+      candidate.prepare_seconds = 0;
+      candidate.epoch_seconds = measured;
+      seconds = candidate.seconds;
+    }
+    again.reason = RankCandidates(again.candidates);
+    const AutoCandidate& best = again.candidates.front();
+    if (best.strategy == kept.strategy ||
+        best.seconds > kWorthChanging * seconds) {
+      observer_.OnLog(Severity::kInfo,
+                      absl::StrCat("strategy auto stays with ", kept.strategy,
+                                   ": for the other epochs, ", again.reason));
+      return kept;
+    }
+    Take(best, again);
+    observer_.OnLog(
+        Severity::kInfo,
+        absl::StrCat("strategy auto: ", again.strategy, " takes over from ",
+                     again.before, ": for the other epochs, ", again.reason));
+    return again;
   }
 
   absl::StatusOr<AutoChoice> Choose() {
@@ -170,7 +232,8 @@ class Selection {
     HEARTH_ASSIGN_OR_RETURN(const MemoryFit fit, Fit(memory));
     AutoChoice choice = {.strategy = strategy::Name(memory),
                          .budgets = budgets_};
-    const bool memory_fits = Fits(fit);
+    const bool memory_fits =
+        Fits(fit) && RefusalOf(*KindNamed(choice.strategy)).empty();
     if (memory_fits && !basis_.compares_all) {
       choice.reason = absl::StrCat(choice.strategy, ": it takes ",
                                    FormatByteSize(fit.estimate.TotalBytes()),
@@ -208,10 +271,14 @@ class Selection {
       choice.reason = absl::StrCat(
           chosen->strategy, ": all rows fit into memory; ", choice.reason);
     }
-    choice.strategy = chosen->strategy;
-    choice.budgets.cpu_cache_bytes = chosen->cpu_cache_bytes;
-    choice.budgets.io_depth = chosen->io_depth;
+    Take(*chosen, choice);
     return choice;
+  }
+
+  static void Take(const AutoCandidate& chosen, AutoChoice& choice) {
+    choice.strategy = chosen.strategy;
+    choice.budgets.cpu_cache_bytes = chosen.cpu_cache_bytes;
+    choice.budgets.io_depth = chosen.io_depth;
   }
 
   // Batches of the job, by their seeds.
@@ -244,9 +311,7 @@ class Selection {
     const auto kinds = strategy::StrategyKinds();
     for (const bool prepares : {false, true}) {
       for (size_t i = 0; i < kinds.size(); ++i) {
-        if (kinds[i].prepares != prepares || !RefusalOf(kinds[i]).empty()) {
-          continue;
-        }
+        if (kinds[i].prepares != prepares || !RefusalOf(i).empty()) continue;
         CommonBudgets budgets = budgets_;
         budgets.cpu_cache_bytes = 0;
         HEARTH_ASSIGN_OR_RETURN(const MemoryFit fit,
@@ -278,7 +343,7 @@ class Selection {
     MemoryLedger::Reservation reservation;
     HEARTH_RETURN_IF_ERROR(environment_.memory.Reserve(sampling, reservation));
     strategy::Workload work;
-    work.epochs = static_cast<double>(job.data.epochs);
+    work.epochs = static_cast<double>(job.data.epochs - trained_epochs_);
     // A feed's client ends it when it likes: an epoch is priced.
     if (job.feed.has_value()) work.epochs = 1;
     if (job.part == TrainPart::kTest) work.epochs = 0;
@@ -342,8 +407,8 @@ class Selection {
     }
     workload_ = std::move(work);
     reservation = {};
-    HEARTH_ASSIGN_OR_RETURN(disk_,
-                            ProfileOf(environment_, basis_.dataset, stop_));
+    HEARTH_ASSIGN_OR_RETURN(
+        disk_, ProfileOf(environment_, basis_.dataset, stop_, fresh_));
     choice.read_bytes_per_second = disk_.BytesPerSecond(1);
     choice.write_bytes_per_second = disk_.write_bytes_per_second;
     choice.reads_per_second = disk_.ReadsPerSecond(1, machine::kDeepReads, 0);
@@ -378,7 +443,7 @@ class Selection {
     const auto kinds = strategy::StrategyKinds();
     for (size_t i = 0; i < kinds.size(); ++i) {
       AutoCandidate best = {.strategy = std::string(kinds[i].name),
-                            .refusal = RefusalOf(kinds[i])};
+                            .refusal = RefusalOf(i)};
       if (best.refusal.empty()) {
         best.refusal = "no setting fits";
         std::vector<StrategyOptions> tried;
@@ -402,8 +467,9 @@ class Selection {
     return absl::OkStatus();
   }
 
-  // Why the job cannot have a strategy; empty if it can.
-  std::string RefusalOf(const strategy::StrategyKind& kind) const {
+  // Why the job cannot have the strategy with this index; empty if it can.
+  std::string RefusalOf(size_t index) const {
+    const strategy::StrategyKind& kind = strategy::StrategyKinds()[index];
     if (!kind.exact) return "gives other batches";
     if (kind.needs_partition && !basis_.data.partition_order.has_value()) {
       return "needs order partition";
@@ -415,6 +481,18 @@ class Selection {
     if (basis_.job.feed.has_value() && !kind.takes_requests) {
       return "answers no requests of feeds";
     }
+    const StrategyOptions options =
+        strategy::WithCommonBudgets(index, budgets_);
+    const absl::Status topology =
+        strategy::CheckTopology(options, basis_.job.pipeline);
+    if (!topology.ok()) return std::string(topology.message());
+    // A budget that is given is the most memory that rows may take.
+    if (std::holds_alternative<strategy::MemoryOptions>(options) &&
+        budgets_.cpu_cache_bytes < AllRowsBytes()) {
+      return absl::StrCat("keeps all rows, ", FormatByteSize(AllRowsBytes()),
+                          ", and cpu-cache allows ",
+                          FormatByteSize(budgets_.cpu_cache_bytes));
+    }
     return "";
   }
 
@@ -423,11 +501,12 @@ class Selection {
       const strategy::BatchBound& batches) const {
     HEARTH_ASSIGN_OR_RETURN(const MemoryFit fit, FitCache(kind, budgets));
     const StrategyOptions& options = fit.chosen.strategy;
-    AutoCandidate candidate = {.strategy = strategy::Name(options),
-                               .cpu_cache_bytes = budgets.cpu_cache_bytes,
-                               .io_depth = budgets.io_depth,
-                               .memory_bytes = fit.estimate.TotalBytes(),
-                               .cuts = fit.cuts};
+    AutoCandidate candidate = {
+        .strategy = std::string(strategy::StrategyKinds()[kind].name),
+        .cpu_cache_bytes = budgets.cpu_cache_bytes,
+        .io_depth = budgets.io_depth,
+        .memory_bytes = fit.estimate.TotalBytes(),
+        .cuts = fit.cuts};
     if (!Fits(fit)) {
       candidate.refusal =
           absl::StrCat("does not fit (it takes ",
@@ -516,6 +595,10 @@ class Selection {
   const std::vector<strategy::Pass> kinds_;
   Observer& observer_;
   const std::stop_token& stop_;
+  // Epochs that are not priced, and the age up to which the disk's profile is
+  // taken.
+  int64_t trained_epochs_ = 0;
+  absl::Duration fresh_ = machine::kFreshProfile;
   strategy::Workload workload_;
   machine::DiskProfile disk_;
 };
@@ -527,6 +610,20 @@ absl::StatusOr<AutoChoice> ChooseStrategy(const JobEnvironment& environment,
                                           Observer& observer,
                                           const std::stop_token& stop) {
   return Selection(environment, basis, observer, stop).Run();
+}
+
+bool PromisesMore(const AutoChoice& choice, double epoch_seconds,
+                  int64_t epochs) {
+  if (choice.is_final) return false;
+  const auto left = static_cast<double>(epochs);
+  return std::any_of(choice.candidates.begin(), choice.candidates.end(),
+                     [&](const AutoCandidate& candidate) {
+                       return candidate.refusal.empty() &&
+                              candidate.strategy != choice.strategy &&
+                              candidate.prepare_seconds +
+                                      candidate.epoch_seconds * left <=
+                                  kWorthChanging * epoch_seconds * left;
+                     });
 }
 
 StrategyOptions StrategyOf(const AutoChoice& choice) {

@@ -50,7 +50,9 @@ struct AutoBasis {
 /// trained (SampleWorkload, StepTimer), the disk's profile is looked up
 /// (ProfileOf), and the candidate with the least seconds is chosen. A choice
 /// that an earlier run of the job has kept holds as long as it fits into
-/// memory.
+/// memory. If that run left its strategy (AutoChoice::slow_epoch_seconds), the
+/// disk is measured anew, and a strategy that promises at most 0.7 times what
+/// the old one would go on to take, takes over; that choice is the last.
 ///
 /// Where memory is too short for that sample, it is the first strategy that
 /// fits. Logs a line with the choice and its reason. Errors of FitToMemory, of
@@ -60,6 +62,12 @@ absl::StatusOr<AutoChoice> ChooseStrategy(const JobEnvironment& environment,
                                           const AutoBasis& basis,
                                           Observer& observer,
                                           const std::stop_token& stop);
+
+/// Whether a candidate promises at most 0.7 times the seconds that `epochs`
+/// more epochs take with the chosen strategy, at `epoch_seconds` each, and the
+/// choice may be made again.
+bool PromisesMore(const AutoChoice& choice, double epoch_seconds,
+                  int64_t epochs);
 
 /// The options of the chosen strategy.
 strategy::StrategyOptions StrategyOf(const AutoChoice& choice);

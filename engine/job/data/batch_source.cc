@@ -187,7 +187,7 @@ absl::Status BatchSource::Choose(const ModelNeed& model) {
 }
 
 void BatchSource::CompareWithChoice(const strategy::PassReport& pass) {
-  if (!automatic_.has_value() || has_told_of_slow_pass_) return;
+  if (!automatic_.has_value() || slow_pass_seconds_ > 0) return;
   const bool is_first = compared_passes_++ == 0;
   for (const AutoCandidate& candidate : automatic_->candidates) {
     if (candidate.strategy != automatic_->strategy) continue;
@@ -197,7 +197,7 @@ void BatchSource::CompareWithChoice(const strategy::PassReport& pass) {
         pass.seconds - told < kLeastSlowSeconds) {
       return;
     }
-    has_told_of_slow_pass_ = true;
+    slow_pass_seconds_ = pass.seconds;
     observer_.OnLog(
         Severity::kWarning,
         absl::StrFormat("strategy auto: an epoch took %.1f s with %s, %.1f "
@@ -205,6 +205,18 @@ void BatchSource::CompareWithChoice(const strategy::PassReport& pass) {
                         pass.seconds, automatic_->strategy, pass.seconds / told,
                         told));
   }
+}
+
+bool BatchSource::MayLeaveStrategy(int64_t epochs) const {
+  return slow_pass_seconds_ > 0 && !options_.folder.empty() &&
+         PromisesMore(*automatic_, slow_pass_seconds_, epochs);
+}
+
+absl::Status BatchSource::LeaveStrategy(int64_t trained_epochs) const {
+  AutoChoice left = *automatic_;
+  left.slow_epoch_seconds = slow_pass_seconds_;
+  left.trained_epochs = trained_epochs;
+  return WriteAutoChoice(environment_.files, options_.folder, left);
 }
 
 absl::StatusOr<strategy::PreparationReport> BatchSource::PreparePeriod(

@@ -84,6 +84,13 @@ class BatchSource {
   /// Logs, once, that a whole training pass took much longer than the choice of
   /// the strategy was based on.
   void CompareWithChoice(const strategy::PassReport& pass);
+  /// Whether another strategy may be much faster for `epochs` more epochs, as
+  /// far as CompareWithChoice can tell.
+  bool MayLeaveStrategy(int64_t epochs) const;
+  /// Keeps in the job's folder that the next source chooses its strategy again,
+  /// for the epochs after `trained_epochs`. Errors of WriteAutoChoice.
+  /// REQUIRES: MayLeaveStrategy.
+  absl::Status LeaveStrategy(int64_t trained_epochs) const;
 
   /// Whether TakeStrategy got the memory, even if it failed afterwards.
   bool has_memory() const { return opened_->dataset == nullptr; }
@@ -181,10 +188,10 @@ class BatchSource {
   std::optional<OpenedJob> opened_;
   std::optional<StrategyLease> lease_;
   std::optional<AutoChoice> automatic_;
-  // Training passes that were compared with the choice, and whether one was
-  // found to be slow.
+  // Training passes that were compared with the choice, and the seconds of the
+  // first that was found to be slow; 0 = none.
   int64_t compared_passes_ = 0;
-  bool has_told_of_slow_pass_ = false;
+  double slow_pass_seconds_ = 0;
   std::optional<store::SelfLoops> self_loops_;
   // Period that the strategy is prepared for; -1 = none yet.
   int64_t period_ = -1;

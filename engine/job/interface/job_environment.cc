@@ -29,7 +29,7 @@ bool RunningJobs::AloneSince(const Moment& moment) const {
 
 absl::StatusOr<machine::DiskProfile> ProfileOf(
     const JobEnvironment& environment, const store::Dataset& dataset,
-    std::stop_token stop) {
+    std::stop_token stop, absl::Duration fresh) {
   if (environment.disks == nullptr) return machine::DiskProfile::Assumed();
   HEARTH_ASSIGN_OR_RETURN(const store::StoredFeatures features,
                           dataset.OpenFeatures({}));
@@ -43,7 +43,7 @@ absl::StatusOr<machine::DiskProfile> ProfileOf(
         return environment.running_jobs.Now().running <= 1 &&
                environment.memory.Reserve(measuring, reservation).ok();
       },
-      std::move(stop));
+      std::move(stop), fresh);
 }
 
 }  // namespace hearth::job

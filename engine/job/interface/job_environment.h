@@ -10,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/cuda/device.h"
@@ -99,13 +100,14 @@ struct JobEnvironment {
   machine::DiskProfiles* disks = nullptr;
 };
 
-/// The profile of the disk with the features of `dataset`, measured now if that
-/// is due, no other job runs and there is memory for it;
+/// The profile of the disk with the features of `dataset`, measured now if the
+/// kept one is not younger than `fresh`, no other job runs and there is memory
+/// for it;
 /// DiskProfile::Assumed without JobEnvironment::disks. Errors as
 /// machine::DiskProfiles::Find.
 absl::StatusOr<machine::DiskProfile> ProfileOf(
     const JobEnvironment& environment, const store::Dataset& dataset,
-    std::stop_token stop);
+    std::stop_token stop, absl::Duration fresh = machine::kFreshProfile);
 
 }  // namespace hearth::job
 

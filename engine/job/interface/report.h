@@ -137,6 +137,15 @@ struct AutoChoice {
   double step_seconds = 0;
   int processors = 0;
   int64_t sampled_batches = 0;
+  /// The strategy that the job had before, and left because it was slower than
+  /// told; empty if it has had no other.
+  std::string before = {};
+  /// Whether it was chosen a second time, and so stays.
+  bool is_final = false;
+  /// Why it is to be chosen again: measured seconds of an epoch, and the epochs
+  /// that were trained by then; 0 = it is not.
+  double slow_epoch_seconds = 0;
+  int64_t trained_epochs = 0;
 
   bool operator==(const AutoChoice&) const = default;
 };

@@ -13,6 +13,7 @@
 #include "engine/job/data/auto_choice.h"
 #include "engine/job/run/explain_job.h"
 #include "engine/job/run/job_fixture.h"
+#include "engine/job/run/shared_pass.h"
 #include "engine/strategy/kinds.h"
 #include "gtest/gtest.h"
 
@@ -235,6 +236,96 @@ TEST_F(AutoJobTest, APassThatTakesLongerIsToldOnce) {
             std::string::npos;
   }
   EXPECT_EQ(told, 1);
+}
+
+class TakeoverTest : public AutoJobTest {
+ protected:
+  static constexpr double kPassSeconds = 2;
+
+  // A job whose folder says that it has chosen gnndrive, for a tenth of the
+  // time that a pass takes, and that any other strategy would take `others`
+  // seconds an epoch.
+  TrainJobOptions Chosen(const std::string& directory, double others) {
+    TrainJobOptions options = Auto(directory);
+    options.name = directory;
+    options.sharing_key = "all";
+    options.data.epochs = 3;
+    AutoChoice choice = {.strategy = "gnndrive",
+                         .budgets = {.cpu_cache_bytes = uint64_t{1} << 20}};
+    for (const strategy::StrategyKind& kind : strategy::StrategyKinds()) {
+      const double seconds =
+          kind.name == choice.strategy ? kPassSeconds / 10 : others;
+      choice.candidates.push_back({.strategy = std::string(kind.name),
+                                   .first_epoch_seconds = seconds,
+                                   .epoch_seconds = seconds});
+    }
+    io::FileSystem& files = io::FileSystem::Posix();
+    EXPECT_TRUE(files.CreateDirectory(options.directory).ok());
+    EXPECT_TRUE(WriteAutoChoice(files, options.directory, choice).ok());
+    return options;
+  }
+
+  // Passes of gnndrive are slow, whatever they do.
+  void SlowDown() {
+    observer_.act_at = 2;
+    observer_.training_batches = 0;
+    observer_.act = [] { absl::SleepFor(absl::Seconds(kPassSeconds)); };
+  }
+};
+
+TEST_F(TakeoverTest, AMuchFasterStrategyGoesOnFromTheEpochsCheckpoint) {
+  LimitBelowMemory(kWide);
+  shared_passes_ =
+      std::make_unique<SharedPassGroups>(SharedPassOptions(), registry_.get());
+  TrainJobOptions options = Auto("reference");
+  options.data.epochs = 3;
+  const auto reference = Run(options);
+  ASSERT_TRUE(reference.ok()) << reference.status();
+  const TrainJobOptions slow = Chosen("slow", 1e-3);
+  SlowDown();
+  observer_.log.clear();
+  const auto report = Run(slow);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->loss_digest, reference->loss_digest);
+  EXPECT_EQ(report->epochs.size(), 3u);
+  EXPECT_EQ(report->automatic->before, "gnndrive") << observer_.log;
+  EXPECT_NE(report->automatic->strategy, "gnndrive");
+  EXPECT_NE(
+      observer_.log.find(report->automatic->strategy +
+                         " takes over from gnndrive: for the other epochs"),
+      std::string::npos)
+      << observer_.log;
+  const auto kept = ReadAutoChoice(io::FileSystem::Posix(), slow.directory);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_EQ(kept->strategy, report->automatic->strategy);
+  EXPECT_TRUE(kept->is_final);
+  EXPECT_EQ(kept->slow_epoch_seconds, 0);
+}
+
+TEST_F(TakeoverTest, NoneIsTriedThatPromisesLittle) {
+  LimitBelowMemory(kWide);
+  shared_passes_ =
+      std::make_unique<SharedPassGroups>(SharedPassOptions(), registry_.get());
+  const TrainJobOptions slow = Chosen("slow", 1000);
+  SlowDown();
+  const auto report = Run(slow);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->automatic->strategy, "gnndrive");
+  EXPECT_EQ(report->automatic->before, "");
+  EXPECT_NE(observer_.log.find("times as long as"), std::string::npos);
+}
+
+TEST(PromisesMoreTest, CountsPreparationsAndIsAskedOnce) {
+  AutoChoice choice = {.strategy = "gnndrive"};
+  choice.candidates = {
+      {.strategy = "gnndrive", .epoch_seconds = 1},
+      {.strategy = "mmap", .refusal = "does not fit"},
+      {.strategy = "diskgnn", .prepare_seconds = 10, .epoch_seconds = 1}};
+  EXPECT_TRUE(PromisesMore(choice, /*epoch_seconds=*/5, /*epochs=*/4));
+  EXPECT_FALSE(PromisesMore(choice, 5, 3));
+  EXPECT_FALSE(PromisesMore(choice, 1, 1000));
+  choice.is_final = true;
+  EXPECT_FALSE(PromisesMore(choice, 5, 4));
 }
 
 TEST(RankCandidatesTest, NamesTheCheapestAndTheNext) {

@@ -576,6 +576,15 @@ AttachedJob* SharedPassGroup::PickSlowest(double pass_seconds) {
   return &*slowest.job;
 }
 
+// A job that is expected would find the group without a source.
+bool SharedPassGroup::LetsGo(AttachedJob& job) {
+  Slot& slot = SlotOf(job);
+  absl::MutexLock lock(&mutex_);
+  if (NumPlaces() > 1) return false;
+  slot.trains_alone = true;
+  return true;
+}
+
 void SharedPassGroup::OnShared(int64_t bytes) {
   if (metrics_ != nullptr) {
     metrics_->bytes_shared->Add(static_cast<double>(bytes));
@@ -689,27 +698,27 @@ absl::StatusOr<TrainReport> SharedPassGroups::Train(
     return Train(request);
   }
   SharedPassResult end = group->Train(request);
-  if (!end.alone.has_value() || request.stop.stop_requested()) {
-    return std::move(end.result);
+  while (end.alone.has_value() && absl::IsCancelled(end.result.status()) &&
+         !request.stop.stop_requested()) {
+    const TrainJobOptions options = *std::move(end.alone);
+    {
+      absl::MutexLock lock(&mutex_);
+      group = std::make_shared<SharedPassGroup>(options_, /*name=*/"",
+                                                metrics_.get());
+      of_jobs_[job] = group;
+    }
+    end = group->Train({.environment = request.environment,
+                        .options = options,
+                        .observer = request.observer,
+                        .metrics = request.metrics,
+                        .memory = request.memory,
+                        .stop = request.stop,
+                        .begin_seconds = request.begin_seconds,
+                        .is_running = true,
+                        .first_batch_seconds = end.first_batch_seconds,
+                        .peers = std::move(end.peers)});
   }
-  {
-    absl::MutexLock lock(&mutex_);
-    group = std::make_shared<SharedPassGroup>(options_, /*name=*/"",
-                                              metrics_.get());
-    of_jobs_[job] = group;
-  }
-  return group
-      ->Train({.environment = request.environment,
-               .options = *end.alone,
-               .observer = request.observer,
-               .metrics = request.metrics,
-               .memory = request.memory,
-               .stop = request.stop,
-               .begin_seconds = request.begin_seconds,
-               .is_running = true,
-               .first_batch_seconds = end.first_batch_seconds,
-               .peers = std::move(end.peers)})
-      .result;
+  return std::move(end.result);
 }
 
 }  // namespace hearth::job

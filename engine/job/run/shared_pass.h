@@ -109,8 +109,8 @@ struct SharedPassRequest {
 /// Result of SharedPassGroup::Train.
 struct SharedPassResult {
   absl::StatusOr<TrainReport> result;
-  /// Set instead of the result: options with which the job trains alone from
-  /// now on, from its checkpoint and with the state below.
+  /// Where the result is CANCELLED: options with which the job trains alone
+  /// from now on, from its checkpoint and with the state below.
   std::optional<TrainJobOptions> alone = {};
   std::optional<double> first_batch_seconds = {};
   Peers peers = {};
@@ -218,6 +218,7 @@ class SharedPassGroup final : private JobHost {
   int max_steps() const override { return max_steps_; }
   void Report(absl::Span<EndedEpoch> epochs) override;
   AttachedJob* PickSlowest(double pass_seconds) override;
+  bool LetsGo(AttachedJob& job) override;
   void OnShared(int64_t bytes) override;
   void Detach(AttachedJob& job, absl::StatusOr<TrainReport> result) override;
 

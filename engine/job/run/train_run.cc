@@ -289,6 +289,7 @@ absl::Status TrainRun::EndEpochs() {
         validates ? passes.Validation() : passes.Testing(), jobs, report));
   }
   DetachSlowest();
+  LeaveSlowStrategy();
   return absl::OkStatus();
 }
 
@@ -299,6 +300,21 @@ void TrainRun::DetachSlowest() {
   if (AttachedJob* slowest = host_.PickSlowest(*seconds)) {
     Detach(*slowest, absl::CancelledError("goes on by itself"));
   }
+}
+
+// A job alone goes on by itself, too, to choose its strategy again.
+void TrainRun::LeaveSlowStrategy() {
+  if (attached_.size() != 1) return;
+  AttachedJob& job = *attached_.front();
+  const int64_t trained = job.wish.epoch;
+  if (job.wish.kind != Wish::Kind::kTraining || job.wish.first_batch > 0 ||
+      !source_.MayLeaveStrategy(job.options.data.epochs - trained) ||
+      !host_.LetsGo(job)) {
+    return;
+  }
+  absl::Status status = source_.LeaveStrategy(trained);
+  if (status.ok()) status = absl::CancelledError("chooses its strategy again");
+  Detach(job, status);
 }
 
 void TrainRun::Report() {
@@ -609,6 +625,8 @@ class SingleJobHost final : public JobHost {
   }
 
   AttachedJob* PickSlowest(double /*pass_seconds*/) override { return nullptr; }
+
+  bool LetsGo(AttachedJob& /*job*/) override { return false; }
 
   void OnShared(int64_t /*bytes*/) override {}
 

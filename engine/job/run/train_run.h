@@ -102,6 +102,10 @@ class JobHost {
   /// from now on; null = none.
   virtual AttachedJob* PickSlowest(double pass_seconds) = 0;
 
+  /// Called when the only attached job may do better by itself: whether it is
+  /// to be detached, and then trains alone from its checkpoint.
+  virtual bool LetsGo(AttachedJob& job) = 0;
+
   /// Reports the bytes that a pass shared by several jobs saved them to read.
   virtual void OnShared(int64_t bytes) = 0;
 
@@ -183,6 +187,7 @@ class TrainRun {
   void Report();
   void FinishDone();
   void DetachSlowest();
+  void LeaveSlowStrategy();
   TrainReport Complete(const AttachedJob& job, TrainReport report) const;
   absl::Status Train(int64_t epoch);
   absl::StatusOr<bool> AnswerRequests();
