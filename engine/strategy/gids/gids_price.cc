@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/store/manifest.h"
 #include "engine/strategy/gids/estimates.h"
 #include "engine/strategy/gids/hot_nodes.h"
 
@@ -10,7 +11,7 @@ namespace hearth::strategy {
 namespace {
 
 // Processor seconds of ranking by an edge, and of locating a row.
-constexpr double kRankSeconds = 4e-9;
+constexpr double kRankSeconds = 6e-9;
 constexpr double kLocateSeconds = 2e-7;
 // A ranking before any batch is sampled keeps so many of the rows that the most
 // popular ones would.
@@ -32,8 +33,10 @@ absl::StatusOr<Price> PriceGids(const GidsOptions& options,
       job.work.misses->Static(buffered * kShareOfBest, lines);
   const int depth = options.io_depth > 0 ? options.io_depth : kBestDepth;
   Price price;
-  const auto edges =
-      static_cast<double>(job.basis.indices_bytes() / sizeof(int64_t));
+  double edges = 0;
+  for (const store::EdgeTypeEntry& type : job.basis.manifest.edge_types) {
+    edges += static_cast<double>(type.num_edges);
+  }
   price.prepare_seconds =
       ReversePageRankOptions().iterations * edges * kRankSeconds +
       buffered * job.row_bytes() / job.disk.BytesPerSecond(1);
