@@ -21,6 +21,11 @@ HEARTH = os.environ.get("HEARTH", str(_ROOT / "bazel-bin/client/hearth"))
 PATIENCE_SECONDS = 120.0
 _POLL_SECONDS = 0.02
 
+# Before a command: Ctrl-C ends it, though a shell that runs the tests in the background makes
+# them, and what they start, ignore it. (A preexec_fn would fork, and gRPC's threads in the child
+# may write on its stderr.)
+CATCH_INTERRUPTS = ("env", "--default-signal=INT")
+
 # For tests that kill the daemon more often than a job may live to see.
 TIRELESS = ("--retries", "1000000")
 
@@ -200,11 +205,10 @@ class Daemon:
         return self.hearth(*arguments, "--output", "json", code=code).json
 
     def begin(self, *arguments: str) -> subprocess.Popen:
-        """A client that goes on beside the test, as if started at a terminal: a shell that
-        runs the tests in the background makes them, and what they start, ignore Ctrl-C."""
+        """A client that goes on beside the test, as if started at a terminal."""
         return subprocess.Popen(
-            self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+            [*CATCH_INTERRUPTS, *self.command(*arguments)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def import_graph(self, name: str, source: Path, *flags: str) -> dict:
         return self.json("dataset", "import", name, "--format", "numpy",

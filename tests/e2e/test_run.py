@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from daemon import HEARTH, HEARTHD, PATIENCE_SECONDS, Daemon, run, wait_for
+from daemon import (CATCH_INTERRUPTS, HEARTH, HEARTHD, PATIENCE_SECONDS, Daemon, run,
+                    wait_for)
 from jobs import LONG, QUICK
 
 INTERRUPTED = 130
@@ -32,8 +33,8 @@ class Run:
 
     def begin(self, *options: str) -> subprocess.Popen:
         return subprocess.Popen(
-            self.command(*options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+            [*CATCH_INTERRUPTS, *self.command(*options)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def ask(self, *arguments: str):
         return run([HEARTH, "--server", f"unix:{self.data_dir}/hearth.sock", *arguments])

@@ -16,7 +16,7 @@ import time
 
 import pytest
 
-from daemon import HEARTH, PATIENCE_SECONDS, Daemon, run, wait_for
+from daemon import CATCH_INTERRUPTS, HEARTH, PATIENCE_SECONDS, Daemon, run, wait_for
 from jobs import ENDLESS
 
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
@@ -31,8 +31,8 @@ class Terminal:
         self.resize(rows, columns)
         self.settings = termios.tcgetattr(near)
         self.process = subprocess.Popen(
-            command, stdin=near, stdout=near, stderr=near, env={**os.environ, "TERM": "xterm"},
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+            [*CATCH_INTERRUPTS, *command], stdin=near, stdout=near, stderr=near,
+            env={**os.environ, "TERM": "xterm"})
         self.text = ""
 
     def resize(self, rows: int, columns: int) -> None:
