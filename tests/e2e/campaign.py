@@ -57,8 +57,8 @@ class Stage(NamedTuple):
     # Whether its plans depend on where a struck job goes on.
     plans_vary: bool = False
 
-    def same(self, paths: collections.Counter) -> collections.Counter:
-        """Those that are there afterwards, wherever the daemon was struck."""
+    def lasting(self, paths: collections.Counter) -> collections.Counter:
+        """The paths that are there afterwards wherever the daemon was struck."""
         return collections.Counter(
             {path: count for path, count in paths.items()
              if not (self.plans_vary and path.startswith("plans/foresight-"))})
@@ -294,7 +294,8 @@ class Campaign:
                 call.end()
         jobs = len(stage.before) + sum(work.outcome is not None for work in stage.works)
         assert len(self._made("job")) == jobs, self._list("job")
-        assert stage.same(self._list_paths()) == stage.same(undisturbed.paths), f"after {stage.name}: {self._daemon.log}"
+        assert stage.lasting(self._list_paths()) == stage.lasting(undisturbed.paths), \
+            f"after {stage.name}: {self._daemon.log}"
         self._tidy()
         assert self._list_paths() == self._paths, f"tidied after {stage.name}"
 

@@ -157,7 +157,7 @@ void PrintChoice(const v1::AutoChoice& choice, bool with_prices,
   out << "strategy auto chose " << EscapeControl(choice.reason()) << "\n";
   if (!choice.before().empty()) {
     out << "it took over from " << EscapeControl(choice.before())
-        << ", which was much slower than told\n";
+        << ", which was much slower than told, for the epochs that were left\n";
   }
   if (!with_prices) return;
   out << "\n";

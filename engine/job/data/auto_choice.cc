@@ -114,7 +114,9 @@ class Selection {
       observer_.OnLog(
           Severity::kInfo,
           absl::StrCat("strategy auto goes on with ", choice->strategy,
-                       ", chosen when the job first began"));
+                       choice->before.empty()
+                           ? ", chosen when the job first began"
+                           : ", which took over from " + choice->before));
       return *std::move(choice);
     } else {
       HEARTH_ASSIGN_OR_RETURN(choice, Choose());

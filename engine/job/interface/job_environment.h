@@ -102,8 +102,7 @@ struct JobEnvironment {
 
 /// The profile of the disk with the features of `dataset`, measured now if the
 /// kept one is not younger than `fresh`, no other job runs and there is memory
-/// for it;
-/// DiskProfile::Assumed without JobEnvironment::disks. Errors as
+/// for it; DiskProfile::Assumed without JobEnvironment::disks. Errors as
 /// machine::DiskProfiles::Find.
 absl::StatusOr<machine::DiskProfile> ProfileOf(
     const JobEnvironment& environment, const store::Dataset& dataset,

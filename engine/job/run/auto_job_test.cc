@@ -238,6 +238,44 @@ TEST_F(AutoJobTest, APassThatTakesLongerIsToldOnce) {
   EXPECT_EQ(told, 1);
 }
 
+// The most memory that rows may take is told: memory keeps all of them.
+TEST_F(AutoJobTest, MemoryIsRefusedWhereCpuCacheAllowsLess) {
+  Import(kWide);
+  const auto all = Run(Auto("all"));
+  ASSERT_TRUE(all.ok()) << all.status();
+  TrainJobOptions options = Auto("less");
+  options.data.automatic->cpu_cache_bytes = uint64_t{1} << 20;
+  const auto report = Run(options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->loss_digest, all->loss_digest);
+  for (const AutoCandidate& candidate : report->automatic->candidates) {
+    if (candidate.strategy != "memory") {
+      EXPECT_LE(candidate.cpu_cache_bytes, uint64_t{1} << 20)
+          << candidate.strategy;
+      continue;
+    }
+    EXPECT_NE(candidate.refusal.find("cpu-cache allows 1.0 MiB"),
+              std::string::npos)
+        << candidate.refusal;
+  }
+}
+
+TEST_F(AutoJobTest, ATopologyInSlabsIsForWhatSamplesBeforehand) {
+  const auto all = Run(Auto("all"));
+  ASSERT_TRUE(all.ok()) << all.status();
+  TrainJobOptions options = Auto("slabs");
+  options.pipeline.topology = strategy::TopologyPlace::kSlabs;
+  const auto report = Run(options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->loss_digest, all->loss_digest);
+  for (const AutoCandidate& candidate : report->automatic->candidates) {
+    const bool beforehand =
+        candidate.strategy == "diskgnn" || candidate.strategy == "foresight";
+    EXPECT_EQ(candidate.refusal.empty(), beforehand)
+        << candidate.strategy << ": " << candidate.refusal;
+  }
+}
+
 class TakeoverTest : public AutoJobTest {
  protected:
   static constexpr double kPassSeconds = 2;
@@ -265,7 +303,7 @@ class TakeoverTest : public AutoJobTest {
     return options;
   }
 
-  // Passes of gnndrive are slow, whatever they do.
+  // The next job's first epoch takes kPassSeconds longer.
   void SlowDown() {
     observer_.act_at = 2;
     observer_.training_batches = 0;
