@@ -25,7 +25,8 @@ double Scans(double epochs) {
   double length = 0.5;
   for (double done = 0; done < epochs; done += length, ++scans) {
     if (scans > 0) {
-      length = std::min(done + 0.5, static_cast<double>(Timeline::kMostPasses));
+      length = std::min(Timeline::kGrowth * done + 0.5,
+                        static_cast<double>(Timeline::kMostPasses));
     }
   }
   return scans;

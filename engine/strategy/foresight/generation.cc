@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -129,10 +130,10 @@ class SpanTrace final : public plan::AccessTrace {
 
 uint64_t MakingBytes(int64_t num_nodes, int64_t num_slots, int64_t row_bytes,
                      int64_t largest_batch, int64_t num_shards, int samplers) {
-  return std::max(OptimalCache::MemoryBytes(num_nodes, num_slots, largest_batch,
-                                            num_shards),
-                  PackDivision::Of(num_nodes, row_bytes, samplers)
-                      .MemoryBytes(row_bytes, num_shards));
+  return OptimalCache::MemoryBytes(num_nodes, num_slots, largest_batch,
+                                   num_shards) +
+         PackDivision::Of(num_nodes, row_bytes, samplers)
+             .MemoryBytes(row_bytes, num_shards);
 }
 
 absl::Status Generation::Checked(absl::Status status, size_t pass) const {
@@ -150,12 +151,14 @@ absl::Status Generation::Checked(absl::Status status, size_t pass) const {
 struct GenerationMaker::Attempt {
   const PreparationListener& listener;
   const std::stop_token& stop;
+  // As Progress::is_awaited.
+  bool is_awaited = false;
   PreparationReport report = {};
 
   void Log(const std::string& line) const {
     if (listener.log) listener.log(line);
   }
-  std::function<void(uint64_t done, uint64_t total)> Progress(
+  std::function<void(uint64_t done, uint64_t total)> ProgressOf(
       const char* phase) const {
     return [this, phase](uint64_t done, uint64_t total) {
       if (listener.progress) listener.progress(phase, done, total);
@@ -163,29 +166,70 @@ struct GenerationMaker::Attempt {
   }
 };
 
+// A generation whose slots are planned, or that was found whole.
+struct GenerationMaker::Planned {
+  GenerationSpan span;
+  PlanKey key;
+  PlanLease lease;
+  // Null unless the plan was found whole.
+  std::unique_ptr<GenerationReader> found = nullptr;
+  GenerationIndex index = {};
+  // Behind the generation; none if the plan was found.
+  plan::CacheSlots slots = {};
+};
+
+// Works on the generation behind the one that is packed: on a thread of its
+// own, while the disk is busy and processors are not. It is an attempt: where
+// it fails, the work is done again, or fails again, when its turn comes.
+struct GenerationMaker::Ahead {
+  GenerationSpan span;
+  // Name of the plan of the generation before, and the slots behind it.
+  std::string before;
+  plan::CacheSlots slots = {};
+  SamplesByPass samples = {};
+  absl::StatusOr<Planned> planned = absl::UnavailableError("not planned");
+  PreparationReport report = {};
+  std::jthread thread = {};
+};
+
+GenerationMaker::GenerationMaker(const ForesightContext& context,
+                                 const Timeline& timeline)
+    : context_(context), timeline_(timeline) {}
+
+GenerationMaker::~GenerationMaker() { DropAhead(); }
+
 absl::StatusOr<GenerationMaker::Made> GenerationMaker::MakeNext(
-    RowSlots* fill, const PreparationListener& listener,
-    const std::stop_token& stop) {
-  Attempt attempt = {.listener = listener, .stop = stop};
+    const Progress& progress, RowSlots* fill,
+    const PreparationListener& listener, const std::stop_token& stop) {
+  Attempt attempt = {
+      .listener = listener, .stop = stop, .is_awaited = progress.is_awaited};
   const double start = context_.clock.SteadySeconds();
   GenerationSpan span = timeline_.GenerationAt(end_, timeline_.size());
-  // Whole passes are sampled: a smaller generation needs no fewer samples.
-  HEARTH_RETURN_IF_ERROR(TakeSamples(span, attempt));
+  absl::StatusOr<Planned> planned = TakeAhead(attempt);
+  std::erase_if(samples_, [&](const auto& entry) {
+    return !timeline_.Comes(entry.first, progress.position);
+  });
+  HEARTH_RETURN_IF_ERROR(TakeSamples(span, samples_, attempt));
   const Timeline::Place place = timeline_.At(end_);
   const int64_t shards = timeline_.passes()[place.pass].shards;
   bool may_pack = true;
   bool again = false;
   for (;;) {
-    absl::StatusOr<Made> made = Make(span, may_pack, fill, attempt);
+    if (!planned.ok()) planned = PlanNext(span, attempt);
+    absl::StatusOr<Made> made =
+        planned.ok() ? Make(*std::move(planned), may_pack, fill, attempt)
+                     : planned.status();
     if (made.ok()) {
       end_ = span.end;
       last_ = made->generation;
       made->report.seconds = context_.clock.SteadySeconds() - start;
       return made;
     }
+    planned = made.status();
+    DropAhead();
     if (absl::IsDataLoss(made.status()) && samples_.empty() && !again) {
       attempt.Log(absl::StrCat("sampling again: ", made.status().message()));
-      HEARTH_RETURN_IF_ERROR(TakeSamples(span, attempt));
+      HEARTH_RETURN_IF_ERROR(TakeSamples(span, samples_, attempt));
       again = true;
       continue;
     }
@@ -205,44 +249,107 @@ absl::StatusOr<GenerationMaker::Made> GenerationMaker::MakeNext(
   }
 }
 
-absl::StatusOr<GenerationMaker::Made> GenerationMaker::Make(
-    const GenerationSpan& span, bool may_pack, RowSlots* fill,
+// What was sampled and planned ahead of the generation that is next.
+absl::StatusOr<GenerationMaker::Planned> GenerationMaker::TakeAhead(
     Attempt& attempt) {
-  const PlanKey key = KeyOf(span);
-  HEARTH_ASSIGN_OR_RETURN(PlanLease lease,
-                          context_.plans.Take(key.name, attempt.stop));
-  auto reader = Find(lease, key.id);
-  attempt.report.plan = key.name;
-  attempt.report.reused = reader.ok();
-  if (reader.ok()) {
-    slots_ = {};
-    attempt.Log(absl::StrCat("plan ", key.name, " reused"));
+  if (ahead_ == nullptr) return absl::NotFoundError("nothing is planned ahead");
+  {
+    const std::stop_callback forward(attempt.stop,
+                                     [this] { ahead_->thread.request_stop(); });
+    ahead_->thread.join();
+  }
+  const std::unique_ptr<Ahead> ahead = std::move(ahead_);
+  samples_.merge(ahead->samples);
+  attempt.report.phases = std::move(ahead->report.phases);
+  return std::move(ahead->planned);
+}
+
+void GenerationMaker::DropAhead() {
+  if (ahead_ == nullptr) return;
+  ahead_->thread.request_stop();
+  ahead_->thread.join();
+  absl::StatusOr<Planned>& planned = ahead_->planned;
+  if (planned.ok() && planned->found == nullptr) {
+    Discard(std::move(planned->lease));
+  }
+  ahead_ = nullptr;
+}
+
+// Removes a plan that could not be finished, unless another job wants it.
+void GenerationMaker::Discard(PlanLease lease) const {
+  const std::string name = lease.name();
+  { const PlanLease ended = std::move(lease); }
+  context_.plans.Remove(name).IgnoreError();
+}
+
+// Begins to sample, and perhaps to plan, the generation behind `planned`, which
+// is about to be packed.
+void GenerationMaker::BeginAhead(Planned& planned, bool plan) {
+  if (planned.span.end == timeline_.size()) return;
+  ahead_ = std::make_unique<Ahead>(
+      Ahead{.span = timeline_.GenerationAt(planned.span.end, timeline_.size()),
+            .before = planned.key.name,
+            .samples = samples_});
+  Ahead& ahead = *ahead_;
+  if (plan) ahead.slots = std::move(planned.slots);
+  const auto work = [this, &ahead, plan](const std::stop_token& stop) {
+    const PreparationListener silent;
+    Attempt attempt = {.listener = silent, .stop = stop};
+    absl::Status status = TakeSamples(ahead.span, ahead.samples, attempt);
+    if (status.ok() && plan) {
+      ahead.planned = Plan(ahead.span, ahead.samples, ahead.before,
+                           std::move(ahead.slots), attempt);
+    }
+    ahead.report = std::move(attempt.report);
+  };
+  try {
+    ahead.thread = std::jthread(work);
+  } catch (const std::system_error&) {
+    // The system gives no thread.
+    ahead_ = nullptr;
+  }
+}
+
+// The next generation's plan, after samples of its span were taken. Damaged
+// samples are dropped.
+absl::StatusOr<GenerationMaker::Planned> GenerationMaker::PlanNext(
+    const GenerationSpan& span, Attempt& attempt) {
+  plan::CacheSlots slots = std::move(slots_);
+  slots_ = {};
+  if (slots.nodes.empty() && !span.fills) {
+    // The generation before was found, not planned.
+    slots = OptimalCache::FreeSlots(CacheOptions(""));
+    HEARTH_ASSIGN_OR_RETURN(slots.nodes, last_->reader().StateBefore(std::ssize(
+                                             last_->reader().index().shards)));
+  }
+  auto planned = Plan(span, samples_, last_ == nullptr ? "" : last_->name(),
+                      std::move(slots), attempt);
+  if (absl::IsDataLoss(planned.status())) DropSamples(planned.status());
+  return planned;
+}
+
+absl::StatusOr<GenerationMaker::Made> GenerationMaker::Make(Planned planned,
+                                                            bool may_pack,
+                                                            RowSlots* fill,
+                                                            Attempt& attempt) {
+  const GenerationSpan& span = planned.span;
+  const std::string& name = planned.key.name;
+  std::unique_ptr<GenerationReader> reader = std::move(planned.found);
+  attempt.report.plan = name;
+  attempt.report.reused = reader != nullptr;
+  if (reader != nullptr) {
+    attempt.Log(absl::StrCat("plan ", name, " reused"));
   } else {
-    if (!absl::IsNotFound(reader.status())) {
-      if (!absl::IsDataLoss(reader.status())) return reader.status();
-      attempt.Log(absl::StrCat(
-          "plan ", key.name,
-          " is removed and made again: ", reader.status().message()));
-    }
-    HEARTH_RETURN_IF_ERROR(lease.Clear());
-    GenerationIndex index;
-    index.plan_id = key.id;
-    index.row_bytes = context_.rows.row_bytes;
-    absl::Status status = Plan(span, lease.folder(), attempt, index);
-    if (absl::IsDataLoss(status)) {
-      DropSamples(status);
-    } else if (status.ok()) {
-      status = Pack(span, lease, may_pack, fill, attempt, index);
-    }
+    const absl::Status status = Pack(planned, may_pack, fill, attempt);
     if (!status.ok()) {
-      slots_ = {};
-      lease.Clear().IgnoreError();
+      Discard(std::move(planned.lease));
       return status;
     }
-    reader = GenerationReader::Open(context_.files, lease.folder(), index);
-    HEARTH_RETURN_IF_ERROR(reader.status());
+    HEARTH_ASSIGN_OR_RETURN(
+        reader, GenerationReader::Open(context_.files, planned.lease.folder(),
+                                       planned.index));
   }
-  const GenerationIndex& index = (*reader)->index();
+  const GenerationIndex& index = reader->index();
   attempt.report.disk_bytes = index.DiskBytes() + plan::PlanStore::kRecordBytes;
   attempt.report.reason = absl::StrFormat(
       "%d shards, %s; %d of %d rows are read, at most %d more than by an "
@@ -250,23 +357,23 @@ absl::StatusOr<GenerationMaker::Made> GenerationMaker::Make(
       span.end - span.begin, Name(index.fetching), index.totals.misses,
       index.totals.accesses, index.totals.uncertified);
   if (!attempt.report.reused) {
-    HEARTH_RETURN_IF_ERROR(
-        lease.Publish({{"dataset", context_.dataset.manifest().name},
-                       {"shards", absl::StrCat(span.end - span.begin)},
-                       {"rows in memory", absl::StrCat(index.num_slots)},
-                       {"rows read", absl::StrCat(index.totals.misses)},
-                       {"rows needed", absl::StrCat(index.totals.accesses)},
-                       {"fetching", Name(index.fetching)}}));
+    HEARTH_RETURN_IF_ERROR(planned.lease.Publish(
+        {{"dataset", context_.dataset.manifest().name},
+         {"shards", absl::StrCat(span.end - span.begin)},
+         {"rows in memory", absl::StrCat(index.num_slots)},
+         {"rows read", absl::StrCat(index.totals.misses)},
+         {"rows needed", absl::StrCat(index.totals.accesses)},
+         {"fetching", Name(index.fetching)}}));
     if (attempt.listener.durable) attempt.listener.durable();
     attempt.Log(absl::StrCat(
-        "plan ", key.name, " made: ", attempt.report.reason, "; ",
+        "plan ", name, " made: ", attempt.report.reason, "; ",
         absl::StrJoin(attempt.report.phases, ", ",
                       [](std::string* out, const PhaseSeconds& phase) {
                         absl::StrAppendFormat(out, "%s %.1f s", phase.name,
                                               phase.seconds);
                       })));
   }
-  HEARTH_RETURN_IF_ERROR(lease.Share());
+  HEARTH_RETURN_IF_ERROR(planned.lease.Share());
   attempt.report.more = span.end < timeline_.size();
   std::map<size_t, std::shared_ptr<PassSamples>> samples;
   for (int64_t at = span.begin; at < span.end;) {
@@ -274,27 +381,31 @@ absl::StatusOr<GenerationMaker::Made> GenerationMaker::Make(
     samples[place.pass] = samples_.at(place.pass);
     at += samples_.at(place.pass)->spool->num_batches() - place.shard;
   }
-  return Made{
-      .generation = std::make_shared<Generation>(
-          span, std::move(lease), *std::move(reader), std::move(samples)),
-      .report = std::move(attempt.report)};
+  slots_ = std::move(planned.slots);
+  return Made{.generation = std::make_shared<Generation>(
+                  span, std::move(planned.lease), std::move(reader),
+                  std::move(samples)),
+              .report = std::move(attempt.report)};
 }
 
 absl::Status GenerationMaker::TakeSamples(const GenerationSpan& span,
-                                          Attempt& attempt) {
+                                          SamplesByPass& samples,
+                                          Attempt& attempt) const {
   for (int64_t at = span.begin; at < span.look_end;) {
     const Timeline::Place place = timeline_.At(at);
-    std::shared_ptr<PassSamples>& samples = samples_[place.pass];
-    if (samples == nullptr) {
-      HEARTH_ASSIGN_OR_RETURN(samples, SamplesOfPass(place.pass, attempt));
+    auto found = samples.find(place.pass);
+    if (found == samples.end()) {
+      HEARTH_ASSIGN_OR_RETURN(std::shared_ptr<PassSamples> taken,
+                              SamplesOfPass(place.pass, attempt));
+      found = samples.emplace(place.pass, std::move(taken)).first;
     }
-    at += samples->spool->num_batches() - place.shard;
+    at += found->second->spool->num_batches() - place.shard;
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<PassSamples>> GenerationMaker::SamplesOfPass(
-    size_t index, Attempt& attempt) {
+    size_t index, Attempt& attempt) const {
   Pass pass = timeline_.passes()[index];
   pass.first_batch = 0;
   const std::vector<NodeId> seeds = SeedsOf(pass);
@@ -319,28 +430,11 @@ absl::StatusOr<std::shared_ptr<PassSamples>> GenerationMaker::SamplesOfPass(
         !absl::IsDataLoss(spool.status())) {
       return spool.status();
     }
-    HEARTH_RETURN_IF_ERROR(lease.Clear());
-    const PhaseTimer timer(context_.clock, "sampling", attempt.report);
-    HEARTH_ASSIGN_OR_RETURN(
-        const std::shared_ptr<const OpenedSource> opened,
-        context_.open_source(io::JoinPath(lease.folder(), kSlabsFolder),
-                             attempt.stop));
-    const Pass passes[] = {pass};
-    HEARTH_RETURN_IF_ERROR(SampleOffline(
-        {.files = context_.files,
-         .clock = context_.clock,
-         .source = opened->source,
-         .samplers = context_.samplers,
-         .path = path,
-         .reserve = [&](uint64_t bytes) { return lease.MakeRoom(bytes); },
-         .progress = attempt.Progress("sampling")},
-        passes, attempt.stop));
-    HEARTH_RETURN_IF_ERROR(
-        lease.Publish({{"dataset", context_.dataset.manifest().name},
-                       DescribeSampler(pass.sampler),
-                       {"batch size", absl::StrCat(pass.batch_size)},
-                       {"data seed", absl::StrCat(pass.sampler.data_seed)},
-                       {"samples", absl::StrCat(num_shards)}}));
+    const absl::Status status = Sample(pass, path, lease, attempt);
+    if (!status.ok()) {
+      Discard(std::move(lease));
+      return status;
+    }
     spool = open();
     HEARTH_RETURN_IF_ERROR(spool.status());
   }
@@ -352,20 +446,48 @@ absl::StatusOr<std::shared_ptr<PassSamples>> GenerationMaker::SamplesOfPass(
                                                    .trace = std::move(trace)});
 }
 
+absl::Status GenerationMaker::Sample(const Pass& pass, const std::string& path,
+                                     PlanLease& lease, Attempt& attempt) const {
+  HEARTH_RETURN_IF_ERROR(lease.Clear());
+  const PhaseTimer timer(context_.clock, "sampling", attempt.report);
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::shared_ptr<const OpenedSource> opened,
+      context_.open_source(io::JoinPath(lease.folder(), kSlabsFolder),
+                           attempt.stop));
+  const Pass passes[] = {pass};
+  HEARTH_RETURN_IF_ERROR(SampleOffline(
+      {.files = context_.files,
+       .clock = context_.clock,
+       .source = opened->source,
+       .samplers = context_.samplers,
+       .path = path,
+       .reserve = [&](uint64_t bytes) { return lease.MakeRoom(bytes); },
+       .progress = attempt.ProgressOf("sampling")},
+      passes, attempt.stop));
+  const int64_t shards = ShardsOf(pass, pass.order->size()).count;
+  return lease.Publish({{"dataset", context_.dataset.manifest().name},
+                        DescribeSampler(pass.sampler),
+                        {"batch size", absl::StrCat(pass.batch_size)},
+                        {"data seed", absl::StrCat(pass.sampler.data_seed)},
+                        {"samples", absl::StrCat(shards)}});
+}
+
 // The key of the plan of a span, by everything that it depends on.
-PlanKey GenerationMaker::KeyOf(const GenerationSpan& span) const {
+PlanKey GenerationMaker::KeyOf(const GenerationSpan& span,
+                               const SamplesByPass& samples,
+                               const std::string& before) const {
   Sha256 hash;
   hash.AddField(kFormat, "generation");
   hash.AddField(context_.dataset.manifest().fingerprint);
   hash.AddField(context_.rows.row_bytes, ",", context_.num_slots);
   // The slots at the beginning follow from the generation before.
-  hash.AddField(span.fills ? "filled" : last_->name());
+  hash.AddField(span.fills ? "filled" : before);
   for (int64_t at = span.begin; at < span.look_end;) {
     const Timeline::Place place = timeline_.At(at);
-    const PassSamples& samples = *samples_.at(place.pass);
-    const int64_t count = std::min(samples.spool->num_batches() - place.shard,
+    const PassSamples& of_pass = *samples.at(place.pass);
+    const int64_t count = std::min(of_pass.spool->num_batches() - place.shard,
                                    span.look_end - at);
-    hash.AddField(samples.lease.name(), ",", place.shard, ",", count);
+    hash.AddField(of_pass.lease.name(), ",", place.shard, ",", count);
     at += count;
   }
   hash.AddField(span.end - span.begin, ",", span.look_end == timeline_.size());
@@ -381,33 +503,62 @@ absl::StatusOr<std::unique_ptr<GenerationReader>> GenerationMaker::Find(
                                 std::move(index));
 }
 
-absl::Status GenerationMaker::Plan(const GenerationSpan& span,
-                                   const std::string& folder, Attempt& attempt,
-                                   GenerationIndex& index) {
-  const PhaseTimer timer(context_.clock, "planning", attempt.report);
-  const OptimalCache::Options options = {
-      .num_nodes = context_.rows.num_rows,
-      .num_slots = context_.num_slots,
-      .scratch_path = io::JoinPath(folder, kNextUsesFile)};
-  if (span.fills) {
-    slots_ = OptimalCache::FreeSlots(options);
-  } else if (slots_.nodes.empty()) {
-    // The last generation was found, not planned.
-    slots_ = OptimalCache::FreeSlots(options);
-    HEARTH_ASSIGN_OR_RETURN(slots_.nodes,
-                            last_->reader().StateBefore(
-                                std::ssize(last_->reader().index().shards)));
+OptimalCache::Options GenerationMaker::CacheOptions(
+    const std::string& folder) const {
+  return {.num_nodes = context_.rows.num_rows,
+          .num_slots = context_.num_slots,
+          .scratch_path = io::JoinPath(folder, kNextUsesFile)};
+}
+
+// Finds the plan of a span, or plans its slots; `before` is the name of the
+// plan of the generation before, and `slots` are those behind it.
+absl::StatusOr<GenerationMaker::Planned> GenerationMaker::Plan(
+    const GenerationSpan& span, const SamplesByPass& samples,
+    const std::string& before, plan::CacheSlots slots, Attempt& attempt) const {
+  const PlanKey key = KeyOf(span, samples, before);
+  HEARTH_ASSIGN_OR_RETURN(PlanLease lease,
+                          context_.plans.Take(key.name, attempt.stop));
+  Planned planned = {.span = span, .key = key, .lease = std::move(lease)};
+  auto found = Find(planned.lease, key.id);
+  if (found.ok()) {
+    planned.found = *std::move(found);
+    return planned;
   }
+  if (!absl::IsNotFound(found.status())) {
+    if (!absl::IsDataLoss(found.status())) return found.status();
+    attempt.Log(absl::StrCat("plan ", key.name, " is removed and made again: ",
+                             found.status().message()));
+  }
+  HEARTH_RETURN_IF_ERROR(planned.lease.Clear());
+  planned.index.plan_id = key.id;
+  planned.index.row_bytes = context_.rows.row_bytes;
+  planned.slots = std::move(slots);
+  const absl::Status status = PlanSlots(samples, planned, attempt);
+  if (!status.ok()) {
+    Discard(std::move(planned.lease));
+    return status;
+  }
+  return planned;
+}
+
+absl::Status GenerationMaker::PlanSlots(const SamplesByPass& samples,
+                                        Planned& planned,
+                                        Attempt& attempt) const {
+  const PhaseTimer timer(context_.clock, "planning", attempt.report);
+  const GenerationSpan& span = planned.span;
+  const std::string folder = planned.lease.folder();
+  const OptimalCache::Options options = CacheOptions(folder);
+  if (span.fills) planned.slots = OptimalCache::FreeSlots(options);
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<ShardPlanWriter> writer,
-      ShardPlanWriter::Create(context_.files, folder, slots_.nodes));
-  SpanTrace trace(timeline_, span, samples_);
+      ShardPlanWriter::Create(context_.files, folder, planned.slots.nodes));
+  SpanTrace trace(timeline_, span, samples);
   HEARTH_ASSIGN_OR_RETURN(
-      index.totals,
+      planned.index.totals,
       OptimalCache::Plan(context_.files, trace, span.end - span.begin,
                          span.look_end == timeline_.size(), span.fills, options,
-                         slots_, *writer, attempt.stop));
-  return writer->Finish(index);
+                         planned.slots, *writer, attempt.stop));
+  return writer->Finish(planned.index);
 }
 
 uint64_t GenerationMaker::SampleBytes() const {
@@ -420,9 +571,11 @@ uint64_t GenerationMaker::SampleBytes() const {
 
 // Chooses how rows are fetched, packs them if that is cheaper, and writes the
 // index.
-absl::Status GenerationMaker::Pack(const GenerationSpan& span, PlanLease& lease,
-                                   bool may_pack, RowSlots* fill,
-                                   Attempt& attempt, GenerationIndex& index) {
+absl::Status GenerationMaker::Pack(Planned& planned, bool may_pack,
+                                   RowSlots* fill, Attempt& attempt) {
+  const GenerationSpan& span = planned.span;
+  PlanLease& lease = planned.lease;
+  GenerationIndex& index = planned.index;
   index.fetching = Fetching::kDirect;
   HEARTH_RETURN_IF_ERROR(
       lease.MakeRoom(index.DiskBytes() + plan::PlanStore::kRecordBytes));
@@ -450,8 +603,8 @@ absl::Status GenerationMaker::Pack(const GenerationSpan& span, PlanLease& lease,
     }
     HEARTH_RETURN_IF_ERROR(lease.MakeRoom(index.Packs().back().end()));
     const PhaseTimer timer(context_.clock, "packing", attempt.report);
-    HEARTH_RETURN_IF_ERROR(Scan(lease.folder(), *reader,
-                                span.fills ? fill : nullptr, attempt, index));
+    HEARTH_RETURN_IF_ERROR(
+        Scan(planned, *reader, span.fills ? fill : nullptr, attempt));
     // Reading the packs is not among what was measured; both are as fast.
     context_.prices.Correct(Fetching::kPacked,
                             context_.prices.Seconds(Fetching::kPacked, need),
@@ -460,10 +613,11 @@ absl::Status GenerationMaker::Pack(const GenerationSpan& span, PlanLease& lease,
   return WriteIndex(context_.files, lease.folder(), index);
 }
 
-absl::Status GenerationMaker::Scan(const std::string& folder,
+absl::Status GenerationMaker::Scan(Planned& planned,
                                    const GenerationReader& reader,
-                                   RowSlots* fill, Attempt& attempt,
-                                   GenerationIndex& index) {
+                                   RowSlots* fill, Attempt& attempt) {
+  const std::string folder = planned.lease.folder();
+  GenerationIndex& index = planned.index;
   const auto row_bytes = static_cast<int64_t>(context_.rows.row_bytes);
   const PackDivision division =
       PackDivision::Of(context_.rows.num_rows, row_bytes, context_.samplers);
@@ -503,6 +657,8 @@ absl::Status GenerationMaker::Scan(const std::string& folder,
       const std::unique_ptr<io::WritableFile> packs,
       context_.files.CreateUncached(io::JoinPath(folder, kShardPacksFile)));
   HEARTH_RETURN_IF_ERROR(packs->Allocate(index.Packs().back().end()));
+  // This generation has its disk space.
+  BeginAhead(planned, attempt.is_awaited);
   HEARTH_ASSIGN_OR_RETURN(
       RegionWriter writer,
       RegionWriter::Make(*packs, index.Packs(), team->size()));
@@ -511,7 +667,7 @@ absl::Status GenerationMaker::Scan(const std::string& folder,
   HEARTH_ASSIGN_OR_RETURN(FeatureScan scan,
                           FeatureScan::Make(*features.file, features.rows,
                                             division.partition_nodes));
-  const auto progress = attempt.Progress("packing");
+  const auto progress = attempt.ProgressOf("packing");
   const auto workers = static_cast<uint32_t>(team->size());
   size_t next_filled = 0;
   HEARTH_RETURN_IF_ERROR(scan.Run(
@@ -564,12 +720,6 @@ void GenerationMaker::DropSamples(const absl::Status& damage) {
     samples->lease.records().WriteDamage(damage.message()).IgnoreError();
   }
   samples_.clear();
-}
-
-void GenerationMaker::Forget(int64_t position) {
-  std::erase_if(samples_, [&](const auto& entry) {
-    return !timeline_.Comes(entry.first, position);
-  });
 }
 
 }  // namespace hearth::strategy

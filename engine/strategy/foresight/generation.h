@@ -7,6 +7,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -30,7 +31,8 @@
 
 /// Prepares the generations of a timeline one after the other
 /// (GenerationMaker): samples passes (PassSamples), plans the cache, and packs
-/// the rows that it lacks (Generation).
+/// the rows that it lacks (Generation). While the disk packs one, the
+/// processors sample and plan the next.
 
 namespace hearth::strategy {
 
@@ -55,7 +57,7 @@ struct ForesightContext {
   FetchPrices& prices;
 };
 
-/// Memory of planning and of packing a generation, whichever is more, at most.
+/// Memory of planning one generation while another is packed, at most.
 uint64_t MakingBytes(int64_t num_nodes, int64_t num_slots, int64_t row_bytes,
                      int64_t largest_batch, int64_t num_shards, int samplers);
 
@@ -104,12 +106,24 @@ class Generation {
 class GenerationMaker {
  public:
   /// `context` and `timeline` outlive the maker.
-  GenerationMaker(const ForesightContext& context, const Timeline& timeline)
-      : context_(context), timeline_(timeline) {}
+  GenerationMaker(const ForesightContext& context, const Timeline& timeline);
+  GenerationMaker(const GenerationMaker&) = delete;
+  GenerationMaker& operator=(const GenerationMaker&) = delete;
+  ~GenerationMaker();
 
   struct Made {
     std::shared_ptr<const Generation> generation;
     PreparationReport report;
+  };
+
+  /// What is known of the passes while a generation is made.
+  struct Progress {
+    /// No earlier position comes any more: samples that only those need are let
+    /// go of.
+    int64_t position = 0;
+    /// Whether passes wait for generations, so that the next one is wanted as
+    /// soon as this one is made. It is then planned ahead, else only sampled.
+    bool is_awaited = false;
   };
 
   /// Finds or makes the next generation. `fill`, unless null, has only free
@@ -118,31 +132,48 @@ class GenerationMaker {
   /// rows are read directly. RESOURCE_EXHAUSTED without space for samples or
   /// without memory; CANCELLED; errors of reading and writing. REQUIRES:
   /// the generations made so far do not end the timeline.
-  absl::StatusOr<Made> MakeNext(RowSlots* fill,
+  absl::StatusOr<Made> MakeNext(const Progress& progress, RowSlots* fill,
                                 const PreparationListener& listener,
                                 const std::stop_token& stop);
 
-  /// Lets go of samples that no position from `position` on needs.
-  void Forget(int64_t position);
+  /// Ends sampling and planning ahead, and frees what they hold.
+  void DropAhead();
 
  private:
-  struct Attempt;
+  using SamplesByPass = std::map<size_t, std::shared_ptr<PassSamples>>;
 
-  absl::StatusOr<Made> Make(const GenerationSpan& span, bool may_pack,
-                            RowSlots* fill, Attempt& attempt);
-  absl::Status TakeSamples(const GenerationSpan& span, Attempt& attempt);
-  absl::StatusOr<std::shared_ptr<PassSamples>> SamplesOfPass(size_t pass,
-                                                             Attempt& attempt);
-  PlanKey KeyOf(const GenerationSpan& span) const;
+  struct Attempt;
+  struct Planned;
+  struct Ahead;
+
+  absl::StatusOr<Planned> TakeAhead(Attempt& attempt);
+  void BeginAhead(Planned& planned, bool plan);
+  absl::StatusOr<Planned> PlanNext(const GenerationSpan& span,
+                                   Attempt& attempt);
+  absl::StatusOr<Made> Make(Planned planned, bool may_pack, RowSlots* fill,
+                            Attempt& attempt);
+  absl::Status TakeSamples(const GenerationSpan& span, SamplesByPass& samples,
+                           Attempt& attempt) const;
+  absl::StatusOr<std::shared_ptr<PassSamples>> SamplesOfPass(
+      size_t pass, Attempt& attempt) const;
+  absl::Status Sample(const Pass& pass, const std::string& path,
+                      plan::PlanLease& lease, Attempt& attempt) const;
+  absl::StatusOr<Planned> Plan(const GenerationSpan& span,
+                               const SamplesByPass& samples,
+                               const std::string& before,
+                               plan::CacheSlots slots, Attempt& attempt) const;
+  PlanKey KeyOf(const GenerationSpan& span, const SamplesByPass& samples,
+                const std::string& before) const;
   absl::StatusOr<std::unique_ptr<GenerationReader>> Find(
       const plan::PlanLease& lease, uint64_t plan_id) const;
-  absl::Status Plan(const GenerationSpan& span, const std::string& folder,
-                    Attempt& attempt, GenerationIndex& index);
-  absl::Status Pack(const GenerationSpan& span, plan::PlanLease& lease,
-                    bool may_pack, RowSlots* fill, Attempt& attempt,
-                    GenerationIndex& index);
-  absl::Status Scan(const std::string& folder, const GenerationReader& reader,
-                    RowSlots* fill, Attempt& attempt, GenerationIndex& index);
+  plan::OptimalCache::Options CacheOptions(const std::string& folder) const;
+  absl::Status PlanSlots(const SamplesByPass& samples, Planned& planned,
+                         Attempt& attempt) const;
+  absl::Status Pack(Planned& planned, bool may_pack, RowSlots* fill,
+                    Attempt& attempt);
+  absl::Status Scan(Planned& planned, const GenerationReader& reader,
+                    RowSlots* fill, Attempt& attempt);
+  void Discard(plan::PlanLease lease) const;
   void DropSamples(const absl::Status& damage);
   uint64_t SampleBytes() const;
 
@@ -152,8 +183,10 @@ class GenerationMaker {
   // The generation made last, and the slots behind it, if they are known.
   std::shared_ptr<const Generation> last_;
   plan::CacheSlots slots_;
-  // Samples by index of their pass.
-  std::map<size_t, std::shared_ptr<PassSamples>> samples_;
+  SamplesByPass samples_;
+  // The work on the generation that comes after the one that is packed, or was
+  // made last; null: there is none.
+  std::unique_ptr<Ahead> ahead_;
 };
 
 }  // namespace hearth::strategy

@@ -73,15 +73,15 @@ absl::StatusOr<PreparationReport> Generations::Make(
     RowSlots* fill, const PreparationListener& listener,
     const std::stop_token& stop) {
   is_making_ = true;
-  const int64_t position = position_;
+  const GenerationMaker::Progress progress = {.position = position_,
+                                              .is_awaited = ready_.empty()};
   mutex_.Unlock();
-  maker_.Forget(position);
   std::stop_source either;
   const auto request = [&either] { either.request_stop(); };
   const std::stop_callback on_stop(stop, request);
   const std::stop_callback on_abandon(abandon_.get_token(), request);
   absl::StatusOr<GenerationMaker::Made> made =
-      maker_.MakeNext(fill, listener, either.get_token());
+      maker_.MakeNext(progress, fill, listener, either.get_token());
   mutex_.Lock();
   is_making_ = false;
   changed_.SignalAll();
@@ -120,6 +120,7 @@ void Generations::Abandon() {
   is_abandoned_ = true;
   changed_.SignalAll();
   while (is_making_) changed_.Wait(&mutex_);
+  maker_.DropAhead();
 }
 
 }  // namespace hearth::strategy

@@ -131,8 +131,9 @@ GenerationSpan Timeline::GenerationAt(int64_t begin,
   const Pass& first = passes()[sequence_.order.front()];
   const int64_t of_pass = std::max(NumShards(first), first.shards);
   const int64_t half = (of_pass / first.shards + 1) / 2 * first.shards;
-  const int64_t length =
-      span.fills ? half : std::min(begin - cycle + half, kMostPasses * of_pass);
+  const int64_t length = span.fills ? half
+                                    : std::min(kGrowth * (begin - cycle) + half,
+                                               kMostPasses * of_pass);
   const size_t next_cycle = (RunAt(begin) / cycle_runs_ + 1) * cycle_runs_;
   const int64_t limit =
       next_cycle <= last_cycle_run_ ? begins_[next_cycle] : size();

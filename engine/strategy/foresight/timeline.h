@@ -34,6 +34,9 @@ class Timeline {
 
   /// Passes of the longest generation.
   static constexpr int64_t kMostPasses = 8;
+  /// Growth of generations: longer ones share scans of the features, but take
+  /// longer until they are ready.
+  static constexpr int64_t kGrowth = 4;
 
   const std::vector<Pass>& passes() const { return sequence_.passes; }
   /// Number of positions.
@@ -65,10 +68,10 @@ class Timeline {
 
   /// The generation that begins at `begin`, with at most `most_shards`, a whole
   /// number of batches. The first has half of the first pass, so that training
-  /// begins soon, and the other half as look-ahead; each later one has as many
-  /// shards as lie before it, and half a pass, but at most those of kMostPasses
-  /// passes, and a pass as look-ahead. A
-  /// generation ends where passes repeat from their beginning on.
+  /// begins soon, and the other half as look-ahead; each later one has
+  /// kGrowth times the shards that lie before it, and half a pass, but at most
+  /// those of kMostPasses passes, and a pass as look-ahead. A generation ends
+  /// where passes repeat from their beginning on.
   /// REQUIRES: begin is 0 or the end of a generation.
   GenerationSpan GenerationAt(int64_t begin, int64_t most_shards) const;
 
