@@ -28,10 +28,20 @@ struct PassSequence {
       : PassSequence(std::vector<Pass>(once)) {}
   // NOLINTEND(google-explicit-constructor)
 
+  /// What is left: the sequence from the pass that comes next on.
+  PassSequence Rest() const {
+    PassSequence rest;
+    rest.passes = passes;
+    rest.order.assign(order.begin() + static_cast<ptrdiff_t>(next),
+                      order.end());
+    return rest;
+  }
+
   std::vector<Pass> passes;
-  /// Indices in `passes`, from the pass that comes next on. A pass that comes
-  /// again is there again.
+  /// Indices in `passes`. A pass that comes again is there again.
   std::vector<size_t> order;
+  /// Index in `order` of the pass that comes next; those before it are over.
+  size_t next = 0;
 };
 
 }  // namespace hearth::strategy

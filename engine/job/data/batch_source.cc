@@ -224,7 +224,7 @@ absl::StatusOr<strategy::PreparationReport> BatchSource::PreparePeriod(
   absl::StatusOr<strategy::PreparationReport> report =
       lease_->strategy().Prepare(
           PreparesThroughout()
-              ? passes().SequenceFrom(passes().FirstEpochOf(period))
+              ? passes().SequenceAt(passes().FirstEpochOf(period))
               : strategy::PassSequence(passes().OfPeriod(period)),
           ListenFor(observer_), stop_);
   Noted(report.status());
@@ -263,7 +263,7 @@ bool BatchSource::PreparesThroughout() const {
 // The first call covers all epochs that follow.
 absl::Status BatchSource::PrepareThroughout(int64_t epoch) {
   if (period_ >= 0) return absl::OkStatus();
-  strategy::PassSequence sequence = passes().SequenceFrom(epoch);
+  strategy::PassSequence sequence = passes().SequenceAt(epoch);
   absl::StatusOr<strategy::PreparationReport> report =
       lease_->strategy().Prepare(sequence, ListenFor(observer_), stop_);
   HEARTH_RETURN_IF_ERROR(Noted(report.status()));

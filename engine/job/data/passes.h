@@ -95,9 +95,10 @@ class PassSchedule {
   /// test where there are nodes for them.
   std::vector<strategy::Pass> OfPeriod(int64_t period) const;
 
-  /// All passes of the job from a training epoch on, in their order: each epoch
-  /// is trained on and validated, the last one tested.
-  strategy::PassSequence SequenceFrom(int64_t epoch) const;
+  /// All passes of the job in their order: each epoch is trained on and
+  /// validated, the last one tested. The pass of training epoch `epoch` comes
+  /// next; behind the last one, the test.
+  strategy::PassSequence SequenceAt(int64_t epoch) const;
 
   /// Sets the history of training passes that are made from now on.
   void SetHistory(std::shared_ptr<const sample::HistoryPolicy> history) {

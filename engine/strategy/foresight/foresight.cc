@@ -68,7 +68,9 @@ class ForesightStrategy final : public Strategy {
     reads_.Clear();
     HEARTH_RETURN_IF_ERROR(dataset_.CheckUnchanged());
     HEARTH_RETURN_IF_ERROR(MeasureDisk(stop));
-    Replace(std::make_shared<Generations>(context_, Timeline(sequence)));
+    HEARTH_ASSIGN_OR_RETURN(std::shared_ptr<Generations> generations,
+                            GenerationsFor(sequence, stop));
+    Replace(std::move(generations));
     const auto& nodes = cache_.slots.nodes();
     const bool is_empty =
         std::all_of(nodes.begin(), nodes.end(),
@@ -122,6 +124,19 @@ class ForesightStrategy final : public Strategy {
   }
 
  private:
+  // The generations of an earlier run of the sequence, if the passes that are
+  // left can go on with them; else those of what is left.
+  absl::StatusOr<std::shared_ptr<Generations>> GenerationsFor(
+      const PassSequence& sequence, const std::stop_token& stop) {
+    if (sequence.next > 0 && sequence.next < sequence.order.size()) {
+      auto earlier =
+          std::make_shared<Generations>(context_, Timeline(sequence));
+      HEARTH_ASSIGN_OR_RETURN(const bool goes_on, earlier->Continue(stop));
+      if (goes_on) return earlier;
+    }
+    return std::make_shared<Generations>(context_, Timeline(sequence.Rest()));
+  }
+
   std::shared_ptr<Generations> Current() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     return generations_;
@@ -153,8 +168,9 @@ class ForesightStrategy final : public Strategy {
     if (ShardsOf(pass, pass.order->size()).count == 0) return std::nullopt;
     const Timeline& timeline = generations->timeline();
     const int64_t shard = pass.first_batch * pass.shards;
-    const int64_t expected =
-        cache_.generations == generations.get() ? cache_.position : 0;
+    const int64_t expected = cache_.generations == generations.get()
+                                 ? cache_.position
+                                 : generations->position();
     for (const int64_t from : {expected, int64_t{0}}) {
       const auto position = timeline.Find(pass, shard, from);
       if (position.has_value() && generations->IsNear(*position)) {

@@ -264,6 +264,58 @@ TEST_F(ForesightTest, LaterJobsFindThePlansAndThreadsChangeNoByte) {
   EXPECT_EQ(AllFiles(), files);
 }
 
+// A job that was struck at any batch goes on with the plans that it has, and
+// makes those that it would have made.
+TEST_F(ForesightTest, AJobThatGoesOnMakesThePlansOfOneThatWasNotStopped) {
+  for (const int keys : {8, 2}) {
+    PassSequence sequence = Epochs(8, keys);
+    ASSERT_TRUE(io::FileSystem::Posix().RemoveTree(plans_folder_).ok());
+    {
+      const auto whole = Make(kSome);
+      ASSERT_EQ(PrepareFor(*whole, sequence), absl::OkStatus());
+      ExpectSequence(*whole, sequence);
+    }
+    const auto files = AllFiles();
+    RandomStream random(7, RandomPurpose::kGenerator);
+    for (size_t next = 0; next < sequence.order.size(); ++next) {
+      ASSERT_TRUE(io::FileSystem::Posix().RemoveTree(plans_folder_).ok());
+      const auto first = Make(kSome);
+      sequence.next = 0;
+      ASSERT_EQ(PrepareFor(*first, sequence), absl::OkStatus());
+      for (size_t run = 0; run <= next; ++run) {
+        ExpectPass(*first, sequence.passes[sequence.order[run]]);
+      }
+      const auto second = Make(kSome);
+      sequence.next = next;
+      ASSERT_EQ(PrepareFor(*second, sequence), absl::OkStatus());
+      EXPECT_THAT(log_, HasSubstr("reused")) << next;
+      for (size_t run = next; run < sequence.order.size(); ++run) {
+        Pass pass = sequence.passes[sequence.order[run]];
+        const auto batches = std::ssize(ExpectedOf(pass));
+        if (run == next) {
+          pass.first_batch = static_cast<int64_t>(
+              random.Below(static_cast<uint64_t>(batches) + 1));
+        }
+        ExpectPass(*second, pass);
+      }
+      EXPECT_EQ(AllFiles(), files) << keys << " keys, pass " << next;
+    }
+  }
+}
+
+TEST_F(ForesightTest, WhereThePlansAreGoneAJobThatGoesOnMakesOthers) {
+  PassSequence sequence = Epochs(4, 4);
+  sequence.next = 4;
+  const auto strategy = Make(kSome);
+  ASSERT_EQ(PrepareFor(*strategy, sequence), absl::OkStatus());
+  EXPECT_THAT(log_, Not(HasSubstr("reused")));
+  for (size_t run = sequence.next; run < sequence.order.size(); ++run) {
+    ExpectPass(*strategy, sequence.passes[sequence.order[run]]);
+  }
+  sequence.next = sequence.order.size();
+  ASSERT_EQ(PrepareFor(*strategy, sequence), absl::OkStatus());
+}
+
 TEST_F(ForesightTest, WithoutDiskRowsAreReadDirectly) {
   const PassSequence sequence = Epochs(2, 2);
   const auto strategy = Make(

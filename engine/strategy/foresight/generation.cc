@@ -189,6 +189,7 @@ struct GenerationMaker::Ahead {
   SamplesByPass samples = {};
   absl::StatusOr<Planned> planned = absl::UnavailableError("not planned");
   PreparationReport report = {};
+  // None where an earlier run has done the work.
   std::jthread thread = {};
 };
 
@@ -256,7 +257,7 @@ absl::StatusOr<GenerationMaker::Planned> GenerationMaker::TakeAhead(
   {
     const std::stop_callback forward(attempt.stop,
                                      [this] { ahead_->thread.request_stop(); });
-    ahead_->thread.join();
+    if (ahead_->thread.joinable()) ahead_->thread.join();
   }
   const std::unique_ptr<Ahead> ahead = std::move(ahead_);
   samples_.merge(ahead->samples);
@@ -267,7 +268,7 @@ absl::StatusOr<GenerationMaker::Planned> GenerationMaker::TakeAhead(
 void GenerationMaker::DropAhead() {
   if (ahead_ == nullptr) return;
   ahead_->thread.request_stop();
-  ahead_->thread.join();
+  if (ahead_->thread.joinable()) ahead_->thread.join();
   absl::StatusOr<Planned>& planned = ahead_->planned;
   if (planned.ok() && planned->found == nullptr) {
     Discard(std::move(planned->lease));
@@ -408,23 +409,15 @@ absl::StatusOr<std::shared_ptr<PassSamples>> GenerationMaker::SamplesOfPass(
     size_t index, Attempt& attempt) const {
   Pass pass = timeline_.passes()[index];
   pass.first_batch = 0;
-  const std::vector<NodeId> seeds = SeedsOf(pass);
-  Sha256 hash;
-  hash.AddField(kFormat, "samples");
-  hash.AddField(context_.dataset.manifest().fingerprint);
-  hash.AddField(DigestOfPass(pass, seeds));
   HEARTH_ASSIGN_OR_RETURN(
-      PlanLease lease,
-      context_.plans.Take(
-          PlanKeyOf(kPlans, context_.dataset.manifest().fingerprint, hash).name,
-          attempt.stop));
+      PlanLease lease, context_.plans.Take(SamplesName(index), attempt.stop));
   const std::string path = io::JoinPath(lease.folder(), kSamplesFile);
   const auto open = [&]() -> absl::StatusOr<std::unique_ptr<SampleSpool>> {
     HEARTH_RETURN_IF_ERROR(lease.records().CheckUndamaged());
     return SampleSpool::Open(context_.files, path);
   };
   absl::StatusOr<std::unique_ptr<SampleSpool>> spool = open();
-  const int64_t num_shards = ShardsOf(pass, std::ssize(seeds)).count;
+  const int64_t num_shards = ShardsOf(pass, pass.order->size()).count;
   if (!spool.ok() || (*spool)->num_batches() != num_shards) {
     if (!spool.ok() && !absl::IsNotFound(spool.status()) &&
         !absl::IsDataLoss(spool.status())) {
@@ -472,10 +465,22 @@ absl::Status GenerationMaker::Sample(const Pass& pass, const std::string& path,
                         {"samples", absl::StrCat(shards)}});
 }
 
-// The key of the plan of a span, by everything that it depends on.
-PlanKey GenerationMaker::KeyOf(const GenerationSpan& span,
-                               const SamplesByPass& samples,
-                               const std::string& before) const {
+// The name of the plan that has the samples of a pass.
+std::string GenerationMaker::SamplesName(size_t index) const {
+  Pass pass = timeline_.passes()[index];
+  pass.first_batch = 0;
+  Sha256 hash;
+  hash.AddField(kFormat, "samples");
+  hash.AddField(context_.dataset.manifest().fingerprint);
+  hash.AddField(DigestOfPass(pass, SeedsOf(pass)));
+  return PlanKeyOf(kPlans, context_.dataset.manifest().fingerprint, hash).name;
+}
+
+// The key of the plan of a span, by everything that it depends on; `before` is
+// the name of the plan of the generation before.
+PlanKey GenerationMaker::KeyOf(
+    const GenerationSpan& span, const std::string& before,
+    absl::FunctionRef<std::string(size_t pass)> samples_name) const {
   Sha256 hash;
   hash.AddField(kFormat, "generation");
   hash.AddField(context_.dataset.manifest().fingerprint);
@@ -484,14 +489,77 @@ PlanKey GenerationMaker::KeyOf(const GenerationSpan& span,
   hash.AddField(span.fills ? "filled" : before);
   for (int64_t at = span.begin; at < span.look_end;) {
     const Timeline::Place place = timeline_.At(at);
-    const PassSamples& of_pass = *samples.at(place.pass);
-    const int64_t count = std::min(of_pass.spool->num_batches() - place.shard,
-                                   span.look_end - at);
-    hash.AddField(of_pass.lease.name(), ",", place.shard, ",", count);
+    const Pass& pass = timeline_.passes()[place.pass];
+    const int64_t count =
+        std::min(ShardsOf(pass, pass.order->size()).count - place.shard,
+                 span.look_end - at);
+    hash.AddField(samples_name(place.pass), ",", place.shard, ",", count);
     at += count;
   }
   hash.AddField(span.end - span.begin, ",", span.look_end == timeline_.size());
   return PlanKeyOf(kPlans, context_.dataset.manifest().fingerprint, hash);
+}
+
+// The plan of a span if it is on disk, whole.
+absl::StatusOr<std::optional<GenerationMaker::Planned>>
+GenerationMaker::FindWhole(const GenerationSpan& span, const PlanKey& key,
+                           const std::stop_token& stop) const {
+  const auto info = context_.plans.Get(key.name);
+  if (absl::IsNotFound(info.status())) return std::nullopt;
+  HEARTH_RETURN_IF_ERROR(info.status());
+  if (info->state != plan::PlanInfo::State::kWhole) return std::nullopt;
+  HEARTH_ASSIGN_OR_RETURN(PlanLease lease, context_.plans.Take(key.name, stop));
+  auto found = Find(lease, key.id);
+  if (absl::IsNotFound(found.status()) || absl::IsDataLoss(found.status())) {
+    return std::nullopt;
+  }
+  HEARTH_RETURN_IF_ERROR(found.status());
+  return Planned{.span = span,
+                 .key = key,
+                 .lease = std::move(lease),
+                 .found = *std::move(found)};
+}
+
+absl::StatusOr<std::optional<int64_t>> GenerationMaker::ContinueAt(
+    int64_t position, const std::stop_token& stop) {
+  // Names of generations follow from the samples' and from each other.
+  std::map<size_t, std::string> names;
+  const auto name_of = [&](size_t pass) {
+    std::string& name = names[pass];
+    if (name.empty()) name = SamplesName(pass);
+    return name;
+  };
+  GenerationSpan before;
+  PlanKey before_key;
+  int64_t begin = timeline_.CycleBegin(position);
+  for (;;) {
+    const GenerationSpan span = timeline_.GenerationAt(begin, timeline_.size());
+    const PlanKey key = KeyOf(span, before_key.name, name_of);
+    if (position >= span.end) {
+      before = span;
+      before_key = key;
+      begin = span.end;
+      continue;
+    }
+    HEARTH_ASSIGN_OR_RETURN(std::optional<Planned> found,
+                            FindWhole(span, key, stop));
+    if (!found.has_value()) break;
+    ahead_ =
+        std::make_unique<Ahead>(Ahead{.span = span, .before = before_key.name});
+    ahead_->planned = *std::move(found);
+    end_ = begin;
+    return begin;
+  }
+  if (before_key.name.empty()) return std::nullopt;
+  HEARTH_ASSIGN_OR_RETURN(std::optional<Planned> found,
+                          FindWhole(before, before_key, stop));
+  if (!found.has_value()) return std::nullopt;
+  HEARTH_RETURN_IF_ERROR(found->lease.Share());
+  last_ =
+      std::make_shared<Generation>(before, std::move(found->lease),
+                                   std::move(found->found), SamplesByPass());
+  end_ = begin;
+  return begin;
 }
 
 absl::StatusOr<std::unique_ptr<GenerationReader>> GenerationMaker::Find(
@@ -515,7 +583,9 @@ OptimalCache::Options GenerationMaker::CacheOptions(
 absl::StatusOr<GenerationMaker::Planned> GenerationMaker::Plan(
     const GenerationSpan& span, const SamplesByPass& samples,
     const std::string& before, plan::CacheSlots slots, Attempt& attempt) const {
-  const PlanKey key = KeyOf(span, samples, before);
+  const PlanKey key = KeyOf(span, before, [&](size_t pass) {
+    return samples.at(pass)->lease.name();
+  });
   HEARTH_ASSIGN_OR_RETURN(PlanLease lease,
                           context_.plans.Take(key.name, attempt.stop));
   Planned planned = {.span = span, .key = key, .lease = std::move(lease)};

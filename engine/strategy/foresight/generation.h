@@ -5,11 +5,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/base/clock.h"
@@ -136,6 +138,15 @@ class GenerationMaker {
                                 const PreparationListener& listener,
                                 const std::stop_token& stop);
 
+  /// Goes on with the generations that an earlier run of the timeline made:
+  /// MakeNext will find the one with `position`, or make it behind the one
+  /// before it. Where neither is on disk as it would be made now, it is absent,
+  /// and the maker is as before; otherwise returns where the next generation
+  /// begins. Errors of reading; CANCELLED. REQUIRES: no generation was made;
+  /// 0 <= position < size of the timeline.
+  absl::StatusOr<std::optional<int64_t>> ContinueAt(
+      int64_t position, const std::stop_token& stop);
+
   /// Ends sampling and planning ahead, and frees what they hold.
   void DropAhead();
 
@@ -162,8 +173,12 @@ class GenerationMaker {
                                const SamplesByPass& samples,
                                const std::string& before,
                                plan::CacheSlots slots, Attempt& attempt) const;
-  PlanKey KeyOf(const GenerationSpan& span, const SamplesByPass& samples,
-                const std::string& before) const;
+  PlanKey KeyOf(const GenerationSpan& span, const std::string& before,
+                absl::FunctionRef<std::string(size_t pass)> samples_name) const;
+  std::string SamplesName(size_t pass) const;
+  absl::StatusOr<std::optional<Planned>> FindWhole(
+      const GenerationSpan& span, const PlanKey& key,
+      const std::stop_token& stop) const;
   absl::StatusOr<std::unique_ptr<GenerationReader>> Find(
       const plan::PlanLease& lease, uint64_t plan_id) const;
   plan::OptimalCache::Options CacheOptions(const std::string& folder) const;
@@ -180,7 +195,8 @@ class GenerationMaker {
   const ForesightContext& context_;
   const Timeline& timeline_;
   int64_t end_ = 0;
-  // The generation made last, and the slots behind it, if they are known.
+  // The generation before the next one, and the slots behind it, if they are
+  // known.
   std::shared_ptr<const Generation> last_;
   plan::CacheSlots slots_;
   SamplesByPass samples_;

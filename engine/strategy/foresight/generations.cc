@@ -1,11 +1,28 @@
 #include "engine/strategy/foresight/generations.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/status.h"
 
 namespace hearth::strategy {
+
+absl::StatusOr<bool> Generations::Continue(const std::stop_token& stop) {
+  absl::MutexLock lock(&mutex_);
+  if (timeline_.next() >= timeline_.size()) return false;
+  HEARTH_ASSIGN_OR_RETURN(const std::optional<int64_t> begin,
+                          maker_.ContinueAt(timeline_.next(), stop));
+  if (!begin.has_value()) return false;
+  end_ = *begin;
+  position_ = timeline_.next();
+  return true;
+}
+
+int64_t Generations::position() const {
+  absl::MutexLock lock(&mutex_);
+  return position_;
+}
 
 absl::StatusOr<PreparationReport> Generations::MakeFirst(
     RowSlots* fill, const PreparationListener& listener,
@@ -14,7 +31,7 @@ absl::StatusOr<PreparationReport> Generations::MakeFirst(
   if (timeline_.size() == 0) return PreparationReport();
   // MakeAhead may have come first.
   while (is_making_) changed_.Wait(&mutex_);
-  if (end_ > 0) return PreparationReport();
+  if (has_made_) return PreparationReport();
   return Make(fill, listener, stop);
 }
 
@@ -86,6 +103,7 @@ absl::StatusOr<PreparationReport> Generations::Make(
   is_making_ = false;
   changed_.SignalAll();
   if (!made.ok()) return made.status();
+  has_made_ = true;
   end_ = made->generation->span().end;
   ready_.push_back(std::move(made->generation));
   return std::move(made->report);

@@ -32,6 +32,14 @@ class Generations {
 
   const Timeline& timeline() const { return timeline_; }
 
+  /// As GenerationMaker::ContinueAt for the pass of the timeline that comes
+  /// next; false where it is absent. Call before any other function.
+  absl::StatusOr<bool> Continue(const std::stop_token& stop)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// The position at which passes go on.
+  int64_t position() const ABSL_LOCKS_EXCLUDED(mutex_);
+
   /// Makes the first generation, unless it is made or there is none to make.
   /// `fill` as for GenerationMaker::MakeNext.
   absl::StatusOr<PreparationReport> MakeFirst(
@@ -78,8 +86,10 @@ class Generations {
   bool is_abandoned_ ABSL_GUARDED_BY(mutex_) = false;
   // Stops the maker.
   std::stop_source abandon_;
-  // The end of the last generation that was made.
+  // The end of the last generation that was made; before, where the first one
+  // begins.
   int64_t end_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool has_made_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t position_ ABSL_GUARDED_BY(mutex_) = 0;
   // Generations that are not released, in their order.
   std::deque<std::shared_ptr<const Generation>> ready_ ABSL_GUARDED_BY(mutex_);

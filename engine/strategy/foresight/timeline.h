@@ -42,6 +42,9 @@ class Timeline {
   /// Number of positions.
   int64_t size() const { return begins_.back(); }
 
+  /// Position at which the pass begins that comes next.
+  int64_t next() const { return begins_[sequence_.next]; }
+
   /// A shard of a pass.
   struct Place {
     /// Index in passes().
@@ -74,11 +77,12 @@ class Timeline {
   /// where passes repeat from their beginning on.
   /// REQUIRES: begin is 0 or the end of a generation.
   GenerationSpan GenerationAt(int64_t begin, int64_t most_shards) const;
+  /// Where the first generation begins of the repetition that `position`
+  /// belongs to.
+  int64_t CycleBegin(int64_t position) const;
 
  private:
   size_t RunAt(int64_t position) const;
-  // Position of the repetition that `position` belongs to.
-  int64_t CycleBegin(int64_t position) const;
 
   PassSequence sequence_;
   int64_t first_shard_ = 0;
