@@ -291,6 +291,22 @@ TEST(PassScheduleTest, PassesOverOwnNodesHaveTheirIdentity) {
   EXPECT_THAT(identities(own), ElementsAre("", ";nodes b", ";nodes c"));
 }
 
+TEST(PassScheduleTest, ASequenceHasTheWholeJobAndWhatComesNext) {
+  BatchOptions data;
+  data.epochs = 3;
+  data.distinct_epochs = 2;
+  const PassSchedule schedule(data, sample::NewShuffledOrder({1, 2}, 0), {3},
+                              {4});
+  strategy::PassSequence sequence = schedule.SequenceAt(1);
+  // Two distinct training passes, validation and test.
+  EXPECT_THAT(sequence.order, ElementsAre(0u, 1u, 2u, 1u, 0u, 1u, 3u));
+  EXPECT_EQ(sequence.next, 2u);
+  EXPECT_THAT(sequence.Rest().order, ElementsAre(2u, 1u, 0u, 1u, 3u));
+  EXPECT_EQ(sequence.Rest().next, 0u);
+  EXPECT_EQ(schedule.SequenceAt(3).next, 6u) << "the test";
+  EXPECT_EQ(schedule.SequenceAt(0).next, 0u);
+}
+
 TEST(OwnNodesTest, HaveNamesOfTheirOwn) {
   EXPECT_EQ(OwnNodes().Name(), "");
   std::set<std::string> names;
