@@ -19,19 +19,6 @@ constexpr double kSampleSecondsPerByte = 1.2e-9;
 // Bytes of a row's address in a plan.
 constexpr double kAddressBytes = 4;
 
-// Scans of the features for so many epochs with batches of their own.
-double Scans(double epochs) {
-  double scans = 0;
-  double length = 0.5;
-  for (double done = 0; done < epochs; done += length, ++scans) {
-    if (scans > 0) {
-      length = std::min(Timeline::kGrowth * done + 0.5,
-                        static_cast<double>(Timeline::kMostPasses));
-    }
-  }
-  return scans;
-}
-
 class Pricing {
  public:
   Pricing(const ForesightOptions& options, const PricedJob& job)
@@ -49,10 +36,11 @@ class Pricing {
     const double made =
         std::min(work.distinct_epochs, work.epochs / work.periods) *
         work.periods;
-    scan_seconds_ =
-        job_.feature_bytes() / job_.disk.BytesPerSecond(1) * Scans(made) / made;
     const double rows = misses_.later * job_.row_bytes();
-    packed_ = scan_seconds_ + rows / job_.disk.write_bytes_per_second +
+    double scans = 0;
+    for (double done = 0; done < made; done += LengthAt(done, made)) ++scans;
+    packed_ = ScanSeconds() * scans / made +
+                  rows / job_.disk.write_bytes_per_second +
                   rows / job_.disk.BytesPerSecond(1) <=
               Direct(misses_.later).seconds;
     Price price;
@@ -62,18 +50,7 @@ class Pricing {
           return Running(missed, load);
         },
         price);
-    // While it trains, the next epochs are prepared.
-    const double making = PassSeconds(job_, work.training, Making());
-    const double training = std::max(price.epoch_seconds, making);
-    const double later = std::max(0.0, work.epochs - 1);
-    const double made_later = std::min(later, made - 1);
-    price.first_epoch_seconds = std::max(price.first_epoch_seconds, making);
-    if (later > 0) {
-      price.epoch_seconds =
-          (made_later * training + (later - made_later) * price.epoch_seconds) /
-          later;
-    }
-    price.prepare_seconds = Preparing();
+    PriceGenerations(made, price);
     price.bytes_read =
         rows + work.training.batches *
                    (work.SampleBytes() + work.rows * kAddressBytes);
@@ -114,49 +91,111 @@ class Pricing {
     return work;
   }
 
-  // Delivering a training pass while another one is prepared.
-  StrategyWork Making() const {
+  double ScanSeconds() const {
+    return job_.feature_bytes() / job_.disk.BytesPerSecond(1);
+  }
+
+  // Seconds of sampling so many epochs, and of planning, in epochs.
+  double AheadSeconds(double sampled, double planned) const {
     const Workload& of = job_.work;
-    StrategyWork work = Running(misses_.later, of.training);
-    const double samples = of.training.batches * of.SampleBytes();
-    work.samples = true;
+    const int samplers =
+        std::min(job_.basis.pipeline.samplers, job_.processors);
+    return of.training.batches *
+           (sampled *
+                std::max(of.sample_seconds / samplers,
+                         of.SampleBytes() / job_.disk.write_bytes_per_second) +
+            planned * of.rows * kPlanSeconds);
+  }
+
+  // Seconds of fetching the rows that so many epochs lack, before they are
+  // delivered.
+  double FetchSeconds(double epochs) const {
+    if (!packed_) return 0;
+    return ScanSeconds() + epochs * misses_.later * job_.row_bytes() /
+                               job_.disk.write_bytes_per_second;
+  }
+
+  // Delivering a part of an epoch, while batches of so many epochs are sampled,
+  // planned and packed.
+  StrategyWork RunningBeside(const PassLoad& load, double made) const {
+    const Workload& of = job_.work;
+    StrategyWork work = Running(
+        misses_.later * load.batches / std::max(of.training.batches, 1.0),
+        load);
+    if (made <= 0) return work;
+    const double batches = made * of.training.batches;
+    const double samples = batches * of.SampleBytes();
     work.read_seconds += samples / job_.disk.write_bytes_per_second;
-    work.processor_seconds += samples * kSampleSecondsPerByte +
-                              2 * of.training.batches * of.rows * kPlanSeconds;
+    work.processor_seconds += batches * of.sample_seconds +
+                              samples * kSampleSecondsPerByte +
+                              batches * of.rows * kPlanSeconds;
     if (packed_) {
-      const double rows = misses_.later * job_.row_bytes();
-      work.read_seconds +=
-          scan_seconds_ + rows / job_.disk.write_bytes_per_second;
+      const double rows = made * misses_.later;
+      work.read_seconds += FetchSeconds(made);
       work.processor_seconds +=
-          (rows + scan_seconds_ * job_.disk.BytesPerSecond(1)) *
+          (rows * job_.row_bytes() + job_.feature_bytes()) *
               job_.disk.checksum_seconds_per_byte +
-          misses_.later * job_.disk.CopySeconds(
-                              static_cast<uint64_t>(job_.basis.row_bytes()));
+          rows * job_.disk.CopySeconds(
+                     static_cast<uint64_t>(job_.basis.row_bytes()));
     }
     return work;
   }
 
-  // A pass is sampled, half of it planned and packed; the cache is filled.
-  double Preparing() const {
+  // Fills in preparation and training epochs, of which `made` are made in
+  // generations, each while the one before it is delivered.
+  void PriceGenerations(double made, Price& price) const {
     const Workload& of = job_.work;
-    const double samples = of.training.batches * of.SampleBytes();
-    const double rows = misses_.first * job_.row_bytes() / 2;
-    const int samplers =
-        std::min(job_.basis.pipeline.samplers, job_.processors);
-    const double fetching =
-        packed_ ? job_.feature_bytes() / job_.disk.BytesPerSecond(1) +
-                      rows / job_.disk.write_bytes_per_second
-                : Direct(misses_.first / 2).seconds;
-    return std::max(of.training.batches * of.sample_seconds / samplers,
-                    samples / job_.disk.write_bytes_per_second) +
-           1.5 * of.training.batches * of.rows * kPlanSeconds + fetching;
+    double length = LengthAt(0, made);
+    // A whole epoch is sampled, half of it planned, the other half looked at;
+    // the cache is filled.
+    price.prepare_seconds =
+        AheadSeconds(std::min(made, 1.0), length + length / 2) +
+        (packed_ ? FetchSeconds(length) : Direct(misses_.first / 2).seconds);
+    double fetching = FetchSeconds(length);
+    double seconds = 0;
+    double first_epoch = price.first_epoch_seconds;
+    for (double done = 0; done < made; done += length) {
+      length = LengthAt(done, made);
+      const double end = done + length;
+      const double next = end < made ? LengthAt(end, made) : 0;
+      if (done < 1 && end >= 1) {
+        const PassLoad rest = Load(1 - done);
+        first_epoch = seconds + PassSeconds(job_, rest, RunningBeside(rest, 0));
+      }
+      const PassLoad load = Load(length);
+      double making = 0;
+      if (next > 0) {
+        // Sampling and planning go on while the generation before is packed.
+        making = std::max(0.0, AheadSeconds(next, next) - fetching);
+        fetching = FetchSeconds(next);
+        making += fetching;
+      }
+      seconds +=
+          std::max(PassSeconds(job_, load, RunningBeside(load, next)), making);
+    }
+    price.first_epoch_seconds = first_epoch;
+    if (of.epochs > 1) {
+      price.epoch_seconds = (std::max(0.0, seconds - first_epoch) +
+                             (of.epochs - made) * price.epoch_seconds) /
+                            (of.epochs - 1);
+    }
+  }
+
+  // A part of a training pass.
+  PassLoad Load(double epochs) const {
+    return {.batches = epochs * job_.work.training.batches,
+            .step_seconds = job_.work.training.step_seconds};
+  }
+
+  // Epochs of the generation behind `done` epochs, out of `made` in all.
+  static double LengthAt(double done, double made) {
+    return std::min({Timeline::kGrowth * done + 0.5,
+                     static_cast<double>(Timeline::kMostPasses), made - done});
   }
 
   const ForesightOptions& options_;
   const PricedJob& job_;
   const MissCurves::Misses misses_;
-  // Of the scans of an epoch that is prepared.
-  double scan_seconds_ = 0;
   bool packed_ = true;
 };
 
