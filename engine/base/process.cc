@@ -2,9 +2,11 @@
 
 #include <dlfcn.h>
 #include <malloc.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
 #include <cmath>
 #include <cstddef>
@@ -145,6 +147,14 @@ uint64_t MemoryCapacityBytes() {
 double CgroupProcessorLimit(absl::string_view text, const std::string& mount) {
   return LowestLimit(text, mount, "cpu", kInfinity, ProcessorsOfV2,
                      ProcessorsOfV1);
+}
+
+void RaiseNice(int steps) {
+  const auto thread = static_cast<id_t>(gettid());
+  errno = 0;
+  const int nice = getpriority(PRIO_PROCESS, thread);
+  if (nice == -1 && errno != 0) return;
+  setpriority(PRIO_PROCESS, thread, nice + steps);
 }
 
 int UsableProcessors() {

@@ -30,6 +30,12 @@ uint64_t CgroupMemoryLimit(absl::string_view text, const std::string& mount);
 /// least 1.
 int UsableProcessors();
 
+/// Lets other threads run first: adds `steps` to the nice value of the calling
+/// thread and of those that it starts from now on, which then get the
+/// processors that others leave, and a small share of busy ones. Does nothing
+/// where the kernel refuses.
+void RaiseNice(int steps);
+
 /// CPU quota, in processors, of the cgroup that `text`, the contents of
 /// /proc/self/cgroup, names in hierarchies mounted at `mount`; infinity without
 /// a quota.

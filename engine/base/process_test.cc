@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <malloc.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -152,6 +154,25 @@ TEST(ProcessMemoryTest, SoDoThoseAtTheEndOfWhatAThreadHasFreed) {
   }
   ReleaseFreePages();
   EXPECT_LT(ReadProcessMemory().total_bytes(), before - (24 << 20));
+}
+
+// The thread, and threads that it starts, but no others.
+TEST(RaiseNiceTest, ThreadsThatAreStartedLaterAreNicer) {
+  const auto nice = [] {
+    return getpriority(PRIO_PROCESS, static_cast<id_t>(gettid()));
+  };
+  const int before = nice();
+  if (before > 9) GTEST_SKIP() << "the test itself runs at nice " << before;
+  int raised = 0;
+  int inherited = 0;
+  std::thread([&] {
+    RaiseNice(10);
+    raised = nice();
+    std::thread([&] { inherited = nice(); }).join();
+  }).join();
+  EXPECT_EQ(raised, before + 10);
+  EXPECT_EQ(inherited, before + 10);
+  EXPECT_EQ(nice(), before);
 }
 
 }  // namespace

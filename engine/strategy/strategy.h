@@ -17,6 +17,7 @@
 #include "engine/io/file_system.h"
 #include "engine/io/read_queue.h"
 #include "engine/io/row_reader.h"
+#include "engine/machine/disk_profile.h"
 #include "engine/plan/partition/partition.h"
 #include "engine/plan/plan_store.h"
 #include "engine/store/dataset.h"
@@ -61,6 +62,10 @@ struct StrategyResources {
   /// The partition by which seeds of training passes are ordered; null: they
   /// are ordered without one.
   std::shared_ptr<const plan::Partition> partition = nullptr;
+  /// The profile of the disk with the features; waits while it is measured.
+  /// Null: DiskProfile::Assumed.
+  std::function<absl::StatusOr<machine::DiskProfile>(std::stop_token stop)>
+      disk_profile = nullptr;
   /// Ends the making of the strategy, which is then CANCELLED. Not looked at
   /// later.
   std::stop_token stop = {};

@@ -39,6 +39,8 @@ namespace {
 // more.
 constexpr double kSlow = 1.5;
 constexpr double kLeastSlowSeconds = 0.5;
+// Steps by which threads that prepare are nicer than those that train.
+constexpr int kPreparingNice = 10;
 
 }  // namespace
 
@@ -78,6 +80,8 @@ class AheadPreparation {
   absl::Status Prepare(strategy::Strategy& strategy,
                        const strategy::PassSequence& sequence,
                        const std::stop_token& stop) {
+    // Training goes first.
+    RaiseNice(kPreparingNice);
     do {
       report_ = strategy.PrepareAhead(sequence,
                                       {.log =

@@ -332,6 +332,12 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
              .row_check = std::move(row_check),
              .partition =
                  use.partition == nullptr ? nullptr : use.partition->partition,
+             .disk_profile =
+                 [environment,
+                  &dataset = *work.dataset](std::stop_token profile_stop) {
+                   return ProfileOf(environment, dataset,
+                                    std::move(profile_stop));
+                 },
              .stop = stop}));
   }
   return lease;

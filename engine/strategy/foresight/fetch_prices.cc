@@ -10,6 +10,8 @@ namespace {
 
 constexpr double kMostCorrection = 16;
 constexpr double kWorthChanging = 0.8;
+// Direct reads that tell something about the disk.
+constexpr int64_t kTellingRows = 1000;
 
 }  // namespace
 
@@ -65,6 +67,26 @@ void FetchPrices::Correct(Fetching fetching, double predicted,
   double& factor = factors_[static_cast<size_t>(fetching)];
   factor = std::clamp(factor * std::sqrt(measured / predicted),
                       1 / kMostCorrection, kMostCorrection);
+}
+
+void DirectReads::Begin(double now) {
+  absl::MutexLock lock(&mutex_);
+  if (reading_++ == 0) since_ = now;
+}
+
+void DirectReads::End(double now, int64_t rows) {
+  absl::MutexLock lock(&mutex_);
+  if (--reading_ == 0) seconds_ += now - since_;
+  rows_ += rows;
+}
+
+void DirectReads::Correct(int64_t row_bytes, FetchPrices& prices) const {
+  absl::MutexLock lock(&mutex_);
+  if (rows_ < kTellingRows) return;
+  const double predicted = prices.Seconds(
+      Fetching::kDirect,
+      {.feature_bytes = 0, .rows = rows_, .row_bytes = row_bytes});
+  prices.Correct(Fetching::kDirect, predicted, seconds_);
 }
 
 }  // namespace hearth::strategy

@@ -65,6 +65,28 @@ class FetchPrices {
   Fetching chosen_ ABSL_GUARDED_BY(mutex_) = Fetching::kPacked;
 };
 
+/// Measures how long rows are read directly, by any number of threads at a
+/// time: the seconds in which at least one of them reads. Thread-safe.
+class DirectReads {
+ public:
+  void Begin(double now) ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Ends what Begin began, after which `rows` more rows are there.
+  void End(double now, int64_t rows) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Corrects the price of direct reads by what they took, if there were enough
+  /// of them to tell.
+  void Correct(int64_t row_bytes, FetchPrices& prices) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  mutable absl::Mutex mutex_;
+  int reading_ ABSL_GUARDED_BY(mutex_) = 0;
+  // When the first of those who read now began.
+  double since_ ABSL_GUARDED_BY(mutex_) = 0;
+  double seconds_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t rows_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
 }  // namespace hearth::strategy
 
 #endif  // HEARTH_ENGINE_STRATEGY_FORESIGHT_FETCH_PRICES_H_

@@ -1,5 +1,7 @@
 #include "engine/strategy/foresight/fetch_prices.h"
 
+#include <cmath>
+
 #include "gtest/gtest.h"
 
 namespace hearth::strategy {
@@ -43,6 +45,39 @@ TEST(FetchPrices, AreCorrectedByWhatWasMeasured) {
   for (int i = 0; i < 20; ++i) prices.Correct(Fetching::kDirect, 1, 100);
   EXPECT_DOUBLE_EQ(prices.Seconds(Fetching::kDirect, kMany), 16 * direct)
       << "at most 16 times";
+}
+
+TEST(DirectReadsTest, ASlowDiskMakesThemDearer) {
+  FetchPrices prices;
+  prices.SetRates({.read = 1e9, .write = 1e9, .pages = 100'000});
+  const FetchNeed need = {
+      .feature_bytes = 1 << 20, .rows = 10'000, .row_bytes = 512};
+  EXPECT_DOUBLE_EQ(prices.Seconds(Fetching::kDirect, need), 0.1);
+  // Two threads read at the same time from 1.0 to 1.6, one from 3.0 to 3.4.
+  DirectReads reads;
+  reads.Begin(1.0);
+  reads.Begin(1.2);
+  reads.End(1.5, 3000);
+  reads.End(1.6, 3000);
+  reads.Begin(3.0);
+  reads.End(3.4, 4000);
+  reads.Correct(512, prices);
+  // Ten times as long as told: the price goes half of the way.
+  EXPECT_NEAR(prices.Seconds(Fetching::kDirect, need), 0.1 * std::sqrt(10.0),
+              1e-9);
+}
+
+TEST(DirectReadsTest, FewRowsTellNothing) {
+  FetchPrices prices;
+  prices.SetRates({.read = 1e9, .write = 1e9, .pages = 100'000});
+  DirectReads reads;
+  reads.Begin(0);
+  reads.End(100, 10);
+  reads.Correct(512, prices);
+  EXPECT_DOUBLE_EQ(
+      prices.Seconds(Fetching::kDirect,
+                     {.feature_bytes = 0, .rows = 1000, .row_bytes = 512}),
+      0.01);
 }
 
 }  // namespace

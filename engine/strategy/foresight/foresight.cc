@@ -14,7 +14,7 @@
 #include "engine/base/status.h"
 #include "engine/io/read_plan.h"
 #include "engine/io/read_queue.h"
-#include "engine/machine/machine_probe.h"
+#include "engine/machine/disk_profile.h"
 #include "engine/plan/plan_store.h"
 #include "engine/store/labels.h"
 #include "engine/strategy/foresight/fetch_prices.h"
@@ -67,7 +67,7 @@ class ForesightStrategy final : public Strategy {
     inputs_.Clear();
     reads_.Clear();
     HEARTH_RETURN_IF_ERROR(dataset_.CheckUnchanged());
-    HEARTH_RETURN_IF_ERROR(MeasureDisk(stop));
+    HEARTH_RETURN_IF_ERROR(TakeRates(stop));
     HEARTH_ASSIGN_OR_RETURN(std::shared_ptr<Generations> generations,
                             GenerationsFor(sequence, stop));
     Replace(std::move(generations));
@@ -199,28 +199,21 @@ class ForesightStrategy final : public Strategy {
   }
 
   // Once, for the prices.
-  absl::Status MeasureDisk(const std::stop_token& stop) {
-    if (is_measured_ || !RepaysMeasuring(features_.layout.num_rows,
-                                         features_.layout.row_bytes)) {
+  absl::Status TakeRates(const std::stop_token& stop) {
+    if (has_rates_ || !resources_.disk_profile ||
+        !RepaysMeasuring(features_.layout.num_rows,
+                         features_.layout.row_bytes)) {
       return absl::OkStatus();
     }
-    const machine::ProbeContext probe = {.files = resources_.files,
-                                         .read_queues = resources_.read_queues,
-                                         .clock = resources_.clock,
-                                         .stop = stop};
-    const std::string& path = features_.LargestFile().path();
-    DiskRates rates;
-    HEARTH_ASSIGN_OR_RETURN(rates.read, machine::ProbeReading(probe, path, {}));
-    HEARTH_ASSIGN_OR_RETURN(
-        rates.pages, machine::ProbePages(probe, path, options_.io_depth));
-    HEARTH_RETURN_IF_ERROR(
-        resources_.files.CreateDirectory(context_.plans.options().folder));
-    const auto write =
-        machine::ProbeWriting(probe, context_.plans.options().folder);
-    // A full disk is found where space is needed.
-    if (write.ok()) rates.write = *write;
-    prices_.SetRates(rates);
-    is_measured_ = true;
+    HEARTH_ASSIGN_OR_RETURN(const machine::DiskProfile disk,
+                            resources_.disk_profile(stop));
+    prices_.SetRates(
+        {.read = disk.BytesPerSecond(1),
+         .write = disk.write_bytes_per_second,
+         .pages = disk.ReadsPerSecond(
+             static_cast<int>(pipeline_.extractors), options_.io_depth,
+             static_cast<uint64_t>(features_.layout.row_bytes))});
+    has_rates_ = true;
     return absl::OkStatus();
   }
 
@@ -232,7 +225,7 @@ class ForesightStrategy final : public Strategy {
   const store::StoredFeatures features_;
   StrategyPlans plans_{resources_};
   FetchPrices prices_;
-  bool is_measured_ = false;
+  bool has_rates_ = false;
   PlannedCache cache_;
   BufferPool inputs_;
   BufferPool reads_;
@@ -316,11 +309,8 @@ absl::StatusOr<MemoryEstimate> EstimateForesightMemory(
       (Timeline::kMostPasses + 2) * basis.num_batches * basis.shards;
   estimate.Add("topology", OfflineTopologyBytes(basis, basis.num_batches),
                /*kept=*/true);
-  estimate.Add("planning",
-               std::max(MakingBytes(nodes, slots, row_bytes, rows, of_passes,
-                                    basis.pipeline.samplers),
-                        RepaysMeasuring(nodes, row_bytes) ? machine::kProbeBytes
-                                                          : uint64_t{0}));
+  estimate.Add("planning", MakingBytes(nodes, slots, row_bytes, rows, of_passes,
+                                       basis.pipeline.samplers));
   estimate.Add("reads",
                static_cast<uint64_t>(loaders + 1) *
                    RowLoader::MemoryBytes(options.io_depth, row_bytes, rows));

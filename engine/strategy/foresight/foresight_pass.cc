@@ -72,22 +72,25 @@ absl::Status ForesightPass::Run(const Strategy::Consumer& consumer,
                                    &ForesightPass::LoadRows),
                              stage("assemble", 1, 1, &ForesightPass::Assemble)},
                             "train", context_.clock);
-  return Deliver(*pipeline,
-                 {.clock = context_.clock,
-                  .range = ShardsOf(pass_, std::ssize(seeds_)),
-                  .shards = pass_.shards,
-                  .input_pools = pass_.input_pools,
-                  .row_bytes = context_.source.features.layout.row_bytes,
-                  .make =
-                      [](int64_t number) {
-                        return std::make_unique<ForesightBatch>(number);
-                      },
-                  .count =
-                      [](const SampledBatch& shard, PassReport& counted) {
-                        CountBatch(static_cast<const ForesightBatch&>(shard),
-                                   counted);
-                      }},
-                 consumer, std::move(stop), report);
+  const absl::Status status = Deliver(
+      *pipeline,
+      {.clock = context_.clock,
+       .range = ShardsOf(pass_, std::ssize(seeds_)),
+       .shards = pass_.shards,
+       .input_pools = pass_.input_pools,
+       .row_bytes = context_.source.features.layout.row_bytes,
+       .make =
+           [](int64_t number) {
+             return std::make_unique<ForesightBatch>(number);
+           },
+       .count =
+           [](const SampledBatch& shard, PassReport& counted) {
+             CountBatch(static_cast<const ForesightBatch&>(shard), counted);
+           }},
+      consumer, std::move(stop), report);
+  direct_reads_.Correct(context_.source.features.layout.row_bytes,
+                        context_.prices);
+  return status;
 }
 
 absl::Status ForesightPass::LoadGraph(int thread, ForesightBatch& batch) {
@@ -142,9 +145,12 @@ absl::Status ForesightPass::LoadRows(int thread, ForesightBatch& batch) {
     return absl::OkStatus();
   }
   batch.tally.AddRead(plan_bytes, context_.clock.SteadySeconds() - start);
-  return row_loaders_[static_cast<size_t>(thread)]->Read(
+  direct_reads_.Begin(context_.clock.SteadySeconds());
+  const absl::Status status = row_loaders_[static_cast<size_t>(thread)]->Read(
       plan->reads, buffer.data() + plan_bytes, abandon_.get_token(),
       batch.tally);
+  direct_reads_.End(context_.clock.SteadySeconds(), batch.rows_read);
+  return status;
 }
 
 absl::Status ForesightPass::Arrange(ForesightBatch& batch, int64_t position) {

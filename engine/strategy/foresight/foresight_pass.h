@@ -44,7 +44,7 @@ struct ForesightPassContext {
   PlannedCache& cache;
   const store::Labels& labels;
   const RowSource& source;
-  const FetchPrices& prices;
+  FetchPrices& prices;
   const Clock& clock;
   /// Buffers of input rows, and of bytes read.
   BufferPool& inputs;
@@ -116,6 +116,7 @@ class ForesightPass {
   std::vector<int64_t> slot_rows_;
   std::vector<int32_t> read_positions_;
   std::vector<int64_t> read_rows_;
+  DirectReads direct_reads_;
   std::stop_source abandon_;
 };
 
