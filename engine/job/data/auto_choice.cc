@@ -124,8 +124,15 @@ class Selection {
                       absl::StrCat("strategy auto chose ", choice->reason));
     }
     if (!basis_.folder.empty()) {
-      HEARTH_RETURN_IF_ERROR(
-          WriteAutoChoice(environment_.files, basis_.folder, *choice));
+      const absl::Status kept =
+          WriteAutoChoice(environment_.files, basis_.folder, *choice);
+      // A job that has trained does not end for it: it would choose again.
+      if (!kept.ok() && trained_epochs_ == 0) return kept;
+      if (!kept.ok()) {
+        observer_.OnLog(Severity::kWarning,
+                        absl::StrCat("the choice of the strategy is not kept: ",
+                                     kept.message()));
+      }
     }
     return *std::move(choice);
   }
@@ -162,7 +169,7 @@ class Selection {
   }
 
   // The choice of an earlier run, if it fits. A damaged one counts as none.
-  absl::StatusOr<std::optional<AutoChoice>> TakeKept() const {
+  absl::StatusOr<std::optional<AutoChoice>> TakeKept() {
     if (basis_.folder.empty()) return std::nullopt;
     absl::StatusOr<AutoChoice> kept =
         ReadAutoChoice(environment_.files, basis_.folder);
@@ -180,6 +187,7 @@ class Selection {
                       absl::StrCat("strategy auto had chosen ", kept->strategy,
                                    ", which does not fit into memory now: the "
                                    "strategy is chosen again"));
+      is_final_ = kept->is_final;
       return std::nullopt;
     }
     return *std::move(kept);
@@ -233,7 +241,8 @@ class Selection {
     const StrategyOptions memory = strategy::MemoryOptions();
     HEARTH_ASSIGN_OR_RETURN(const MemoryFit fit, Fit(memory));
     AutoChoice choice = {.strategy = strategy::Name(memory),
-                         .budgets = budgets_};
+                         .budgets = budgets_,
+                         .is_final = is_final_};
     const bool memory_fits =
         Fits(fit) && RefusalOf(*KindNamed(choice.strategy)).empty();
     if (memory_fits && !basis_.compares_all) {
@@ -600,6 +609,8 @@ class Selection {
   // Epochs that are not priced, and the age up to which the disk's profile is
   // taken.
   int64_t trained_epochs_ = 0;
+  // Whether an earlier choice was final.
+  bool is_final_ = false;
   absl::Duration fresh_ = machine::kFreshProfile;
   strategy::Workload workload_;
   machine::DiskProfile disk_;

@@ -211,16 +211,22 @@ void BatchSource::CompareWithChoice(const strategy::PassReport& pass) {
   }
 }
 
-bool BatchSource::MayLeaveStrategy(int64_t epochs) const {
-  return slow_pass_seconds_ > 0 && !options_.folder.empty() &&
-         PromisesMore(*automatic_, slow_pass_seconds_, epochs);
-}
-
-absl::Status BatchSource::LeaveStrategy(int64_t trained_epochs) const {
+bool BatchSource::LeavesStrategy(int64_t trained_epochs, int64_t epochs) {
+  if (slow_pass_seconds_ <= 0 || options_.folder.empty() ||
+      !PromisesMore(*automatic_, slow_pass_seconds_, epochs - trained_epochs)) {
+    return false;
+  }
   AutoChoice left = *automatic_;
   left.slow_epoch_seconds = slow_pass_seconds_;
   left.trained_epochs = trained_epochs;
-  return WriteAutoChoice(environment_.files, options_.folder, left);
+  const absl::Status kept =
+      WriteAutoChoice(environment_.files, options_.folder, left);
+  if (kept.ok()) return true;
+  automatic_->is_final = true;
+  observer_.OnLog(Severity::kWarning,
+                  absl::StrCat("strategy auto stays with ",
+                               automatic_->strategy, ": ", kept.message()));
+  return false;
 }
 
 absl::StatusOr<strategy::PreparationReport> BatchSource::PreparePeriod(

@@ -84,13 +84,11 @@ class BatchSource {
   /// Logs, once, that a whole training pass took much longer than the choice of
   /// the strategy was based on.
   void CompareWithChoice(const strategy::PassReport& pass);
-  /// Whether another strategy may be much faster for `epochs` more epochs, as
-  /// far as CompareWithChoice can tell.
-  bool MayLeaveStrategy(int64_t epochs) const;
-  /// Keeps in the job's folder that the next source chooses its strategy again,
-  /// for the epochs after `trained_epochs`. Errors of WriteAutoChoice.
-  /// REQUIRES: MayLeaveStrategy.
-  absl::Status LeaveStrategy(int64_t trained_epochs) const;
+  /// Whether another strategy may be much faster for the epochs behind
+  /// `trained_epochs`, out of `epochs` in all, as far as CompareWithChoice can
+  /// tell. If so, the job's folder keeps that the next source chooses its
+  /// strategy again; where it cannot, the job stays with its strategy.
+  bool LeavesStrategy(int64_t trained_epochs, int64_t epochs);
 
   /// Whether TakeStrategy got the memory, even if it failed afterwards.
   bool has_memory() const { return opened_->dataset == nullptr; }

@@ -1,5 +1,6 @@
 // Jobs whose strategy is chosen.
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -351,6 +352,43 @@ TEST_F(TakeoverTest, NoneIsTriedThatPromisesLittle) {
   EXPECT_EQ(report->automatic->strategy, "gnndrive");
   EXPECT_EQ(report->automatic->before, "");
   EXPECT_NE(observer_.log.find("times as long as"), std::string::npos);
+}
+
+TEST_F(TakeoverTest, AJobStaysWhereItsChoiceCannotBeKept) {
+  LimitBelowMemory(kWide);
+  shared_passes_ =
+      std::make_unique<SharedPassGroups>(SharedPassOptions(), registry_.get());
+  const TrainJobOptions slow = Chosen("slow", 1e-3);
+  SlowDown();
+  observer_.act = [slow_down = observer_.act, &slow] {
+    slow_down();
+    // Nothing can take the place of a folder that is not empty.
+    const std::string path = slow.directory + "/auto.json";
+    std::filesystem::remove(path);
+    std::filesystem::create_directories(path + "/in_the_way");
+  };
+  const auto report = Run(slow);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->epochs.size(), 3u);
+  EXPECT_EQ(report->automatic->strategy, "gnndrive");
+  EXPECT_NE(observer_.log.find("strategy auto stays with gnndrive: "),
+            std::string::npos)
+      << observer_.log;
+}
+
+TEST_F(AutoJobTest, AChoiceThatNoLongerFitsStaysFinal) {
+  LimitBelowMemory(kWide);
+  TrainJobOptions options = Auto("final");
+  io::FileSystem& files = io::FileSystem::Posix();
+  ASSERT_EQ(files.CreateDirectory(options.directory), absl::OkStatus());
+  // All rows in memory do not fit.
+  const AutoChoice before = {.strategy = "memory", .is_final = true};
+  ASSERT_EQ(WriteAutoChoice(files, options.directory, before),
+            absl::OkStatus());
+  const auto report = Run(options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_NE(report->automatic->strategy, "memory");
+  EXPECT_TRUE(report->automatic->is_final);
 }
 
 TEST(PromisesMoreTest, CountsPreparationsAndIsAskedOnce) {

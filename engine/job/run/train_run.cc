@@ -308,13 +308,11 @@ void TrainRun::LeaveSlowStrategy() {
   AttachedJob& job = *attached_.front();
   const int64_t trained = job.wish.epoch;
   if (job.wish.kind != Wish::Kind::kTraining || job.wish.first_batch > 0 ||
-      !source_.MayLeaveStrategy(job.options.data.epochs - trained) ||
+      !source_.LeavesStrategy(trained, job.options.data.epochs) ||
       !host_.LetsGo(job)) {
     return;
   }
-  absl::Status status = source_.LeaveStrategy(trained);
-  if (status.ok()) status = absl::CancelledError("chooses its strategy again");
-  Detach(job, status);
+  Detach(job, absl::CancelledError("chooses its strategy again"));
 }
 
 void TrainRun::Report() {
