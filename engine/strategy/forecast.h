@@ -24,6 +24,7 @@
 #include "engine/store/labels.h"
 #include "engine/strategy/memory_budget.h"
 #include "engine/strategy/pass.h"
+#include "engine/strategy/pass_sequence.h"
 #include "engine/strategy/strategy.h"
 
 /// Types of forecasts, and the forecast of strategies that can only count the
@@ -113,6 +114,9 @@ struct ForecastRequest {
   /// REQUIRES: at least one of these.
   absl::Span<const Pass> passes;
   size_t num_training = 0;
+  /// All passes of the job in their order, for strategies that prepare for them
+  /// throughout; null: they count rows only.
+  const PassSequence* sequence = nullptr;
   /// Measures the seconds of a training step. Strategies that forecast times
   /// call it once, before anything else; others do not.
   std::function<absl::StatusOr<double>()> time_training;

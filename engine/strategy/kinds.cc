@@ -20,6 +20,7 @@
 #include "engine/strategy/diskgnn/forecast/forecast.h"
 #include "engine/strategy/forecast.h"
 #include "engine/strategy/foresight/foresight.h"
+#include "engine/strategy/foresight/foresight_forecast.h"
 #include "engine/strategy/foresight/foresight_price.h"
 #include "engine/strategy/gids/gids.h"
 #include "engine/strategy/gids/gids_price.h"
@@ -58,6 +59,10 @@ struct Entry {
   // Null: rows are counted.
   absl::StatusOr<Forecast> (*forecast)(const Options&, const ForecastContext&,
                                        const ForecastRequest&) = nullptr;
+  // The reads of an epoch without its times, which follow from the price;
+  // absent where they cannot be counted. Null: rows are counted.
+  absl::StatusOr<std::optional<Forecast>> (*count_reads)(
+      const Options&, const ForecastContext&, const ForecastRequest&) = nullptr;
   MemoryEstimate (*estimate_forecast_memory)(const Options&,
                                              const MemoryBasis&) = nullptr;
   // Null: all neighbors are in memory, or none, as the kind says.
@@ -243,6 +248,8 @@ constexpr std::tuple kEntries{
                   .io_depth = DepthOf(budgets)};
             },
         .price = PriceForesight,
+        .count_reads = CountForesightReads,
+        .estimate_forecast_memory = EstimateForesightCountingMemory,
         .row_cache_bytes = &ForesightOptions::cpu_cache_bytes},
     Entry<MariusOptions>{
         .kind = {.name = "marius",
@@ -521,15 +528,19 @@ absl::Status AddPrice(const StrategyOptions& options,
   const auto rounded = [](double value) {
     return static_cast<uint64_t>(std::llround(value));
   };
-  forecast.bytes_read = rounded(price.bytes_read);
-  forecast.read_ops = rounded(price.read_ops);
+  const bool counted = forecast.bytes_read.has_value();
+  if (!counted) {
+    forecast.bytes_read = rounded(price.bytes_read);
+    forecast.read_ops = rounded(price.read_ops);
+  }
   forecast.prepare_seconds = price.prepare_seconds;
   forecast.first_epoch_seconds = price.first_epoch_seconds;
   forecast.epoch_seconds = price.epoch_seconds;
   forecast.notes.push_back(absl::StrCat(
-      "Reads and times are estimates from ", work.sampled_batches,
-      " batches and the rates of the disk; reads are those of a later epoch, "
-      "and the first takes ",
+      counted ? "Times are" : "Reads and times are", " estimates from ",
+      work.sampled_batches, " batches and the rates of the disk; ",
+      counted ? "they are" : "reads are those",
+      " of a later epoch, and the first takes ",
       absl::StrFormat("%.1f s.", price.first_epoch_seconds)));
   return absl::OkStatus();
 }
@@ -545,13 +556,23 @@ absl::StatusOr<Forecast> MakeForecast(const StrategyOptions& options,
         if (entry.forecast != nullptr) {
           return entry.forecast(chosen, context, request);
         }
-        if (context.disk == nullptr) return CountRows(context, request);
-        HEARTH_ASSIGN_OR_RETURN(const double step_seconds,
-                                request.time_training());
-        HEARTH_ASSIGN_OR_RETURN(Forecast forecast, CountRows(context, request));
-        HEARTH_RETURN_IF_ERROR(
-            AddPrice(chosen, context, request, step_seconds, forecast));
-        return forecast;
+        double step_seconds = 0;
+        if (context.disk != nullptr) {
+          HEARTH_ASSIGN_OR_RETURN(step_seconds, request.time_training());
+        }
+        std::optional<Forecast> forecast;
+        if (entry.count_reads != nullptr) {
+          HEARTH_ASSIGN_OR_RETURN(forecast,
+                                  entry.count_reads(chosen, context, request));
+        }
+        if (!forecast.has_value()) {
+          HEARTH_ASSIGN_OR_RETURN(forecast, CountRows(context, request));
+        }
+        if (context.disk != nullptr) {
+          HEARTH_RETURN_IF_ERROR(
+              AddPrice(chosen, context, request, step_seconds, *forecast));
+        }
+        return *std::move(forecast);
       },
       options);
 }
@@ -608,9 +629,15 @@ MemoryEstimate EstimateForecastMemory(const StrategyOptions& options,
   return std::visit(
       [&](const auto& chosen) {
         const auto estimate = EntryOf(chosen).estimate_forecast_memory;
-        if (estimate != nullptr) return estimate(chosen, basis);
-        return has_disk ? EstimateSamplingMemory(basis, /*kept=*/0)
-                        : EstimateCountingMemory(basis);
+        const MemoryEstimate counting = estimate != nullptr
+                                            ? estimate(chosen, basis)
+                                            : EstimateCountingMemory(basis);
+        // Prices are computed afterwards.
+        if (EntryOf(chosen).forecast != nullptr || !has_disk) return counting;
+        const MemoryEstimate sampling =
+            EstimateSamplingMemory(basis, /*kept=*/0);
+        return sampling.TotalBytes() > counting.TotalBytes() ? sampling
+                                                             : counting;
       },
       options);
 }

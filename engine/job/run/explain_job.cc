@@ -253,9 +253,11 @@ class ExplainRun {
         .stop = stop_,
         .partition = partition_.has_value() ? partition_->partition : nullptr,
         .disk = disk.has_value() ? &*disk : nullptr};
+    const strategy::PassSequence sequence = passes_->SequenceAt(0);
     const strategy::ForecastRequest request = {
         .passes = passes,
         .num_training = num_training,
+        .sequence = &sequence,
         .time_training = [this] { return TrainSeconds(); },
         .train_threads = options_.train.train_threads *
                          static_cast<int>(options_.data.trainers),

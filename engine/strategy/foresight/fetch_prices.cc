@@ -15,6 +15,13 @@ constexpr int64_t kTellingRows = 1000;
 
 }  // namespace
 
+DiskRates RatesOf(const machine::DiskProfile& disk, int threads, int depth,
+                  uint64_t row_bytes) {
+  return {.read = disk.BytesPerSecond(1),
+          .write = disk.write_bytes_per_second,
+          .pages = disk.ReadsPerSecond(threads, depth, row_bytes)};
+}
+
 void FetchPrices::SetRates(const DiskRates& rates) {
   absl::MutexLock lock(&mutex_);
   rates_ = rates;

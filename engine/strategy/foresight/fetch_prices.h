@@ -5,6 +5,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "engine/machine/disk_profile.h"
 #include "engine/strategy/foresight/generation_files.h"
 
 /// What fetching the rows of a generation costs (FetchPrices).
@@ -19,6 +20,11 @@ struct DiskRates {
   /// Pages of 4 KiB per second, in random order.
   double pages = 100'000;
 };
+
+/// The rates of a measured disk, for direct reads of rows of `row_bytes` by
+/// `threads` that each keep `depth` in flight.
+DiskRates RatesOf(const machine::DiskProfile& disk, int threads, int depth,
+                  uint64_t row_bytes);
 
 /// Bytes that a generation moves.
 struct FetchNeed {

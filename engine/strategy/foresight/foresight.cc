@@ -40,12 +40,6 @@ bool RepaysMeasuring(int64_t num_rows, int64_t row_bytes) {
   return num_rows * row_bytes >= kLeastBytes;
 }
 
-int64_t NumSlots(uint64_t cache_bytes, int64_t num_nodes, int64_t row_bytes) {
-  return static_cast<int64_t>(
-      std::min(static_cast<uint64_t>(num_nodes),
-               cache_bytes / RowSlots::MemoryBytes(1, row_bytes)));
-}
-
 class ForesightStrategy final : public Strategy {
  public:
   ForesightStrategy(const ForesightOptions& options,
@@ -207,12 +201,8 @@ class ForesightStrategy final : public Strategy {
     }
     HEARTH_ASSIGN_OR_RETURN(const machine::DiskProfile disk,
                             resources_.disk_profile(stop));
-    prices_.SetRates(
-        {.read = disk.BytesPerSecond(1),
-         .write = disk.write_bytes_per_second,
-         .pages = disk.ReadsPerSecond(
-             static_cast<int>(pipeline_.extractors), options_.io_depth,
-             static_cast<uint64_t>(features_.layout.row_bytes))});
+    prices_.SetRates(RatesOf(disk, static_cast<int>(pipeline_.extractors),
+                             options_.io_depth, features_.layout.row_bytes));
     has_rates_ = true;
     return absl::OkStatus();
   }
@@ -283,9 +273,9 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewForesightStrategy(
   const io::RowLayout& rows = features.layout;
   HEARTH_ASSIGN_OR_RETURN(
       RowSlots slots,
-      RowSlots::Make(
-          NumSlots(options.cpu_cache_bytes, rows.num_rows, rows.row_bytes),
-          {.dim = features.dim, .dtype = features.dtype}));
+      RowSlots::Make(SlotsWithin(options.cpu_cache_bytes, rows.num_rows,
+                                 static_cast<int64_t>(rows.row_bytes)),
+                     {.dim = features.dim, .dtype = features.dtype}));
   return std::make_unique<ForesightStrategy>(
       options, pipeline, dataset, resources, std::move(labels),
       std::move(features), std::move(slots));
@@ -295,7 +285,7 @@ absl::StatusOr<MemoryEstimate> EstimateForesightMemory(
     const ForesightOptions& options, const MemoryBasis& basis) {
   const int64_t row_bytes = basis.row_bytes();
   const int64_t nodes = basis.num_nodes();
-  const int64_t slots = NumSlots(options.cpu_cache_bytes, nodes, row_bytes);
+  const int64_t slots = SlotsWithin(options.cpu_cache_bytes, nodes, row_bytes);
   const int64_t rows = basis.batches.WithMargin().num_inputs();
   const int64_t loaders = basis.pipeline.extractors;
   MemoryEstimate estimate;

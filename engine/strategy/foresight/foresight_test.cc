@@ -16,11 +16,14 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "engine/base/manual_clock.h"
 #include "engine/base/random.h"
 #include "engine/io/file_system.h"
 #include "engine/io/testing/faults.h"
 #include "engine/plan/plan_store.h"
+#include "engine/strategy/forecast.h"
 #include "engine/strategy/foresight/generation_files.h"
+#include "engine/strategy/kinds.h"
 #include "engine/strategy/pass.h"
 #include "engine/strategy/pass_sequence.h"
 #include "engine/strategy/strategy.h"
@@ -42,6 +45,7 @@ class ForesightTest : public PlanningHarness {
   Pass Validation() const {
     Pass valid = MakePass(1000);
     valid.order = valid_.get();
+    valid.evaluates = true;
     return valid;
   }
 
@@ -440,6 +444,89 @@ TEST_F(ForesightTest, WhatIsPlannedAheadIsRemovedIfNobodyWantsIt) {
   for (const plan::PlanInfo& plan : *plans_->List()) {
     EXPECT_EQ(plan.state, plan::PlanInfo::State::kWhole) << plan.name;
   }
+}
+
+TEST_F(ForesightTest, ForecastsAreExactInRowsAndBytes) {
+  const std::string folder = scratch_.Path("forecast");
+  ASSERT_TRUE(io::FileSystem::Posix().CreateDirectory(folder).ok());
+  const store::Labels labels = *Dataset().LoadLabels();
+  const PipelineOptions pipeline = {.samplers = 2};
+  const PreparationListener listener;
+  // In no time at all, which corrects no price.
+  const ManualClock clock;
+  int packed = 0;
+  for (const uint64_t slots : {0, 50, 300}) {
+    for (const int keys : {1, 2, 3}) {
+      const PassSequence sequence = Epochs(keys == 1 ? 1 : 3, keys);
+      const ForesightOptions options = {.cpu_cache_bytes = slots * 152};
+      const auto foretell = [&](int64_t most_batches) {
+        return MakeForecast(options,
+                            {.dataset = Dataset(),
+                             .labels = labels,
+                             .files = io::FileSystem::Posix(),
+                             .read_queues = *queues_,
+                             .clock = clock_,
+                             .pipeline = pipeline,
+                             .plans = *plans_,
+                             .scratch_folder = folder,
+                             .listener = listener,
+                             .stop = {}},
+                            {.passes = sequence.passes,
+                             .num_training = static_cast<size_t>(keys),
+                             .sequence = &sequence,
+                             .time_training = [] { return 0.001; },
+                             .most_batches = most_batches});
+      };
+      // A plan that is found fills the cache in the first epoch.
+      ASSERT_TRUE(io::FileSystem::Posix().RemoveTree(plans_folder_).ok());
+      const auto forecast = foretell(1000);
+      ASSERT_TRUE(forecast.ok()) << forecast.status();
+      EXPECT_TRUE(io::FileSystem::Posix().List(folder)->empty());
+      const std::unique_ptr<Strategy> strategy =
+          *NewStrategy(options, pipeline, Dataset(),
+                       {.read_queues = *queues_,
+                        .clock = clock,
+                        .scratch_folder = scratch_.Path("scratch"),
+                        .plans = plans_.get()});
+      ASSERT_EQ(PrepareFor(*strategy, sequence), absl::OkStatus());
+      EXPECT_EQ(foretell(1000)->plan, forecast->plan);
+      EXPECT_TRUE(foretell(1000)->plan_exists);
+      PassReport sum;
+      sum.bytes_read = 0;
+      sum.read_ops = 0;
+      int64_t hits = 0;
+      for (int key = 0; key < keys; ++key) {
+        const PassReport pass =
+            ExpectPass(*strategy, MakePass(static_cast<uint64_t>(key)));
+        ExpectPass(*strategy, Validation());
+        sum.rows_needed += pass.rows_needed;
+        *sum.bytes_read += *pass.bytes_read;
+        *sum.read_ops += *pass.read_ops;
+        hits += pass.hits.back().rows;
+      }
+      const std::string with = absl::StrCat(slots, " slots, ", keys, " keys");
+      // Means are rounded.
+      if (forecast->bytes_read.has_value()) {
+        ++packed;
+        EXPECT_NEAR(static_cast<double>(*forecast->bytes_read) * keys,
+                    static_cast<double>(*sum.bytes_read), keys)
+            << with;
+        EXPECT_NEAR(static_cast<double>(*forecast->read_ops) * keys,
+                    static_cast<double>(*sum.read_ops), keys)
+            << with;
+      }
+      EXPECT_NEAR(static_cast<double>(forecast->rows_needed) * keys,
+                  static_cast<double>(sum.rows_needed), keys)
+          << with;
+      ASSERT_FALSE(forecast->levels.empty());
+      EXPECT_NEAR(static_cast<double>(forecast->levels[0].rows) * keys,
+                  static_cast<double>(hits), keys)
+          << with;
+      // Of few batches only the rows needed can be told.
+      EXPECT_FALSE(foretell(3)->bytes_read.has_value());
+    }
+  }
+  EXPECT_GE(packed, 6) << "but for caches of all rows";
 }
 
 TEST_F(ForesightTest, BadOptionsAreRefused) {

@@ -128,6 +128,12 @@ class SpanTrace final : public plan::AccessTrace {
 
 }  // namespace
 
+int64_t SlotsWithin(uint64_t cache_bytes, int64_t num_rows, int64_t row_bytes) {
+  return static_cast<int64_t>(
+      std::min(static_cast<uint64_t>(num_rows),
+               cache_bytes / RowSlots::MemoryBytes(1, row_bytes)));
+}
+
 uint64_t MakingBytes(int64_t num_nodes, int64_t num_slots, int64_t row_bytes,
                      int64_t largest_batch, int64_t num_shards, int samplers) {
   return OptimalCache::MemoryBytes(num_nodes, num_slots, largest_batch,
@@ -654,7 +660,7 @@ absl::Status GenerationMaker::Pack(Planned& planned, bool may_pack,
                        context_.rows.row_bytes,
       .rows = index.totals.misses + index.totals.filled,
       .row_bytes = context_.rows.row_bytes};
-  if (may_pack && index.totals.misses > 0 &&
+  if (may_pack && context_.packs && index.totals.misses > 0 &&
       context_.prices.Choose(need) == Fetching::kPacked) {
     HEARTH_ASSIGN_OR_RETURN(
         const std::unique_ptr<GenerationReader> reader,

@@ -57,7 +57,13 @@ struct ForesightContext {
       const std::string& scratch_folder, const std::stop_token& stop)>
       open_source;
   FetchPrices& prices;
+  /// Whether rows may be packed. Else generations are only planned, for a
+  /// forecast.
+  bool packs = true;
 };
+
+/// Rows that a cache of `cache_bytes` holds.
+int64_t SlotsWithin(uint64_t cache_bytes, int64_t num_rows, int64_t row_bytes);
 
 /// Memory of planning one generation while another is packed, at most.
 uint64_t MakingBytes(int64_t num_nodes, int64_t num_slots, int64_t row_bytes,

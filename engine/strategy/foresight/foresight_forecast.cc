@@ -1,0 +1,224 @@
+#include "engine/strategy/foresight/foresight_forecast.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+#include "engine/base/status.h"
+#include "engine/plan/optimal_cache.h"
+#include "engine/plan/plan_store.h"
+#include "engine/strategy/foresight/fetch_prices.h"
+#include "engine/strategy/foresight/generation.h"
+#include "engine/strategy/foresight/generation_files.h"
+#include "engine/strategy/foresight/row_slots.h"
+#include "engine/strategy/foresight/timeline.h"
+#include "engine/strategy/packing/offline_sampling.h"
+#include "engine/strategy/sampling.h"
+
+namespace hearth::strategy {
+
+namespace {
+
+// The end of the generations whose passes have at most `most_batches` batches
+// together, look-ahead included.
+int64_t EndWithin(const Timeline& timeline, int64_t most_batches) {
+  std::set<size_t> sampled;
+  int64_t batches = 0;
+  int64_t end = 0;
+  while (end < timeline.size()) {
+    const GenerationSpan span = timeline.GenerationAt(end, timeline.size());
+    for (int64_t at = span.begin; at < span.look_end;) {
+      const Timeline::Place place = timeline.At(at);
+      const Pass& pass = timeline.passes()[place.pass];
+      if (sampled.insert(place.pass).second) batches += NumBatches(pass);
+      at += ShardsOf(pass, pass.order->size()).count - place.shard;
+    }
+    if (batches > most_batches) break;
+    end = span.end;
+  }
+  return end;
+}
+
+// Adds up the reads of training passes.
+class Counting {
+ public:
+  Counting(const Timeline& timeline, FetchPrices& prices,
+           const io::RowLayout& rows)
+      : timeline_(timeline), prices_(prices), rows_(rows) {}
+
+  void Add(const Generation& generation) {
+    const GenerationIndex& index = generation.reader().index();
+    GenerationIndex packed = index;
+    packed.fetching = Fetching::kPacked;
+    is_packed_ = IsPacked(index) && is_packed_;
+    disk_bytes_ = std::max(disk_bytes_, packed.DiskBytes());
+    const std::vector<FileRange> packs = packed.Packs();
+    const GenerationSpan& span = generation.span();
+    for (int64_t at = span.begin; at < span.end; ++at) {
+      const Timeline::Place place = timeline_.At(at);
+      const Pass& pass = timeline_.passes()[place.pass];
+      if (pass.evaluates) continue;
+      const auto shard = static_cast<size_t>(at - span.begin);
+      const ShardRecord& record = packed.shards[shard];
+      needed_ += record.addresses;
+      missed_ += record.reads;
+      bytes_ += generation.SamplesOf(place.pass)
+                    .sizes()[static_cast<size_t>(place.shard)] +
+                RoundUpToPage(record.plan_bytes()) +
+                RoundUpToPage(packs[shard].bytes);
+      // Sample, plan and rows.
+      reads_ += 2;
+      passes_ += place.shard + 1 == ShardsOf(pass, pass.order->size()).count;
+    }
+  }
+
+  std::optional<Forecast> Result() const {
+    if (passes_ == 0) return std::nullopt;
+    const auto mean = [&](uint64_t sum) {
+      return (sum + passes_ / 2) / passes_;
+    };
+    Forecast forecast;
+    forecast.rows_needed = mean(needed_);
+    const uint64_t missed = mean(missed_);
+    const uint64_t hits = forecast.rows_needed - missed;
+    forecast.levels.push_back(
+        {.level = "cpu_cache", .rows = hits, .bytes = hits * rows_.row_bytes});
+    if (is_packed_) {
+      forecast.levels.push_back({.level = "packs",
+                                 .rows = missed,
+                                 .bytes = missed * rows_.row_bytes});
+      forecast.bytes_read = mean(bytes_);
+      forecast.read_ops = mean(reads_);
+    }
+    forecast.disk_bytes = 2 * disk_bytes_;
+    return forecast;
+  }
+
+ private:
+  // As GenerationMaker chooses, but for what earlier generations took.
+  bool IsPacked(const GenerationIndex& index) {
+    if (index.totals.misses == 0) return true;
+    return prices_.Choose(
+               {.feature_bytes =
+                    static_cast<uint64_t>(rows_.num_rows) * rows_.row_bytes,
+                .rows = index.totals.misses + index.totals.filled,
+                .row_bytes = static_cast<int64_t>(rows_.row_bytes)}) ==
+           Fetching::kPacked;
+  }
+
+  const Timeline& timeline_;
+  FetchPrices& prices_;
+  const io::RowLayout& rows_;
+  uint64_t passes_ = 0;
+  uint64_t needed_ = 0;
+  uint64_t missed_ = 0;
+  uint64_t bytes_ = 0;
+  uint64_t reads_ = 0;
+  uint64_t disk_bytes_ = 0;
+  bool is_packed_ = true;
+};
+
+}  // namespace
+
+absl::StatusOr<std::optional<Forecast>> CountForesightReads(
+    const ForesightOptions& options, const ForecastContext& context,
+    const ForecastRequest& request) {
+  if (request.sequence == nullptr) return std::nullopt;
+  const Timeline timeline(*request.sequence);
+  const int64_t end = EndWithin(timeline, request.most_batches);
+  if (end == 0) return std::nullopt;
+  HEARTH_ASSIGN_OR_RETURN(const store::StoredFeatures features,
+                          context.dataset.OpenFeatures({}));
+  const io::RowLayout& rows = features.layout;
+  FetchPrices prices;
+  if (context.disk != nullptr) {
+    prices.SetRates(RatesOf(*context.disk, context.pipeline.extractors,
+                            options.io_depth, rows.row_bytes));
+  }
+  const std::string folder = io::JoinPath(context.scratch_folder, "foresight");
+  std::optional<Forecast> forecast;
+  absl::Status status;
+  {
+    plan::PlanStore plans(context.files, context.clock, {.folder = folder});
+    std::shared_ptr<const OpenedSource> source;
+    const ForesightContext making = {
+        .dataset = context.dataset,
+        .labels = context.labels,
+        .rows = rows,
+        .files = context.files,
+        .clock = context.clock,
+        .plans = plans,
+        .samplers = context.pipeline.samplers,
+        .num_slots = SlotsWithin(options.cpu_cache_bytes, rows.num_rows,
+                                 static_cast<int64_t>(rows.row_bytes)),
+        .open_source = [&](const std::string& scratch_folder,
+                           const std::stop_token& stop)
+            -> absl::StatusOr<std::shared_ptr<const OpenedSource>> {
+          if (source != nullptr) return source;
+          HEARTH_ASSIGN_OR_RETURN(
+              OpenedSource opened,
+              OpenSource(context.dataset, context.labels,
+                         context.pipeline.topology, context.files,
+                         scratch_folder, stop));
+          auto shared = std::make_shared<const OpenedSource>(std::move(opened));
+          if (context.pipeline.topology != TopologyPlace::kSlabs) {
+            source = shared;
+          }
+          return shared;
+        },
+        .prices = prices,
+        .packs = false};
+    GenerationMaker maker(making, timeline);
+    Counting counting(timeline, prices, rows);
+    std::string first_plan;
+    for (int64_t at = 0; at < end && status.ok();) {
+      const auto made = maker.MakeNext({.position = at}, /*fill=*/nullptr,
+                                       context.listener, context.stop);
+      status = made.status();
+      if (!status.ok()) break;
+      counting.Add(*made->generation);
+      if (first_plan.empty()) first_plan = made->generation->name();
+      at = made->generation->span().end;
+    }
+    if (status.ok()) forecast = counting.Result();
+    if (forecast.has_value()) forecast->plan = first_plan;
+  }
+  const absl::Status removed = context.files.RemoveTree(folder);
+  HEARTH_RETURN_IF_ERROR(status);
+  HEARTH_RETURN_IF_ERROR(removed);
+  if (!forecast.has_value()) return forecast;
+  const auto plan = context.plans.Get(forecast->plan);
+  forecast->plan_exists =
+      plan.ok() && plan->state == plan::PlanInfo::State::kWhole;
+  forecast->total_batches = static_cast<uint64_t>(TotalBatches(request.passes));
+  forecast->sampled_batches = std::min<uint64_t>(
+      forecast->total_batches, static_cast<uint64_t>(request.most_batches));
+  return forecast;
+}
+
+MemoryEstimate EstimateForesightCountingMemory(const ForesightOptions& options,
+                                               const MemoryBasis& basis) {
+  MemoryEstimate estimate;
+  estimate.Add("topology", OfflineTopologyBytes(basis, basis.num_batches));
+  const int64_t slots = SlotsWithin(options.cpu_cache_bytes, basis.num_nodes(),
+                                    basis.row_bytes());
+  estimate.Add(
+      "planning",
+      plan::OptimalCache::MemoryBytes(
+          basis.num_nodes(), slots, basis.batches.WithMargin().num_inputs(),
+          (Timeline::kMostPasses + 2) * basis.num_batches * basis.shards) +
+          static_cast<uint64_t>(slots) * 6);
+  AddBatches(basis,
+             {.samplers = basis.pipeline.samplers,
+              .sampled = OfflineSamples(basis),
+              .assembled = 0},
+             estimate);
+  return estimate;
+}
+
+}  // namespace hearth::strategy
