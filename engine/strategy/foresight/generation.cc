@@ -39,7 +39,7 @@ constexpr char kNextUsesFile[] = "next_uses.tmp";
 constexpr char kDispatchFile[] = "dispatch.tmp";
 // The version of names, and of how plans are made; files have versions of their
 // own.
-constexpr char kFormat[] = "hearth foresight plan 1";
+constexpr char kFormat[] = "hearth foresight plan 2";
 // Batches of the smallest generation whose rows are packed.
 constexpr int64_t kLeastBatches = 8;
 // Bytes of a partition of the features, of which three are in memory; bytes of
@@ -357,7 +357,8 @@ PlanKey GenerationMaker::KeyOf(const GenerationSpan& span) const {
   Sha256 hash;
   hash.AddField(kFormat, "generation");
   hash.AddField(context_.dataset.manifest().fingerprint);
-  hash.AddField(context_.rows.row_bytes, ",", context_.num_slots);
+  hash.AddField(context_.rows.row_bytes, ",", context_.num_slots, ",",
+                ReuseDistance(timeline_));
   // The slots at the beginning follow from the generation before.
   hash.AddField(span.fills ? "filled" : last_->name());
   for (int64_t at = span.begin; at < span.look_end;) {
@@ -388,19 +389,20 @@ absl::Status GenerationMaker::Plan(const GenerationSpan& span,
   const OptimalCache::Options options = {
       .num_nodes = context_.rows.num_rows,
       .num_slots = context_.num_slots,
+      .reuse_distance = ReuseDistance(timeline_),
       .scratch_path = io::JoinPath(folder, kNextUsesFile)};
   if (span.fills) {
     slots_ = OptimalCache::FreeSlots(options);
   } else if (slots_.nodes.empty()) {
     // The last generation was found, not planned.
-    slots_ = OptimalCache::FreeSlots(options);
-    HEARTH_ASSIGN_OR_RETURN(slots_.nodes,
-                            last_->reader().StateBefore(
-                                std::ssize(last_->reader().index().shards)));
+    HEARTH_ASSIGN_OR_RETURN(
+        slots_,
+        last_->reader().StateBefore(std::ssize(last_->reader().index().shards),
+                                    options.reuse_distance));
   }
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<ShardPlanWriter> writer,
-      ShardPlanWriter::Create(context_.files, folder, slots_.nodes));
+      ShardPlanWriter::Create(context_.files, folder, slots_));
   SpanTrace trace(timeline_, span, samples_);
   HEARTH_ASSIGN_OR_RETURN(
       index.totals,
@@ -490,11 +492,11 @@ absl::Status GenerationMaker::Scan(const std::string& folder,
   // Rows that the cache holds at the beginning, by node.
   std::vector<RowSlots::Placed> filled;
   if (fill != nullptr) {
-    HEARTH_ASSIGN_OR_RETURN(const std::vector<uint32_t> state,
-                            reader.StateBefore(0));
-    for (size_t slot = 0; slot < state.size(); ++slot) {
-      if (state[slot] == RowSlots::kFree) continue;
-      filled.push_back({state[slot], static_cast<uint32_t>(slot)});
+    HEARTH_ASSIGN_OR_RETURN(const plan::CacheSlots state,
+                            reader.StateBefore(0, ReuseDistance(timeline_)));
+    for (size_t slot = 0; slot < state.nodes.size(); ++slot) {
+      if (state.nodes[slot] == RowSlots::kFree) continue;
+      filled.push_back({state.nodes[slot], static_cast<uint32_t>(slot)});
     }
     std::sort(filled.begin(), filled.end(),
               [](const auto& a, const auto& b) { return a.node < b.node; });
