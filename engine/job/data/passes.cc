@@ -251,17 +251,21 @@ std::vector<strategy::Pass> PassSchedule::OfPeriod(int64_t period) const {
 strategy::PassSequence PassSchedule::SequenceFrom(int64_t epoch) const {
   strategy::PassSequence sequence;
   std::map<uint64_t, size_t> known;
-  const auto add = [&](strategy::Pass pass) {
+  const auto know = [&](strategy::Pass pass) {
     const auto [place, is_new] =
         known.try_emplace(pass.epoch_key, sequence.passes.size());
     if (is_new) sequence.passes.push_back(std::move(pass));
-    sequence.order.push_back(place->second);
+    return place->second;
   };
   for (; epoch < data_.epochs; ++epoch) {
-    add(Training(epoch));
-    if (num_valid() > 0) add(Validation());
+    sequence.order.push_back(know(Training(epoch)));
+    if (num_valid() > 0) sequence.order.push_back(know(Validation()));
   }
-  if (num_test() > 0) add(Testing());
+  if (num_test() > 0) sequence.order.push_back(know(Testing()));
+  for (int64_t before = 0; before < data_.epochs; ++before) {
+    know(Training(before));
+  }
+  if (num_valid() > 0) know(Validation());
   return sequence;
 }
 

@@ -95,8 +95,9 @@ class PassSchedule {
   /// test where there are nodes for them.
   std::vector<strategy::Pass> OfPeriod(int64_t period) const;
 
-  /// All passes of the job from a training epoch on, in their order: each epoch
-  /// is trained on and validated, the last one tested.
+  /// All passes of the job, and their order from a training epoch on: each
+  /// epoch is trained on and validated, the last one tested. Jobs that share
+  /// passes may need the earlier ones.
   strategy::PassSequence SequenceFrom(int64_t epoch) const;
 
   /// Sets the history of training passes that are made from now on.
