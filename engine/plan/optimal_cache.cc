@@ -337,11 +337,10 @@ class Planner {
     totals_.accesses += static_cast<int64_t>(nodes.size());
     totals_.misses += static_cast<int64_t>(reads_.size());
     totals_.entered += static_cast<int64_t>(entries_.size());
-    return sink_.Batch(
-        batch, {.addresses = addresses_,
-                .reads = reads_,
-                .entries = entries_,
-                .drops = drops_});
+    return sink_.Batch(batch, {.addresses = addresses_,
+                               .reads = reads_,
+                               .entries = entries_,
+                               .drops = drops_});
   }
 
   // Sets the addresses of the rows inside; the others become misses. Step 3.

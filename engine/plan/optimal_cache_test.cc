@@ -601,11 +601,10 @@ TEST_F(OptimalCacheTest, FillsWithTheRowsNeededFirst) {
   EXPECT_EQ(plan.batches[0],
             (PlannedBatch{.addresses = {3, 2}, .reads = {}, .entries = {}}));
   // 8 is needed again and takes the place of 7, which is not.
-  EXPECT_EQ(plan.batches[1],
-            (PlannedBatch{.addresses = {1, 4, 0, 2},
-                          .reads = {8},
-                          .entries = {{0, 2}},
-                          .drops = {2}}));
+  EXPECT_EQ(plan.batches[1], (PlannedBatch{.addresses = {1, 4, 0, 2},
+                                           .reads = {8},
+                                           .entries = {{0, 2}},
+                                           .drops = {2}}));
   EXPECT_EQ(plan.batches[2].addresses, (std::vector<uint32_t>{1, 2, 0, 3}));
 }
 
