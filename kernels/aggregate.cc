@@ -1,14 +1,18 @@
 #include "kernels/aggregate.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
 
 // Highway compiles what lies between its BEFORE and AFTER macros once per
 // instruction set, by including this file again.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/aggregate.cc"
-#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
+// After foreach_target.h, as Highway requires.
 #include "hwy/highway.h"
+#include "kernels/widen_row-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hearth::kernels {
@@ -21,9 +25,6 @@ constexpr int64_t kRowsPerPass = 4;
 // Edges ahead of its use at which a source row is prefetched, across the ends
 // of output rows, since many rows have few edges.
 constexpr int64_t kEdgesAhead = 8;
-// Bytes of a source row that are prefetched; the processor's own prefetcher
-// follows from there.
-constexpr int64_t kPrefetchBytes = 512;
 
 // out[c] += weights[0] * rows[0][c] + weights[1] * rows[1][c] + ..., added in
 // that order, for as many columns from `column` on as fill vectors of D; with
@@ -75,14 +76,6 @@ HWY_INLINE void AddGroup(const float* const* rows, const float* weights,
   AddVectors<kRows, kFirst>(one, rows, weights, column, width, out);
 }
 
-HWY_INLINE void PrefetchRow(const float* row, int64_t width) {
-  const int64_t bytes =
-      std::min<int64_t>(width * sizeof(float), kPrefetchBytes);
-  for (int64_t offset = 0; offset < bytes; offset += 64) {
-    hwy::Prefetch(reinterpret_cast<const char*>(row) + offset);
-  }
-}
-
 // Index of the weights [heads] of the edge at a position of the lists: the
 // position itself, or lists.edges of it. Two types, because the compiler turns
 // a choice per edge into masked loads, which are extremely slow through a null
@@ -104,17 +97,34 @@ struct MappedPlace {
   const int64_t* edges;
 };
 
+// The source row of the edge at a position of the lists: in one matrix, or
+// where it lies (RowsAt), of float32.
+struct DenseSource {
+  const float* operator()(int64_t position) const {
+    return source + indices[position] * width;
+  }
+  const int32_t* indices;
+  const float* source;
+  int64_t width;
+};
+
+struct PlacedSource {
+  const float* operator()(int64_t position) const {
+    return reinterpret_cast<const float*>(rows(indices[position]));
+  }
+  const int32_t* indices;
+  RowsAt rows;
+};
+
 // Adds the kRows edges from `position` on to an output row, head by head.
-template <int kRows, bool kFirst, class Place>
-HWY_INLINE void AddEdges(const int32_t* indices, int64_t position,
-                         const Place& place, const float* source,
-                         HeadShape shape, float* out) {
-  const int64_t width = shape.heads * shape.channels;
+template <int kRows, bool kFirst, class Place, class Source>
+HWY_INLINE void AddEdges(int64_t position, const Place& place,
+                         const Source& source, HeadShape shape, float* out) {
   const float* rows[kRows];
   const float* head_weights[kRows];
   float weights[kRows];
   for (int k = 0; k < kRows; ++k) {
-    rows[k] = source + indices[position + k] * width;
+    rows[k] = source(position + k);
     head_weights[k] = place(position + k);
   }
   for (int64_t head = 0; head < shape.heads; ++head) {
@@ -126,27 +136,28 @@ HWY_INLINE void AddEdges(const int32_t* indices, int64_t position,
 }
 
 // AddEdges for `count` edges, at most kRowsPerPass.
-template <bool kFirst, class Place>
-HWY_INLINE void AddSomeEdges(const int32_t* indices, int64_t position,
-                             int64_t count, const Place& place,
-                             const float* source, HeadShape shape, float* out) {
+template <bool kFirst, class Place, class Source>
+HWY_INLINE void AddSomeEdges(int64_t position, int64_t count,
+                             const Place& place, const Source& source,
+                             HeadShape shape, float* out) {
   switch (count) {
     case 1:
-      return AddEdges<1, kFirst>(indices, position, place, source, shape, out);
+      return AddEdges<1, kFirst>(position, place, source, shape, out);
     case 2:
-      return AddEdges<2, kFirst>(indices, position, place, source, shape, out);
+      return AddEdges<2, kFirst>(position, place, source, shape, out);
     case 3:
-      return AddEdges<3, kFirst>(indices, position, place, source, shape, out);
+      return AddEdges<3, kFirst>(position, place, source, shape, out);
     default:
-      return AddEdges<4, kFirst>(indices, position, place, source, shape, out);
+      return AddEdges<4, kFirst>(position, place, source, shape, out);
   }
 }
 
-template <class Place>
-HWY_INLINE void SumRows(const EdgeLists& lists, RowRange rows,
-                        const Place& place, const float* source,
-                        HeadShape shape, float* out) {
-  const int64_t width = shape.heads * shape.channels;
+// Calls `add(is_first, position, count, sum)` for the edges of each row, at
+// most kRowsPerPass at a time, to be added to its output row;
+// `prefetch(position)` comes before. `width`: columns of `out`.
+template <class Prefetch, class Add>
+HWY_INLINE void ForEdges(const EdgeLists& lists, RowRange rows, int64_t width,
+                         float* out, const Prefetch& prefetch, const Add& add) {
   const int64_t last = lists.indptr[rows.end];
   for (int64_t row = rows.begin; row < rows.end; ++row) {
     float* sum = out + row * width;
@@ -157,27 +168,103 @@ HWY_INLINE void SumRows(const EdgeLists& lists, RowRange rows,
       const int64_t count = std::min(kRowsPerPass, end - position);
       const int64_t ahead = std::min(position + kEdgesAhead + count, last);
       for (int64_t next = position + kEdgesAhead; next < ahead; ++next) {
-        PrefetchRow(source + lists.indices[next] * width, width);
+        prefetch(next);
       }
-      if (position == first) {
-        AddSomeEdges<true>(lists.indices, position, count, place, source, shape,
-                           sum);
-      } else {
-        AddSomeEdges<false>(lists.indices, position, count, place, source,
-                            shape, sum);
-      }
+      add(position == first, position, count, sum);
     }
   }
 }
 
+template <class Place, class Source>
+HWY_INLINE void SumRows(const EdgeLists& lists, RowRange rows,
+                        const Place& place, const Source& source,
+                        HeadShape shape, float* out) {
+  const int64_t width = shape.heads * shape.channels;
+  const auto row_bytes = static_cast<int64_t>(width * sizeof(float));
+  ForEdges(
+      lists, rows, width, out,
+      [&](int64_t position)
+          HWY_ATTR { PrefetchRow(source(position), row_bytes); },
+      [&](bool is_first, int64_t position, int64_t count, float* sum) HWY_ATTR {
+        if (is_first) {
+          AddSomeEdges<true>(position, count, place, source, shape, sum);
+        } else {
+          AddSomeEdges<false>(position, count, place, source, shape, sum);
+        }
+      });
+}
+
 void WeightedSum(const EdgeLists& lists, RowRange rows, const float* weights,
                  const float* source, HeadShape shape, float* out) {
+  const DenseSource from{lists.indices, source, shape.heads * shape.channels};
   if (lists.edges == nullptr) {
-    SumRows(lists, rows, OwnPlace{weights, shape.heads}, source, shape, out);
+    SumRows(lists, rows, OwnPlace{weights, shape.heads}, from, shape, out);
   } else {
-    SumRows(lists, rows, MappedPlace{weights, shape.heads, lists.edges}, source,
+    SumRows(lists, rows, MappedPlace{weights, shape.heads, lists.edges}, from,
             shape, out);
   }
+}
+
+// Columns of some edges' rows that are widened at a time: in the first-level
+// cache, and a multiple of every vector's width, so that bits do not change.
+constexpr int64_t kWidenedColumns = 256;
+
+struct WidenedSource {
+  const float* operator()(int64_t position) const {
+    return widened + (position - first) * kWidenedColumns;
+  }
+  const float* widened;
+  int64_t first;
+};
+
+// SumRows of rows of narrower elements.
+template <class Element>
+HWY_INLINE void SumWidenedRows(const EdgeLists& lists, RowRange rows,
+                               const float* weights,
+                               const AddressedRows& source, float* out) {
+  HWY_ALIGN float widened[kRowsPerPass * kWidenedColumns];
+  const int64_t dim = source.dim;
+  const int64_t row_bytes = RowBytes<Element>(dim);
+  const RowsAt at(source, row_bytes);
+  const OwnPlace place{weights, /*heads=*/1};
+  ForEdges(
+      lists, rows, dim, out,
+      [&](int64_t position)
+          HWY_ATTR { PrefetchRow(at(lists.indices[position]), row_bytes); },
+      [&](bool is_first, int64_t position, int64_t count, float* sum) HWY_ATTR {
+        for (int64_t column = 0; column < dim; column += kWidenedColumns) {
+          const int64_t columns = std::min(kWidenedColumns, dim - column);
+          for (int64_t k = 0; k < count; ++k) {
+            WidenColumns<Element>(at(lists.indices[position + k]), dim, column,
+                                  columns, widened + k * kWidenedColumns);
+          }
+          const WidenedSource from{widened, position};
+          const HeadShape shape{.heads = 1, .channels = columns};
+          if (is_first) {
+            AddSomeEdges<true>(position, count, place, from, shape,
+                               sum + column);
+          } else {
+            AddSomeEdges<false>(position, count, place, from, shape,
+                                sum + column);
+          }
+        }
+      });
+}
+
+void WeightedSumAddressed(const EdgeLists& lists, RowRange rows,
+                          const float* weights, const AddressedRows& source,
+                          float* out) {
+  ForElement(source.type, [&](auto element) HWY_ATTR {
+    using Element = decltype(element);
+    if constexpr (std::is_same_v<Element, Float32>) {
+      SumRows(lists, rows, OwnPlace{weights, /*heads=*/1},
+              PlacedSource{lists.indices,
+                           RowsAt(source, RowBytes<Float32>(source.dim))},
+              {.heads = 1, .channels = source.dim}, out);
+    } else {
+      SumWidenedRows<Element>(lists, rows, weights, source, out);
+    }
+  });
 }
 
 HWY_INLINE float Dot(const float* a, const float* b, int64_t width) {
@@ -219,7 +306,7 @@ void Dots(const EdgeLists& lists, RowRange rows, const float* destination,
     for (int64_t position = lists.indptr[row]; position < end; ++position) {
       if (position + kEdgesAhead < last) {
         PrefetchRow(source + lists.indices[position + kEdgesAhead] * width,
-                    width);
+                    static_cast<int64_t>(width * sizeof(float)));
       }
       const float* other = source + lists.indices[position] * width;
       const int64_t edge =
@@ -241,6 +328,7 @@ HWY_AFTER_NAMESPACE();
 namespace hearth::kernels {
 
 HWY_EXPORT(WeightedSum);
+HWY_EXPORT(WeightedSumAddressed);
 HWY_EXPORT(Dots);
 
 void WeightedSumRows(const EdgeLists& lists, RowRange rows,
@@ -248,6 +336,13 @@ void WeightedSumRows(const EdgeLists& lists, RowRange rows,
                      float* out) {
   HWY_DYNAMIC_DISPATCH(WeightedSum)
   (lists, rows, weights, source, shape, out);
+}
+
+void WeightedSumRows(const EdgeLists& lists, RowRange rows,
+                     const float* weights, const AddressedRows& source,
+                     float* out) {
+  HWY_DYNAMIC_DISPATCH(WeightedSumAddressed)
+  (lists, rows, weights, source, out);
 }
 
 void EdgeDots(const EdgeLists& lists, RowRange rows, const float* destination,

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kernels/copy_rows.h"
+
 /// Aggregation over sampled edges on the CPU, forward and backward: SIMD for
 /// any row width, single precision, no allocation, no threads of its own.
 ///
@@ -46,6 +48,14 @@ struct HeadShape {
 /// [num_edges, heads], `source` and `out` [any, heads * channels].
 void WeightedSumRows(const EdgeLists& lists, RowRange rows,
                      const float* weights, const float* source, HeadShape shape,
+                     float* out);
+
+/// WeightedSumRows of one head where the row of source s lies at the s-th
+/// address of `source`: the same bits as for a dense matrix of these rows,
+/// widened to float32. `weights` [num_edges], `out` [any, source.dim].
+/// REQUIRES: lists.edges is null; rows of float32 are aligned to it.
+void WeightedSumRows(const EdgeLists& lists, RowRange rows,
+                     const float* weights, const AddressedRows& source,
                      float* out);
 
 /// out[e, h] = dot product of group h of destination[r] and group h of

@@ -1,7 +1,9 @@
 #include "kernels/aggregate.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -193,6 +195,87 @@ TEST_P(AggregateTest, EdgeDotsAreTheReferenceInEitherDirection) {
            destination_.data(), shape(), by_source.data());
   EXPECT_EQ(out, by_source);
 }
+
+struct PlacedCase {
+  ElementType type;
+  const char* name;
+  int64_t dim;
+};
+
+class PlacedSumTest : public EveryTargetTest<PlacedCase> {};
+
+// Rows in slots and rows that were read are summed as if they were in one
+// matrix, bit for bit.
+TEST_P(PlacedSumTest, ByAddressHasTheBitsOfADenseMatrix) {
+  const auto [type, name, dim] = parameter();
+  constexpr uint32_t kNumSlots = 40;
+  constexpr int64_t kNumLanded = 15;
+  const Graph graph(47, 23);
+  Numbers numbers(3);
+  const int64_t element_bytes = type == ElementType::kFloat32      ? 4
+                                : type == ElementType::kScaledInt8 ? 1
+                                                                   : 2;
+  const int64_t row_bytes =
+      dim * element_bytes + (type == ElementType::kScaledInt8 ? 4 : 0);
+  const auto random_rows = [&](int64_t count) {
+    std::vector<std::byte> rows(count * row_bytes);
+    // Below 0x60, so that no number is an infinity or a NaN.
+    for (std::byte& byte : rows) {
+      byte = static_cast<std::byte>(numbers.Below(0x60));
+    }
+    if (type != ElementType::kFloat32) return rows;
+    // Of about one size, so that all of a sum's terms count.
+    const std::vector<float> values = numbers.Floats(count * dim);
+    if (!rows.empty()) std::memcpy(rows.data(), values.data(), rows.size());
+    return rows;
+  };
+  const std::vector<std::byte> slots = random_rows(kNumSlots);
+  const std::vector<std::byte> landed = random_rows(kNumLanded);
+  std::vector<uint32_t> addresses(graph.num_sources);
+  for (uint32_t& address : addresses) {
+    address = static_cast<uint32_t>(numbers.Below(kNumSlots + kNumLanded));
+  }
+  const AddressedRows source = {.slots = slots.data(),
+                                .landed = landed.data(),
+                                .num_slots = kNumSlots,
+                                .type = type,
+                                .dim = dim,
+                                .addresses = addresses.data()};
+  std::vector<float> dense(graph.num_sources * dim);
+  GatherRows(source, 0, graph.num_sources, dense.data());
+  const std::vector<float> weights = numbers.Floats(graph.num_edges());
+  std::vector<float> expected(graph.num_rows() * dim, 9);
+  WeightedSumRows(graph.lists(), {0, graph.num_rows()}, weights.data(),
+                  dense.data(), {.heads = 1, .channels = dim}, expected.data());
+  std::vector<float> out(graph.num_rows() * dim, 8);
+  for (const RowRange rows : {RowRange{0, 20}, {20, graph.num_rows()}}) {
+    WeightedSumRows(graph.lists(), rows, weights.data(), source, out.data());
+  }
+  ASSERT_EQ(out.size(), expected.size());
+  EXPECT_EQ(out.empty() ? 0
+                        : std::memcmp(out.data(), expected.data(),
+                                      out.size() * sizeof(float)),
+            0);
+}
+
+std::vector<PlacedCase> PlacedCases() {
+  std::vector<PlacedCase> cases;
+  for (const int64_t dim : {0, 1, 3, 4, 15, 16, 17, 33, 100, 256, 259, 520}) {
+    cases.push_back({ElementType::kFloat32, "float32", dim});
+    cases.push_back({ElementType::kFloat16, "float16", dim});
+    cases.push_back({ElementType::kBFloat16, "bfloat16", dim});
+    cases.push_back({ElementType::kScaledInt8, "scaled_int8", dim});
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, PlacedSumTest,
+                         ::testing::Combine(EveryTarget(),
+                                            ::testing::ValuesIn(PlacedCases())),
+                         TargetAnd([](const PlacedCase& c) {
+                           return std::string(c.name) + "_" +
+                                  std::to_string(c.dim);
+                         }));
 
 // Groups about the widths of vectors, alone and side by side.
 std::vector<HeadShape> Shapes() {

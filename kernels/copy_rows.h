@@ -23,10 +23,30 @@ struct FeatureRows {
   int64_t dim = 0;
 };
 
+/// Rows of two matrices of one format, of any alignment, such as the slots of a
+/// cache and the rows that were read for a batch.
+struct AddressedRows {
+  const std::byte* slots = nullptr;
+  const std::byte* landed = nullptr;
+  /// Addresses below this are rows of `slots`; address num_slots + j is row j
+  /// of `landed`.
+  uint32_t num_slots = 0;
+  ElementType type = ElementType::kFloat32;
+  /// Elements of a row.
+  int64_t dim = 0;
+  /// The address of each row.
+  const uint32_t* addresses = nullptr;
+};
+
 /// out[i] = row indices[i] of `source`, widened to float32, for i < count.
 /// `out` [count, dim] must not overlap the source. Indices may repeat.
 void GatherRows(const FeatureRows& source, const int64_t* indices,
                 int64_t count, float* out);
+
+/// out[i] = row first + i of `source`, by its address, widened to float32, for
+/// i < count. `out` [count, dim] must not overlap the source.
+void GatherRows(const AddressedRows& source, int64_t first, int64_t count,
+                float* out);
 
 /// Row positions[i] of `out` = row slots[i] of `source`, or row i where `slots`
 /// is null, widened to float32, for i < count. `out` [.., dim] must not overlap

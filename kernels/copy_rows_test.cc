@@ -168,6 +168,39 @@ INSTANTIATE_TEST_SUITE_P(
             GatherCase{ElementType::kScaledInt8, "scaled_int8_unaligned", 1})),
     TargetAnd([](const GatherCase& c) { return std::string(c.name); }));
 
+// Every other row lies in a slot, the others among those that were read.
+TEST_P(GatherSizesTest, ByAddressIsTheReference) {
+  constexpr uint32_t kNumSlots = 30;
+  const auto [type, name, offset] = parameter();
+  for (const int64_t dim : {0, 1, 15, 16, 17, 130}) {
+    const int64_t row_bytes = RowBytes(type, dim);
+    const std::vector<std::byte> memory =
+        FinitePatterns(offset + (kNumSlots + 20) * row_bytes);
+    const std::byte* rows = memory.data() + offset;
+    for (const int64_t count : {0, 1, 7, 8, 9, 33}) {
+      std::vector<uint32_t> addresses(count + 2);
+      for (size_t i = 0; i < addresses.size(); ++i) {
+        addresses[i] = i % 2 == 0 ? i * 7 % kNumSlots : kNumSlots + i * 3 % 20;
+      }
+      std::vector<float> out(count * dim + 1, -1);
+      GatherRows(AddressedRows{.slots = rows,
+                               .landed = rows + kNumSlots * row_bytes,
+                               .num_slots = kNumSlots,
+                               .type = type,
+                               .dim = dim,
+                               .addresses = addresses.data()},
+                 /*first=*/2, count, out.data());
+      for (int64_t i = 0; i < count * dim; ++i) {
+        ASSERT_EQ(out[i],
+                  Reference(type, rows + addresses[2 + i / dim] * row_bytes,
+                            dim, i % dim))
+            << "dim " << dim << " count " << count << " element " << i;
+      }
+      ASSERT_EQ(out.back(), -1) << "written beyond the end";
+    }
+  }
+}
+
 constexpr float kUntouched = -1;
 
 struct ScatterCase {

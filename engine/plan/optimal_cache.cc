@@ -238,6 +238,7 @@ class Planner {
     candidates_.reserve(largest);
     enters_.reserve(largest);
     entries_.reserve(largest);
+    drops_.reserve(largest);
     return absl::OkStatus();
   }
 
@@ -336,8 +337,10 @@ class Planner {
     totals_.accesses += static_cast<int64_t>(nodes.size());
     totals_.misses += static_cast<int64_t>(reads_.size());
     totals_.entered += static_cast<int64_t>(entries_.size());
-    return sink_.Batch(
-        batch, {.addresses = addresses_, .reads = reads_, .entries = entries_});
+    return sink_.Batch(batch, {.addresses = addresses_,
+                               .reads = reads_,
+                               .entries = entries_,
+                               .drops = drops_});
   }
 
   // Sets the addresses of the rows inside; the others become misses. Step 3.
@@ -383,6 +386,7 @@ class Planner {
   // enter.
   void ChooseEntries(uint32_t batch) {
     enters_.assign(reads_.size(), false);
+    drops_.clear();
     chosen_ = 0;
     dropped_unknown_ = 0;
     if (capacity_ == 0) return;
@@ -502,6 +506,7 @@ class Planner {
     }
     table_[std::exchange(state_.nodes[slot], CacheSlots::kFree)] = kNone;
     --inside_;
+    drops_.push_back(slot);
     dropped_unknown_ += last == num_batches_;
     if (slots_[slot].reusable_from <= batch) {
       reusable_.push_back(slot);
@@ -575,6 +580,7 @@ class Planner {
   // Rows dropped, or kept out, that the trace does not need again.
   int64_t dropped_unknown_ = 0;
   std::vector<Entry> entries_;
+  std::vector<uint32_t> drops_;
 };
 
 absl::Status CheckOptions(const OptimalCache::Options& options) {
@@ -615,7 +621,9 @@ absl::Status CheckSlots(const CacheSlots& slots,
 }  // namespace
 
 int64_t OptimalCache::Capacity(const Options& options) {
-  if (options.reuse_distance == 0) return options.num_slots;
+  if (options.reuse_distance == 0 || options.num_slots >= options.num_nodes) {
+    return options.num_slots;
+  }
   return std::max(options.num_slots * 15 / 16,
                   std::min<int64_t>(options.num_slots, 1));
 }
@@ -657,7 +665,7 @@ uint64_t OptimalCache::MemoryBytes(int64_t num_nodes, int64_t num_slots,
   return 4 * static_cast<uint64_t>(num_nodes) +
          15 * static_cast<uint64_t>(num_slots) +
          12 * (static_cast<uint64_t>(num_batches) + 1) +
-         56 * static_cast<uint64_t>(largest_batch) + kFixed;
+         60 * static_cast<uint64_t>(largest_batch) + kFixed;
 }
 
 }  // namespace hearth::plan

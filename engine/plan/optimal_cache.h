@@ -92,6 +92,9 @@ class OptimalCache {
     /// Ascending by `read`; of distinct slots. With a positive reuse distance
     /// they are none of the batch's own.
     absl::Span<const Entry> entries;
+    /// Slots whose rows leave the cache then, before rows enter: what a slot
+    /// holds stays readable until another row enters it.
+    absl::Span<const uint32_t> drops;
   };
 
   /// Receives a plan while it is made. Spans are valid during the call.
@@ -127,8 +130,9 @@ class OptimalCache {
     friend bool operator==(const Totals&, const Totals&) = default;
   };
 
-  /// Rows that the cache holds at most: with a reuse distance 15/16 of the
-  /// slots, rounded down, but at least one if there is a slot; else all.
+  /// Rows that the cache holds at most: with a reuse distance and fewer slots
+  /// than nodes, 15/16 of the slots, rounded down, but at least one if there is
+  /// a slot; else all, as then no row has to leave.
   static int64_t Capacity(const Options& options);
 
   /// Slots without rows.
@@ -158,7 +162,7 @@ class OptimalCache {
 
   /// Memory that Plan takes at most, beside what trace and sink take, and with
   /// the 6 bytes a slot of `slots`: for each node 4 bytes, for each slot 15,
-  /// for each batch 12, for each row of the largest batch 56, and 4 MiB.
+  /// for each batch 12, for each row of the largest batch 60, and 4 MiB.
   static uint64_t MemoryBytes(int64_t num_nodes, int64_t num_slots,
                               int64_t largest_batch, int64_t num_batches);
 };

@@ -57,7 +57,7 @@ void BM_Plan(benchmark::State& state) {
   const OptimalCache::Options options = {
       .num_nodes = kNodes,
       .num_slots = kNodes * state.range(1) / 100,
-      .reuse_distance = 8,
+      .reuse_distance = state.range(3),
       .scratch_path = scratch.Path("next_uses")};
   const int64_t end = state.range(0) * state.range(2) / 100;
   NullSink sink;
@@ -83,13 +83,16 @@ void BM_Plan(benchmark::State& state) {
                              benchmark::Counter::kInvert);
 }
 
-// (batches, slots in percent of the rows, planned batches in percent)
+// (batches, slots in percent of the rows, planned batches in percent, reuse
+// distance)
 BENCHMARK(BM_Plan)
-    ->Args({100, 1, 100})
-    ->Args({100, 10, 100})
-    ->Args({100, 40, 100})
-    ->Args({400, 10, 100})
-    ->Args({400, 10, 50})
+    ->Args({100, 1, 100, 8})
+    ->Args({100, 10, 100, 0})
+    ->Args({100, 10, 100, 4})
+    ->Args({100, 10, 100, 8})
+    ->Args({100, 40, 100, 8})
+    ->Args({400, 10, 100, 8})
+    ->Args({400, 10, 50, 8})
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace

@@ -39,6 +39,7 @@ struct PlannedBatch {
   std::vector<uint32_t> addresses;
   std::vector<uint32_t> reads;
   std::vector<Entry> entries;
+  std::vector<uint32_t> drops = {};
   friend bool operator==(const PlannedBatch&, const PlannedBatch&) = default;
 };
 
@@ -65,7 +66,8 @@ struct Recorder final : public OptimalCache::Sink {
     EXPECT_EQ(batch, std::ssize(batches));
     batches.push_back({{plan.addresses.begin(), plan.addresses.end()},
                        {plan.reads.begin(), plan.reads.end()},
-                       {plan.entries.begin(), plan.entries.end()}});
+                       {plan.entries.begin(), plan.entries.end()},
+                       {plan.drops.begin(), plan.drops.end()}});
     return absl::OkStatus();
   }
 };
@@ -191,7 +193,7 @@ class Replay {
  public:
   explicit Replay(const Options& options)
       : options_(options),
-        rows_(static_cast<size_t>(options.num_slots), -1),
+        rows_(static_cast<size_t>(options.num_slots), kNone),
         read_by_(static_cast<size_t>(options.num_slots), INT64_MIN / 2) {}
 
   // Executes a plan of `batches`, and expects that each address leads to the
@@ -201,7 +203,7 @@ class Replay {
       if (i > 0) {
         EXPECT_LT(plan.filled[i - 1].node, plan.filled[i].node);
       }
-      EXPECT_EQ(rows_[plan.filled[i].slot], -1) << "filled twice";
+      EXPECT_EQ(rows_[plan.filled[i].slot], kNone) << "filled twice";
       Write(plan.filled[i].slot, plan.filled[i].node);
     }
     for (size_t i = 0; i < plan.batches.size(); ++i) {
@@ -214,15 +216,17 @@ class Replay {
   // last read.
   void ExpectState(const CacheSlots& slots) const {
     for (size_t slot = 0; slot < rows_.size(); ++slot) {
-      if (slots.nodes[slot] != CacheSlots::kFree) {
-        EXPECT_EQ(rows_[slot], slots.nodes[slot]);
-      }
+      EXPECT_EQ(rows_[slot], slots.nodes[slot] == CacheSlots::kFree
+                                 ? kNone
+                                 : NodeId{slots.nodes[slot]});
       EXPECT_EQ(slots.idle[slot],
                 std::min(batch_ - read_by_[slot], options_.reuse_distance));
     }
   }
 
  private:
+  static constexpr NodeId kNone = -1;
+
   void Assemble(const std::vector<NodeId>& nodes, const PlannedBatch& plan) {
     EXPECT_TRUE(std::is_sorted(plan.reads.begin(), plan.reads.end()));
     ASSERT_EQ(plan.addresses.size(), nodes.size());
@@ -239,6 +243,10 @@ class Replay {
       }
     }
     EXPECT_EQ(plan.reads.size(), nodes.size() - found);
+    for (const uint32_t slot : plan.drops) {
+      ASSERT_LT(slot, rows_.size());
+      EXPECT_NE(std::exchange(rows_[slot], kNone), kNone);
+    }
     std::set<uint32_t> entered;
     for (size_t i = 0; i < plan.entries.size(); ++i) {
       const Entry& entry = plan.entries[i];
@@ -254,6 +262,7 @@ class Replay {
   void Write(uint32_t slot, NodeId node) {
     ASSERT_LT(slot, rows_.size());
     EXPECT_GE(batch_ - read_by_[slot], options_.reuse_distance);
+    EXPECT_EQ(rows_[slot], kNone);
     rows_[slot] = node;
   }
 
@@ -592,9 +601,10 @@ TEST_F(OptimalCacheTest, FillsWithTheRowsNeededFirst) {
   EXPECT_EQ(plan.batches[0],
             (PlannedBatch{.addresses = {3, 2}, .reads = {}, .entries = {}}));
   // 8 is needed again and takes the place of 7, which is not.
-  EXPECT_EQ(plan.batches[1],
-            (PlannedBatch{
-                .addresses = {1, 4, 0, 2}, .reads = {8}, .entries = {{0, 2}}}));
+  EXPECT_EQ(plan.batches[1], (PlannedBatch{.addresses = {1, 4, 0, 2},
+                                           .reads = {8},
+                                           .entries = {{0, 2}},
+                                           .drops = {2}}));
   EXPECT_EQ(plan.batches[2].addresses, (std::vector<uint32_t>{1, 2, 0, 3}));
 }
 
@@ -664,8 +674,28 @@ TEST_F(OptimalCacheTest, CapacityLeavesSlotsToCool) {
   const std::vector<std::pair<int64_t, int64_t>> capacities = {
       {0, 0}, {1, 1}, {2, 1}, {15, 14}, {16, 15}, {1000, 937}};
   for (const auto& [slots, capacity] : capacities) {
-    EXPECT_EQ(OptimalCache::Capacity(MakeOptions(5, slots)), slots);
-    EXPECT_EQ(OptimalCache::Capacity(MakeOptions(5, slots, 8)), capacity);
+    EXPECT_EQ(OptimalCache::Capacity(MakeOptions(1001, slots)), slots);
+    EXPECT_EQ(OptimalCache::Capacity(MakeOptions(1001, slots, 8)), capacity);
+    // A slot for each node.
+    EXPECT_EQ(OptimalCache::Capacity(MakeOptions(slots, slots, 8)), slots);
+  }
+}
+
+TEST_F(OptimalCacheTest, WithASlotForEachNodeEachIsReadOnce) {
+  RandomStream random(7, RandomPurpose::kGenerator);
+  for (const int64_t slots : {40, 41}) {
+    const Options options = MakeOptions(40, slots, /*reuse_distance=*/8);
+    const Batches batches = RandomBatches(random, 40, 30, /*skew=*/false);
+    std::set<NodeId> needed;
+    for (const auto& batch : batches) needed.insert(batch.begin(), batch.end());
+    Recorder plan;
+    CacheSlots state = OptimalCache::FreeSlots(options);
+    // Whatever follows.
+    const Totals totals =
+        Plan(batches, {.end = std::ssize(batches)}, options, state, plan);
+    Replay(options).Execute(batches, plan);
+    EXPECT_EQ(totals.misses, std::ssize(needed));
+    EXPECT_EQ(totals.uncertified, 0);
   }
 }
 
@@ -835,7 +865,7 @@ TEST_F(OptimalCacheErrorTest, DamageOnTheWayIsReadOnceMore) {
 TEST_F(OptimalCacheTest, MemoryIsThatOfItsParts) {
   constexpr uint64_t kFixed = 4 << 20;
   EXPECT_EQ(OptimalCache::MemoryBytes(800, 10, 4, 5),
-            3200u + 150 + 224 + 72 + kFixed);
+            3200u + 150 + 240 + 72 + kFixed);
 }
 
 }  // namespace

@@ -82,6 +82,8 @@ struct StrategyKind {
   bool exact = true;
   /// Whether training passes may have a history (Pass::history).
   bool takes_history = true;
+  /// Whether input rows may be left where they lie (Pass::rows_in_place).
+  bool leaves_rows_in_place = false;
   /// Whether seeds must be in the order of a partition.
   bool needs_partition = false;
 };

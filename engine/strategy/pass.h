@@ -144,9 +144,14 @@ struct Pass {
   /// (StrategyResources::gpu), so that a strategy may leave the input rows
   /// there (train::BatchView::device_rows).
   bool rows_on_gpu = false;
+  /// Whether all models that take the batches compute on the processor and
+  /// would rather read the input rows where they lie, so that a strategy may
+  /// leave them there (train::BatchView::rows).
+  bool rows_in_place = false;
   /// One pool for each shard of a batch, which lends the memory of its input
   /// rows (train::BatchView::input_memory); empty: the strategy's own memory is
-  /// used. Pools outlive the pass. REQUIRES: not rows_on_gpu.
+  /// used. Pools outlive the pass. REQUIRES: neither
+  /// rows_on_gpu nor rows_in_place.
   std::vector<train::InputPool*> input_pools = {};
 };
 

@@ -39,7 +39,8 @@ train::BatchView SampledBatch::view() const {
           .labels = labels_.view(),
           .all_labels = all_labels_,
           .top_rows = {},
-          .device_rows = device_rows_};
+          .device_rows = device_rows_,
+          .rows = rows_};
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <utility>
 #include <vector>
@@ -134,6 +135,13 @@ class SampledBatch : public pipeline::Item {
     device_rows_ = &rows;
   }
 
+  /// In place of TakeInputs, for input rows that stay where they are until the
+  /// batch is destroyed. REQUIRES: Pass::rows_in_place.
+  void LeaveInputs(const train::RowsInPlace& rows) {
+    feature_dim_ = rows.format.dim;
+    rows_ = rows;
+  }
+
   /// TakeInputs takes memory of `pool`, which outlives the batch.
   void UseInputPool(train::InputPool& pool) { input_pool_ = &pool; }
 
@@ -154,6 +162,7 @@ class SampledBatch : public pipeline::Item {
   std::shared_ptr<train::InputMemory> input_memory_;
   // Input rows on a GPU; null where `inputs_` has the rows.
   const train::DeviceRows* device_rows_ = nullptr;
+  std::optional<train::RowsInPlace> rows_;
 
   const float* InputData() const;
 };

@@ -98,6 +98,10 @@ absl::Status BatchView::Validate(const ModelShape& shape) const {
   status.Update(Expect("in-degrees in the batch",
                        static_cast<int64_t>(sample.in_degrees.size()),
                        static_cast<int64_t>(sample.input_nodes.size())));
+  if (rows.has_value()) {
+    status.Update(
+        Expect("columns of rows in place", rows->format.dim, feature_dim));
+  }
   if (!status.ok()) return status;
   if (labels.kind != shape.label_kind) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -12,6 +13,7 @@
 #include "engine/base/status.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/sample/mini_batch.h"
+#include "engine/store/feature_rows.h"
 #include "engine/store/graph.h"
 #include "engine/store/labels.h"
 #include "engine/store/safetensors.h"
@@ -34,6 +36,22 @@ class DeviceRows {
   /// GPU. The host does not wait; the object may be destroyed when the function
   /// returns. INTERNAL if the device fails, perhaps in earlier work.
   virtual absl::Status QueueCopy(void* stream, float* to) const = 0;
+};
+
+/// Input rows of a batch where they lie, as they are stored: in slots of a
+/// strategy's cache, and among the rows that it has read for the batch. They
+/// stay and do not change until the batch is released.
+struct RowsInPlace {
+  const std::byte* slots = nullptr;
+  const std::byte* landed = nullptr;
+  /// Addresses below this are slots; address num_slots + j is row j of
+  /// `landed`.
+  uint32_t num_slots = 0;
+  /// The format of all rows, one directly behind the other. Rows of float32 are
+  /// aligned to it.
+  store::RowFormat format = {};
+  /// [input nodes] the address of each node's row.
+  const uint32_t* addresses = nullptr;
 };
 
 /// Memory for the input rows of one shard of a batch, lent by an InputPool. The
@@ -106,6 +124,9 @@ struct BatchView {
   /// Input rows of a batch that only models on one GPU take
   /// (strategy::Pass::rows_on_gpu); `inputs` is null then. Otherwise null.
   const DeviceRows* device_rows = nullptr;
+  /// Input rows in place of `inputs`, which is null then
+  /// (strategy::Pass::rows_in_place); else absent.
+  std::optional<RowsInPlace> rows = std::nullopt;
   /// Numbers of self loops of the graph's nodes; null: there are none, or the
   /// model does not need them (CountsSelfLoops).
   const store::SelfLoops* self_loops = nullptr;
@@ -209,6 +230,15 @@ class TrainStep {
   /// (TrainOptions::gpu), all of which stays between steps; 0 without a GPU.
   virtual uint64_t GpuBytes(const sample::BatchShape& /*shape*/) const {
     return 0;
+  }
+
+  /// Whether steps on batches like `shape` are faster on rows in place
+  /// (BatchView::rows) than on dense ones: then the host memory, in bytes, that
+  /// they take beyond MemoryBytes. A model on the processor takes either, and
+  /// computes the same bits.
+  virtual std::optional<uint64_t> BytesInPlace(
+      const sample::BatchShape& /*shape*/) const {
+    return std::nullopt;
   }
 
   /// Part of MemoryBytes that stays between two steps.

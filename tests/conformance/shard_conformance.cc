@@ -72,9 +72,10 @@ void Add(const train::BatchView& shard, Contents& contents) {
       EXPECT_EQ(place->second, sources);
     }
   }
+  const std::vector<float> inputs = hearth::testing::InputsOf(shard);
   for (size_t i = 0; i < nodes.size(); ++i) {
     const float* row =
-        shard.inputs + static_cast<int64_t>(i) * shard.feature_dim;
+        inputs.data() + static_cast<int64_t>(i) * shard.feature_dim;
     const std::pair<int64_t, std::vector<float>> node = {
         sample.in_degrees[i], {row, row + shard.feature_dim}};
     const auto [place, added] = contents.nodes.try_emplace(nodes[i], node);
@@ -236,6 +237,18 @@ TEST_P(ShardConformanceTest, AreThoseOfMemory) {
   for (const int64_t shards : {2, 3}) {
     EXPECT_EQ(RunPass(*strategy, MakePass(shards)).fingerprints,
               RunPass(*reference, MakePass(shards)).fingerprints);
+  }
+}
+
+// With rows in place, too, if the strategy leaves them there.
+TEST_P(ShardConformanceTest, AreThoseOfMemoryWithRowsInPlace) {
+  const auto strategy = Make(GetParam());
+  const auto reference = Make({MemoryOptions{}, {}});
+  for (const int64_t shards : {2, 3}) {
+    Pass pass = MakePass(shards);
+    const Delivered expected = RunPass(*reference, pass);
+    pass.rows_in_place = true;
+    EXPECT_EQ(RunPass(*strategy, pass).fingerprints, expected.fingerprints);
   }
 }
 

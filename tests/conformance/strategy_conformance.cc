@@ -274,6 +274,18 @@ TEST_P(StrategyConformanceTest, DeliversTheBatchesOfMemory) {
   }
 }
 
+// Where they lie, if the strategy leaves them there.
+TEST_P(StrategyConformanceTest, DeliversTheBatchesOfMemoryInPlace) {
+  const auto reference = Make({MemoryOptions{}, {}});
+  const auto strategy = Make(GetParam());
+  for (uint64_t key = 0; key < 3; ++key) {
+    Pass pass = MakePass(key, /*first_batch=*/key == 1 ? 3 : 0);
+    const auto expected = Fingerprints(*reference, pass);
+    pass.rows_in_place = key != 2;
+    EXPECT_EQ(Fingerprints(*strategy, pass), expected);
+  }
+}
+
 TEST_P(StrategyConformanceTest, DeliversTheBatchesOfMemoryDrawnByLayers) {
   if (GetParam().pipeline.sampling_gpu.has_value()) {
     GTEST_SKIP() << "a GPU draws no layers as a whole";

@@ -7,12 +7,14 @@
 #include <stop_token>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/base/sha256.h"
 #include "engine/base/status.h"
+#include "engine/cache/assemble.h"
 #include "engine/io/file_system.h"
 #include "engine/sample/mini_batch.h"
 #include "engine/store/array_type.h"
@@ -65,6 +67,27 @@ std::unique_ptr<store::Dataset> Converted(
   return store::WithConverted(std::move(dataset), std::move(copy));
 }
 
+std::vector<float> InputsOf(const train::BatchView& batch) {
+  const size_t count = batch.sample.input_nodes.size();
+  const auto dim = static_cast<size_t>(batch.feature_dim);
+  if (!batch.rows.has_value()) {
+    return {batch.inputs, batch.inputs + count * dim};
+  }
+  const train::RowsInPlace& rows = *batch.rows;
+  EXPECT_EQ(batch.inputs, nullptr);
+  EXPECT_EQ(rows.format.dim, batch.feature_dim);
+  std::vector<float> inputs(count * dim);
+  for (size_t i = 0; i < count; ++i) {
+    const uint32_t address = rows.addresses[i];
+    const bool in_slot = address < rows.num_slots;
+    const std::byte* const row =
+        (in_slot ? rows.slots : rows.landed) +
+        (address - (in_slot ? 0 : rows.num_slots)) * rows.format.row_bytes();
+    cache::WidenRow(rows.format, row, inputs.data() + i * dim);
+  }
+  return inputs;
+}
+
 std::string Fingerprint(const train::BatchView& batch) {
   Sha256 digest;
   const auto& nodes = batch.sample.input_nodes;
@@ -89,8 +112,8 @@ std::string Fingerprint(const train::BatchView& batch) {
       Append(digest, positions->data(), count);
     }
   }
-  Append(digest, batch.inputs,
-         nodes.size() * static_cast<size_t>(batch.feature_dim));
+  const std::vector<float> inputs = InputsOf(batch);
+  Append(digest, inputs.data(), inputs.size());
   const store::LabelsView& labels = batch.labels;
   EXPECT_TRUE(labels.ValidateLabeled().ok());
   Append(digest, labels.classes.data(), labels.classes.size());

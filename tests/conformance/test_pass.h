@@ -34,6 +34,10 @@ std::unique_ptr<store::Dataset> Converted(
     std::unique_ptr<store::Dataset> dataset, store::DType dtype,
     const std::string& folder);
 
+/// The input rows of a batch in host memory, dense or in place: [input nodes,
+/// feature_dim].
+std::vector<float> InputsOf(const train::BatchView& batch);
+
 /// A digest of everything that a trainer can see of a batch. Expects the labels
 /// to be valid.
 std::string Fingerprint(const train::BatchView& batch);

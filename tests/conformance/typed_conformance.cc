@@ -246,11 +246,14 @@ TEST_P(TypedConformanceTest, RowsAndLabelsAreTheDatasets) {
   const store::Labels labels = *dataset.LoadLabels(target);
   std::vector<int64_t> met(nodes.num_types());
   PassReport report;
+  Pass pass = MakePass(GetParam(), *mixed, 0);
+  pass.rows_in_place = true;
   const absl::Status status = strategy->Run(
-      MakePass(GetParam(), *mixed, 0),
+      pass,
       [&](absl::Span<const train::BatchView> shards) {
         const train::BatchView& batch = shards.front();
         EXPECT_EQ(batch.feature_dim, 20);
+        const std::vector<float> inputs = hearth::testing::InputsOf(batch);
         for (size_t i = 0; i < batch.sample.input_nodes.size(); ++i) {
           const NodeId node = batch.sample.input_nodes[i];
           const store::TypeId type = nodes.TypeOf(node);
@@ -260,7 +263,7 @@ TEST_P(TypedConformanceTest, RowsAndLabelsAreTheDatasets) {
           const NodeId within = node - nodes.First(type);
           cache::AssembleRows(*features[type], {&within, 1}, row.data());
           const float* const actual =
-              batch.inputs + static_cast<int64_t>(i) * batch.feature_dim;
+              inputs.data() + static_cast<int64_t>(i) * batch.feature_dim;
           EXPECT_TRUE(std::equal(row.begin(), row.end(), actual)) << node;
         }
         for (int64_t i = 0; i < batch.sample.num_seeds; ++i) {

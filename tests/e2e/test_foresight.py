@@ -43,6 +43,22 @@ def test_training_is_that_of_memory(daemon, model, options):
             == part["rows_needed"]
 
 
+# Layers wider than rows sum first, so that GraphSAGE, GCN and GIN read rows in place.
+@pytest.mark.parametrize("model", ["sage", "gcn", "gin", "gat", "gatv2"])
+@pytest.mark.parametrize("options", [
+    ("--cpu-cache", "0"), ("--cpu-cache", "64KiB", "--trainers", "2"),
+    ("--cpu-cache", "64KiB", "--row-dtype", "int8"), ("--cpu-cache", "1GiB", "--row-dtype", "bf16"),
+], ids=lambda options: "-".join(options).replace("--", ""))
+def test_rows_in_place_change_nothing(daemon, model, options):
+    job = (*QUICK, "--model", model, "--hidden", "128", "--epochs", "3", "--fanouts", "5,5,5")
+    given = options[options.index("--cpu-cache") + 2:]
+    expected = daemon.json(*job, "--strategy", "memory", *given)["report"]
+    report = daemon.json(*job, "--strategy", "foresight", *options)["report"]
+    assert report["loss_digest"] == expected["loss_digest"]
+    assert report["test_metric"] == expected["test_metric"]
+    assert report["peak_memory_bytes"] <= report["memory_bound_bytes"]
+
+
 @pytest.mark.parametrize("epochs", [("--distinct-epochs", "2"), ("--refresh", "2"),
                                     ("--distinct-epochs", "1", "--refresh", "3")],
                          ids=lambda epochs: "-".join(epochs).replace("--", ""))

@@ -154,7 +154,11 @@ class ExplainRun {
     const uint64_t besides = RankingBytes(options_, *dataset_, *passes_) +
                              SelfLoopBytes(options_, *dataset_);
     const auto model_bytes = [&](const sample::BatchShape& shape) {
-      return step_->MemoryBytes(shape) + besides;
+      uint64_t bytes = step_->MemoryBytes(shape) + besides;
+      if (strategy::KindOf(data_.strategy).leaves_rows_in_place) {
+        bytes += step_->BytesInPlace(shape).value_or(0);
+      }
+      return bytes;
     };
     const ModelNeed model = {.bytes = model_bytes,
                              .parameter_bytes = step_->ParameterBytes(),

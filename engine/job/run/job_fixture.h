@@ -101,14 +101,25 @@ class LinearStep : public train::TrainStep {
   }
 
  private:
+  static const float* RowOf(const train::BatchView& shard, int64_t node) {
+    if (!shard.rows.has_value()) {
+      return shard.inputs + node * shard.feature_dim;
+    }
+    const train::RowsInPlace& rows = *shard.rows;
+    const uint32_t address = rows.addresses[node];
+    return reinterpret_cast<const float*>(
+               address < rows.num_slots ? rows.slots : rows.landed) +
+           (address < rows.num_slots ? address : address - rows.num_slots) *
+               shard.feature_dim;
+  }
+
   std::vector<float> MeanRow(absl::Span<const train::BatchView> shards) const {
     std::vector<float> mean(weights_.size(), 0);
     const auto seeds = static_cast<float>(train::NumSeeds(shards));
     for (const train::BatchView& shard : shards) {
-      const float* row = shard.inputs;
       for (int64_t seed = 0; seed < shard.sample.num_seeds; ++seed) {
+        const float* row = RowOf(shard, seed);
         for (size_t i = 0; i < mean.size(); ++i) mean[i] += row[i] / seeds;
-        row += shard.feature_dim;
       }
     }
     return mean;

@@ -120,6 +120,14 @@ class Member {
     return {};
   }
 
+  /// Host memory that it takes beyond ModelBytes where it takes input rows in
+  /// place (strategy::Pass::rows_in_place); absent if it would rather take
+  /// batches of `shape` without.
+  virtual std::optional<uint64_t> BytesInPlace(
+      const sample::BatchShape& /*shape*/) const {
+    return std::nullopt;
+  }
+
   /// The seeds of a pass of its wish kRequests. They end after
   /// kRequestSeconds, and, unless they `may_wait`, when there are none at
   /// present: the wish then comes again. Valid until the next call.

@@ -69,6 +69,10 @@ class ModelTrainer final : public Member {
   uint64_t ModelBytes(const sample::BatchShape& shape) const override {
     return step_->MemoryBytes(shape) + metric_.ranking_bytes + self_loop_bytes_;
   }
+  std::optional<uint64_t> BytesInPlace(
+      const sample::BatchShape& shape) const override {
+    return step_->BytesInPlace(shape);
+  }
   uint64_t KeptBytes(const sample::BatchShape& /*shape*/) const override {
     return step_->KeptBytes() + metric_.ranking_bytes + self_loop_bytes_;
   }

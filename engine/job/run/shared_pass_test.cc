@@ -3,6 +3,7 @@
 #include "engine/job/run/shared_pass.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -32,6 +33,7 @@
 #include "engine/job/run/job_fixture.h"
 #include "engine/job/run/train_job.h"
 #include "engine/metrics/registry.h"
+#include "engine/sample/batch_shape.h"
 #include "engine/strategy/kinds.h"
 #include "engine/train/train_step.h"
 #include "gmock/gmock.h"
@@ -45,17 +47,25 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
+// Batches that models have trained on.
+struct BatchCounts {
+  std::atomic<int64_t> in_place = 0;
+  std::atomic<int64_t> dense = 0;
+};
+
 // Learns at a pace that its seed decides. With seed kFailing it fails at a
 // batch, with kLarge it needs more memory than there is, with kSlow it takes
-// much longer than the others.
+// much longer than the others, with kDense it takes no rows in place.
 class PacedStep final : public LinearStep {
  public:
   static constexpr uint64_t kFailing = 1000;
   static constexpr uint64_t kLarge = 1002;
   static constexpr uint64_t kSlow = 1003;
 
-  PacedStep(const train::ModelShape& shape, uint64_t seed)
-      : LinearStep(shape), seed_(seed) {}
+  static constexpr uint64_t kDense = 1004;
+
+  PacedStep(const train::ModelShape& shape, uint64_t seed, BatchCounts& counts)
+      : LinearStep(shape), seed_(seed), counts_(counts) {}
 
   absl::StatusOr<train::BatchResult> Train(
       absl::Span<const train::BatchView> shards,
@@ -64,6 +74,7 @@ class PacedStep final : public LinearStep {
       return absl::InternalError("out of luck");
     }
     if (seed_ == kSlow) absl::SleepFor(absl::Milliseconds(50));
+    ++(shards.front().rows.has_value() ? counts_.in_place : counts_.dense);
     for (uint64_t i = 0; i < seed_ % 3; ++i) {
       HEARTH_RETURN_IF_ERROR(LinearStep::Train(shards, position).status());
     }
@@ -72,10 +83,16 @@ class PacedStep final : public LinearStep {
   uint64_t MemoryBytes(const sample::BatchShape& /*shape*/) const override {
     return seed_ == kLarge ? uint64_t{1} << 41 : 1000;
   }
+  std::optional<uint64_t> BytesInPlace(
+      const sample::BatchShape& shape) const override {
+    EXPECT_GT(shape.num_inputs(), 0);
+    return seed_ == kDense ? std::nullopt : std::optional<uint64_t>(10);
+  }
   uint64_t KeptBytes() const override { return 100; }
 
  private:
   const uint64_t seed_;
+  BatchCounts& counts_;
 };
 
 // One job on its own thread.
@@ -92,10 +109,10 @@ class ConvoyTest : public JobTest {
  protected:
   void SetUp() override {
     JobTest::SetUp();
-    new_train_step_ = [](const train::TrainOptions& options,
-                         const train::ModelShape& shape)
+    new_train_step_ = [this](const train::TrainOptions& options,
+                             const train::ModelShape& shape)
         -> absl::StatusOr<std::unique_ptr<train::TrainStep>> {
-      return std::make_unique<PacedStep>(shape, options.model_seed);
+      return std::make_unique<PacedStep>(shape, options.model_seed, counts_);
     };
     environment_.emplace(Environment());
     UseConvoys({});
@@ -157,6 +174,7 @@ class ConvoyTest : public JobTest {
   }
 
   std::optional<JobEnvironment> environment_;
+  BatchCounts counts_;
 };
 
 std::vector<Job*> Pointers(const std::vector<std::unique_ptr<Job>>& jobs) {
@@ -225,6 +243,7 @@ TEST_F(ConvoyTest, EveryExactStrategyCarriesSeveralJobs) {
       strategy::GinexOptions{.cpu_cache_bytes = 40000},
       strategy::DiskgnnOptions{},
       strategy::OutreOptions{},
+      strategy::ForesightOptions{.cpu_cache_bytes = 40000},
   };
   for (const strategy::StrategyOptions& strategy : strategies) {
     SCOPED_TRACE(strategy::Name(strategy));
@@ -266,6 +285,34 @@ TEST_F(ConvoyTest, EveryExactStrategyCarriesSeveralJobs) {
     EXPECT_EQ(jobs[3]->observer.training_batches, 24);
     EXPECT_EQ(fresh->report->loss_digest, digest);
   }
+}
+
+TEST_F(ConvoyTest, RowsStayInPlaceIfAllRidersTakeThemThere) {
+  const auto new_job = [&](const std::string& name, uint64_t seed) {
+    auto job = NewJob(name, seed);
+    job->options.data.strategy =
+        strategy::ForesightOptions{.cpu_cache_bytes = 40000};
+    return job;
+  };
+  const auto reference = NewJob("reference", 1);
+  const std::string digest = DigestAlone(*reference);
+  EXPECT_EQ(counts_.in_place.exchange(0), 0) << "memory has one matrix";
+  counts_.dense = 0;
+  const auto a = new_job("a", 0);
+  const auto b = new_job("b", 1);
+  RunTogether({a.get(), b.get()});
+  ASSERT_TRUE(a->report.ok() && b->report.ok()) << b->report.status();
+  EXPECT_EQ(b->report->loss_digest, digest);
+  // Four epochs of six batches.
+  EXPECT_EQ(counts_.in_place.exchange(0), 48);
+  EXPECT_EQ(counts_.dense, 0);
+  const auto c = new_job("c", 1);
+  const auto d = new_job("d", PacedStep::kDense);
+  RunTogether({c.get(), d.get()});
+  ASSERT_TRUE(c->report.ok() && d->report.ok()) << d->report.status();
+  EXPECT_EQ(c->report->loss_digest, digest);
+  EXPECT_EQ(counts_.in_place, 0);
+  EXPECT_EQ(counts_.dense, 48);
 }
 
 TEST_F(ConvoyTest, SomeAreTestedAtOnceOthersLaterOrNever) {

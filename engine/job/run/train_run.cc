@@ -63,6 +63,14 @@ bool TrainWhereRowsAre(const std::vector<AttachedJob*>& jobs) {
   });
 }
 
+// Whether all jobs would rather take rows in place.
+bool TakeRowsInPlace(const std::vector<AttachedJob*>& jobs,
+                     const sample::BatchShape& shape) {
+  return std::all_of(jobs.begin(), jobs.end(), [&](const AttachedJob* job) {
+    return job->member.BytesInPlace(shape).has_value();
+  });
+}
+
 // Whether all jobs pass batches on to clients.
 bool AreFeeds(const std::vector<AttachedJob*>& jobs) {
   return std::all_of(jobs.begin(), jobs.end(), [](const AttachedJob* job) {
@@ -156,7 +164,7 @@ absl::Status TrainRun::Start(AttachedJobs& jobs) {
 absl::Status TrainRun::StartWith(AttachedJob& first) {
   HEARTH_RETURN_IF_ERROR(source_.TakeStrategy(
       {.bytes = [&](const sample::BatchShape& shape) -> uint64_t {
-         return first.member.ModelBytes(shape);
+         return ModelBytes(first.member, shape);
        },
        .parameter_bytes = first.member.ParameterBytes(),
        .kept_bytes = first.member.KeptBytes(/*shape=*/{})}));
@@ -169,6 +177,16 @@ absl::Status TrainRun::StartWith(AttachedJob& first) {
       data.EpochOfBatches(std::min(first.wish.epoch, data.epochs - 1)));
 }
 
+// What a member holds for batches of `shape` as the strategy delivers them.
+uint64_t TrainRun::ModelBytes(const Member& member,
+                              const sample::BatchShape& shape) const {
+  uint64_t bytes = member.ModelBytes(shape);
+  if (strategy::KindOf(source_.strategy()).leaves_rows_in_place) {
+    bytes += member.BytesInPlace(shape).value_or(0);
+  }
+  return bytes;
+}
+
 absl::Status TrainRun::BeginJobs(const AttachedJobs& jobs) {
   const sample::BatchShape shape = source_.largest_batch();
   AttachedJobs accepted;
@@ -176,7 +194,7 @@ absl::Status TrainRun::BeginJobs(const AttachedJobs& jobs) {
     const Member& member = job->member;
     absl::Status status = job->member.Reserve(shape);
     if (status.ok()) {
-      status = models_.Add(job, {.bytes = member.ModelBytes(shape),
+      status = models_.Add(job, {.bytes = ModelBytes(member, shape),
                                  .kept_bytes = member.KeptBytes(shape),
                                  .parameter_bytes = member.ParameterBytes()});
     }
@@ -472,6 +490,7 @@ absl::Status TrainRun::RunPass(strategy::Pass pass, const AttachedJobs& jobs,
 absl::Status TrainRun::Deliver(strategy::Pass pass,
                                strategy::PassReport& report) {
   pass.rows_on_gpu = TrainWhereRowsAre(in_pass_);
+  pass.rows_in_place = TakeRowsInPlace(in_pass_, source_.largest_batch());
   is_for_clients_ = AreFeeds(in_pass_);
   // The memory of one member serves all; it stays until the pass has ended.
   std::vector<std::shared_ptr<train::InputPool>> pools;

@@ -177,6 +177,8 @@ class TrainRun {
   absl::Status RunAll();
   absl::Status Start(AttachedJobs& jobs);
   absl::Status StartWith(AttachedJob& first);
+  uint64_t ModelBytes(const Member& member,
+                      const sample::BatchShape& shape) const;
   absl::Status BeginJobs(const AttachedJobs& jobs);
   void LogBegin(AttachedJob& job);
   void AskAll();

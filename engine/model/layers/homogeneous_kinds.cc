@@ -20,7 +20,7 @@ class SageConvolution final : public Convolution {
         root_weight_(initializer.Linear({place.out, place.in}, place.in)) {}
 
   at::Tensor Forward(
-      const at::Tensor& x, const sample::Block& block, const LayerNodes& nodes,
+      const SourceRows& x, const sample::Block& block, const LayerNodes& nodes,
       const std::optional<ReluActivation>& activation) const override {
     return PropagateLinear(x, neighbor_weight_, bias_, root_weight_,
                            NewEdges(MeanAdjacency(block), x.device()),
@@ -58,6 +58,11 @@ class SageKind final : public ModelKind {
         MatrixBytes(2 * static_cast<uint64_t>(place.in) + 1, place.out));
   }
 
+  std::optional<Bytes> BytesInPlace(const LayerPlace& place,
+                                    const BlockSize& block) const override {
+    return PropagationInPlace(place, block, /*own_rows=*/true);
+  }
+
  private:
   const train::SageOptions options_;
 };
@@ -69,7 +74,7 @@ class GcnConvolution final : public Convolution {
         bias_(initializer.Zeros(place.out)) {}
 
   at::Tensor Forward(
-      const at::Tensor& x, const sample::Block& block, const LayerNodes& nodes,
+      const SourceRows& x, const sample::Block& block, const LayerNodes& nodes,
       const std::optional<ReluActivation>& activation) const override {
     return PropagateLinear(
         x, weight_, bias_, /*root_weight=*/std::nullopt,
@@ -103,6 +108,11 @@ class GcnKind final : public ModelKind {
     return PropagationMemory(place, block, LinearBytes(place.in, place.out));
   }
 
+  std::optional<Bytes> BytesInPlace(const LayerPlace& place,
+                                    const BlockSize& block) const override {
+    return PropagationInPlace(place, block, /*own_rows=*/false);
+  }
+
  private:
   const train::GcnOptions options_;
 };
@@ -116,7 +126,7 @@ class GinConvolution final : public Convolution {
         outer_bias_(initializer.Linear({place.out}, place.out)) {}
 
   at::Tensor Forward(
-      const at::Tensor& x, const sample::Block& block, const LayerNodes& nodes,
+      const SourceRows& x, const sample::Block& block, const LayerNodes& nodes,
       const std::optional<ReluActivation>& activation) const override {
     const at::Tensor inner = PropagateLinear(
         x, inner_weight_, inner_bias_, /*root_weight=*/std::nullopt,
@@ -171,6 +181,11 @@ class GinKind final : public ModelKind {
     return memory;
   }
 
+  std::optional<Bytes> BytesInPlace(const LayerPlace& place,
+                                    const BlockSize& block) const override {
+    return PropagationInPlace(place, block, /*own_rows=*/false);
+  }
+
  private:
   const train::GinOptions options_;
 };
@@ -188,8 +203,10 @@ class GatConvolution final : public Convolution {
         bias_(initializer.Zeros(place.out)) {}
 
   at::Tensor Forward(
-      const at::Tensor& x, const sample::Block& block, const LayerNodes& nodes,
+      const SourceRows& sources, const sample::Block& block,
+      const LayerNodes& nodes,
       const std::optional<ReluActivation>& activation) const override {
+    const at::Tensor x = sources.Matrix();
     const at::Tensor transformed = Linear(x, weight_);
     const at::Tensor sums =
         SumByAttention(transformed, ScoreWeight(),
@@ -276,8 +293,10 @@ class Gatv2Convolution final : public Convolution {
         bias_(initializer.Zeros(place.out)) {}
 
   at::Tensor Forward(
-      const at::Tensor& x, const sample::Block& block, const LayerNodes& nodes,
+      const SourceRows& sources, const sample::Block& block,
+      const LayerNodes& nodes,
       const std::optional<ReluActivation>& activation) const override {
+    const at::Tensor x = sources.Matrix();
     const at::Tensor own = x.narrow(0, 0, block.num_destinations);
     const at::Tensor sums = SumByDynamicAttention(
         Linear(x, source_weight_, source_bias_),

@@ -13,6 +13,7 @@
 #include "engine/model/cpu/relu_dropout.h"
 #include "engine/model/layers/parameters.h"
 #include "engine/model/layers/step_memory.h"
+#include "engine/model/operators/edges.h"
 #include "engine/sample/mini_batch.h"
 #include "engine/store/topology.h"
 #include "engine/train/model_options.h"
@@ -40,7 +41,7 @@ class Convolution {
   /// `activation` if there is one, which a layer may fuse with its last
   /// operation.
   virtual at::Tensor Forward(
-      const at::Tensor& x, const sample::Block& block, const LayerNodes& nodes,
+      const SourceRows& x, const sample::Block& block, const LayerNodes& nodes,
       const std::optional<ReluActivation>& activation) const = 0;
 
   /// Parameters in the order in which they were drawn.
@@ -95,6 +96,14 @@ class ModelKind {
   /// Upper bound of the memory of that layer for a block, forward and backward.
   virtual LayerMemory Memory(const LayerPlace& place,
                              const BlockSize& block) const = 0;
+
+  /// Whether the layer at `place` would rather have the rows of blocks like
+  /// `block` in place (SourceRows): then what it gathers of them at most. Only
+  /// asked of the first layer, if inputs are not projected.
+  virtual std::optional<Bytes> BytesInPlace(const LayerPlace& /*place*/,
+                                            const BlockSize& /*block*/) const {
+    return std::nullopt;
+  }
 
   /// Memory of the TypeProjection and the output layer, where the model has
   /// them.

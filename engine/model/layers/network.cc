@@ -16,6 +16,7 @@
 #include "engine/model/cpu/relations.h"
 #include "engine/model/layers/model_kind.h"
 #include "engine/model/layers/parameters.h"
+#include "engine/model/operators/edges.h"
 #include "engine/model/operators/graph_functions.h"
 #include "engine/model/runtime/device_streams.h"
 #include "engine/store/labels.h"
@@ -210,9 +211,13 @@ at::Tensor CopyRows(const train::DeviceRows& rows, at::IntArrayRef sizes,
 }
 
 // Input rows of a batch, on `device`.
-at::Tensor InputsOn(const at::Device& device, const train::BatchView& batch) {
+SourceRows InputsOn(const at::Device& device, const train::BatchView& batch) {
   const int64_t sizes[] = {
       static_cast<int64_t>(batch.sample.input_nodes.size()), batch.feature_dim};
+  if (batch.rows.has_value()) {
+    TORCH_CHECK(device.is_cpu(), "the inputs are in place, in host memory");
+    return {*batch.rows, sizes[0]};
+  }
   if (batch.device_rows != nullptr) {
     return CopyRows(*batch.device_rows, sizes, device);
   }
@@ -261,8 +266,11 @@ at::Tensor Network::Forward(
     const train::BatchView& batch,
     const std::optional<train::StepPosition>& position) const {
   const sample::MiniBatch& sample = batch.sample;
-  at::Tensor x = InputsOn(device_, batch);
-  if (projection_) x = projection_->Forward(x, sample.node_types);
+  SourceRows inputs = InputsOn(device_, batch);
+  if (projection_) {
+    inputs = projection_->Forward(inputs.Matrix(), sample.node_types);
+  }
+  at::Tensor x;
   const size_t last = layers_.size() - 1;
   for (size_t layer = 0; layer <= last; ++layer) {
     const bool of_top = layer == last && sample.top.has_value();
@@ -278,8 +286,9 @@ at::Tensor Network::Forward(
     if (layer != last && !to_top && activation_ == Activation::kRelu) {
       activation = {Dropout(position, layer)};
     }
-    x = layers_[layer]->Forward(x, sample.blocks[layer], nodes, activation);
-    if (layer == last || activation) continue;
+    x = layers_[layer]->Forward(inputs, sample.blocks[layer], nodes,
+                                activation);
+    if (layer == last) break;
     if (to_top) {
       const sample::TopLayer& top = *sample.top;
       if (batch.top_rows.pushed != nullptr) {
@@ -290,7 +299,7 @@ at::Tensor Network::Forward(
                                 TopRows{.top = &top, .rows = batch.top_rows});
       }
     }
-    x = ActivateRows(x, position, layer);
+    inputs = activation ? x : ActivateRows(x, position, layer);
   }
   if (!output_weight_.defined()) return x;
   return Linear(ActivateRows(x, position, last), output_weight_, output_bias_);

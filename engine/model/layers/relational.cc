@@ -79,8 +79,10 @@ class HeteroConvolution final : public Convolution {
   }
 
   at::Tensor Forward(
-      const at::Tensor& x, const sample::Block& block, const LayerNodes& nodes,
+      const SourceRows& sources, const sample::Block& block,
+      const LayerNodes& nodes,
       const std::optional<ReluActivation>& activation) const override {
+    const at::Tensor x = sources.Matrix();
     const std::vector<RelationBlock> blocks =
         SplitByRelation(block, schema_.relations.size());
     RelationInputs inputs(x);

@@ -214,8 +214,10 @@ class RgcnConvolution final : public Convolution {
   }
 
   at::Tensor Forward(
-      const at::Tensor& x, const sample::Block& block, const LayerNodes& nodes,
+      const SourceRows& sources, const sample::Block& block,
+      const LayerNodes& nodes,
       const std::optional<ReluActivation>& activation) const override {
+    const at::Tensor x = sources.Matrix();
     const std::vector<RelationBlock> blocks =
         SplitByRelation(block, static_cast<size_t>(relations_));
     RelationInputs inputs(x);

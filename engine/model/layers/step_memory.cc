@@ -95,6 +95,12 @@ LayerMemory PropagationMemory(const LayerPlace& place, const BlockSize& block,
   return memory;
 }
 
+std::optional<Bytes> PropagationInPlace(const LayerPlace& place,
+                                        const BlockSize& block, bool own_rows) {
+  if (OrdersOf(place, block).products_first) return std::nullopt;
+  return own_rows ? MatrixBytes(block.destinations, place.in) : Bytes{0};
+}
+
 namespace {
 
 // LibTorch, oneDNN and their threads: several times the memory that they were
@@ -247,6 +253,19 @@ uint64_t StepTensorBytes(const train::TrainOptions& options,
                          const train::ModelShape& shape,
                          const sample::BatchShape& batch) {
   return AtMost(CountBytes(options, shape, batch).most);
+}
+
+std::optional<uint64_t> StepBytesInPlace(const train::TrainOptions& options,
+                                         const train::ModelShape& shape,
+                                         const sample::BatchShape& batch) {
+  const auto kind = NewModelKind(options.model, shape);
+  const std::optional<Bytes> bytes =
+      kind->BytesInPlace(LayerPlaces(*kind, shape).front(),
+                         {.sources = static_cast<uint64_t>(batch.nodes[0]),
+                          .destinations = static_cast<uint64_t>(batch.nodes[1]),
+                          .edges = static_cast<uint64_t>(batch.edges[0])});
+  if (!bytes.has_value()) return std::nullopt;
+  return AtMost(PooledBytes(*bytes));
 }
 
 DeviceStepMemory DeviceStepBytes(const train::TrainOptions& options,

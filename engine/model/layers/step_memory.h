@@ -107,6 +107,11 @@ Bytes EdgesBytes(const BlockSize& block);
 LayerMemory PropagationMemory(const LayerPlace& place, const BlockSize& block,
                               Bytes parameters);
 
+/// Bytes that such a layer gathers of rows in place, the destinations' own if
+/// it multiplies them; absent if it may multiply first, as then it gathers all.
+std::optional<Bytes> PropagationInPlace(const LayerPlace& place,
+                                        const BlockSize& block, bool own_rows);
+
 /// Bytes of scores or attention for all edges of a block and a self loop at
 /// each destination.
 Bytes EdgeScoreBytes(int64_t heads, const BlockSize& block);
@@ -128,6 +133,11 @@ uint64_t StepMemoryBytes(const train::TrainOptions& options,
 uint64_t StepTensorBytes(const train::TrainOptions& options,
                          const train::ModelShape& shape,
                          const sample::BatchShape& batch);
+
+/// As TrainStep::BytesInPlace, for a step on the processor.
+std::optional<uint64_t> StepBytesInPlace(const train::TrainOptions& options,
+                                         const train::ModelShape& shape,
+                                         const sample::BatchShape& batch);
 
 /// Steps that may have begun on a device before the result of the first of them
 /// is awaited: enough for it not to wait for the host.

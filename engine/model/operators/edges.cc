@@ -11,11 +11,14 @@
 #include <limits>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "engine/model/cpu/dynamic_attention.h"
 #include "engine/model/cpu/product_operands.h"
 #include "engine/model/operators/device_operators.h"
 #include "engine/model/operators/matrix_product.h"
+#include "engine/store/array_type.h"
 #include "kernels/aggregate.h"
+#include "kernels/copy_rows.h"
 
 namespace hearth::model {
 namespace {
@@ -41,6 +44,19 @@ void ForRows(absl::Span<const int64_t> indptr, const F& function) {
   });
 }
 
+kernels::ElementType ElementTypeOf(store::DType dtype) {
+  switch (dtype) {
+    case store::DType::kFloat16:
+      return kernels::ElementType::kFloat16;
+    case store::DType::kBFloat16:
+      return kernels::ElementType::kBFloat16;
+    case store::DType::kScaledInt8:
+      return kernels::ElementType::kScaledInt8;
+    default:
+      return kernels::ElementType::kFloat32;
+  }
+}
+
 // kernels::WeightedSumRows over all rows of `lists`.
 at::Tensor WeightedSum(const kernels::EdgeLists& lists,
                        absl::Span<const int64_t> indptr, const float* weights,
@@ -56,24 +72,25 @@ at::Tensor WeightedSum(const kernels::EdgeLists& lists,
   return result;
 }
 
-// Sums of rows of `x` along the adjacency, rounded to bfloat16 while they are
-// in the caches.
-at::Tensor RoundedSum(const Adjacency& adjacency, const at::Tensor& x) {
+// Adds up the rows of the adjacency's sources for a range of rows of `lists`,
+// [rows, width].
+using SumRange = absl::FunctionRef<void(const kernels::EdgeLists& lists,
+                                        kernels::RowRange rows, float* out)>;
+
+// Sums along the adjacency, rounded to bfloat16 while they are in the caches.
+at::Tensor RoundedSum(const Adjacency& adjacency, int64_t width, SumRange sum) {
   constexpr int64_t kRowsAtOnce = 32;
-  const int64_t width = x.size(1);
   at::Tensor result =
       at::empty({adjacency.num_destinations, width}, at::kBFloat16);
-  const auto* source = x.const_data_ptr<float>();
   auto* const rounded =
       reinterpret_cast<Bfloat16Bits*>(result.mutable_data_ptr<at::BFloat16>());
   ForRows(adjacency.indptr, [&](kernels::RowRange rows) {
     std::vector<float> sums(kRowsAtOnce * width);
     for (int64_t row = rows.begin; row < rows.end; row += kRowsAtOnce) {
       const int64_t count = std::min(kRowsAtOnce, rows.end - row);
-      kernels::WeightedSumRows({.indptr = adjacency.indptr.data() + row,
-                                .indices = adjacency.indices.data()},
-                               {0, count}, adjacency.weights.data(), source,
-                               {.heads = 1, .channels = width}, sums.data());
+      sum({.indptr = adjacency.indptr.data() + row,
+           .indices = adjacency.indices.data()},
+          {0, count}, sums.data());
       RoundRows({sums.data(), count, width, width}, width,
                 rounded + row * width);
     }
@@ -169,6 +186,7 @@ class CpuEdges final : public Edges {
 
   at::Tensor Sum(const at::Tensor& x) const override;
   at::Tensor SumForProducts(const at::Tensor& x) const override;
+  at::Tensor SumForProducts(const kernels::AddressedRows& rows) const override;
   at::Tensor Sum(const at::Tensor& x, const at::Tensor& weights) const override;
   at::Tensor SumTransposed(const at::Tensor& gradient) override;
   at::Tensor SumTransposed(const at::Tensor& gradient,
@@ -207,7 +225,31 @@ at::Tensor CpuEdges::Sum(const at::Tensor& x) const {
 }
 
 at::Tensor CpuEdges::SumForProducts(const at::Tensor& x) const {
-  return FactorType() == at::kBFloat16 ? RoundedSum(adjacency_, x) : Sum(x);
+  if (FactorType() != at::kBFloat16) return Sum(x);
+  const kernels::HeadShape shape{.heads = 1, .channels = x.size(1)};
+  const auto* source = x.const_data_ptr<float>();
+  return RoundedSum(
+      adjacency_, x.size(1),
+      [&](const kernels::EdgeLists& lists, kernels::RowRange rows, float* out) {
+        kernels::WeightedSumRows(lists, rows, adjacency_.weights.data(), source,
+                                 shape, out);
+      });
+}
+
+at::Tensor CpuEdges::SumForProducts(const kernels::AddressedRows& rows) const {
+  const auto sum = [&](const kernels::EdgeLists& lists, kernels::RowRange range,
+                       float* out) {
+    kernels::WeightedSumRows(lists, range, adjacency_.weights.data(), rows,
+                             out);
+  };
+  if (FactorType() == at::kBFloat16) {
+    return RoundedSum(adjacency_, rows.dim, sum);
+  }
+  at::Tensor result = at::empty({num_destinations(), rows.dim}, at::kFloat);
+  auto* const out = result.mutable_data_ptr<float>();
+  ForRows(adjacency_.indptr,
+          [&](kernels::RowRange range) { sum(Lists(adjacency_), range, out); });
+  return result;
 }
 
 at::Tensor CpuEdges::Sum(const at::Tensor& x, const at::Tensor& weights) const {
@@ -324,6 +366,32 @@ Edges::DynamicGradient CpuEdges::DynamicAttentionGradient(
 }
 
 }  // namespace
+
+SourceRows::SourceRows(const train::RowsInPlace& rows, int64_t count)
+    : placed_({.slots = rows.slots,
+               .landed = rows.landed,
+               .num_slots = rows.num_slots,
+               .type = ElementTypeOf(rows.format.dtype),
+               .dim = rows.format.dim,
+               .addresses = rows.addresses}),
+      count_(count) {}
+
+at::Tensor SourceRows::First(int64_t count) const {
+  if (!placed_) return matrix_.narrow(0, 0, count);
+  // Rows that make a thread worth while.
+  constexpr int64_t kRowsPerThread = 256;
+  at::Tensor result = at::empty({count, placed_->dim}, at::kFloat);
+  auto* const out = result.mutable_data_ptr<float>();
+  at::parallel_for(0, count, kRowsPerThread, [&](int64_t begin, int64_t end) {
+    kernels::GatherRows(*placed_, begin, end - begin,
+                        out + begin * placed_->dim);
+  });
+  return result;
+}
+
+at::Tensor Edges::SumForProducts(const kernels::AddressedRows& /*rows*/) const {
+  TORCH_CHECK(false, "rows in place are summed on the processor alone");
+}
 
 at::Tensor Edges::Attention(const at::Tensor& scores) const {
   const int64_t heads = scores.size(1) / 2;

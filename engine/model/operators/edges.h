@@ -5,10 +5,47 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "engine/model/cpu/adjacency.h"
+#include "engine/train/train_step.h"
+#include "kernels/copy_rows.h"
 
 namespace hearth::model {
+
+/// Rows of a layer's sources: a matrix, or, for the first layer on the
+/// processor, input rows where they lie. Immutable; a copy shares the rows.
+/// Throws what LibTorch throws.
+class SourceRows {
+ public:
+  /// [sources, columns] float32. Implicit: most layers have a matrix.
+  SourceRows(at::Tensor matrix) : matrix_(std::move(matrix)) {}
+
+  /// `count` rows that stay as long as the object and what is computed of it.
+  SourceRows(const train::RowsInPlace& rows, int64_t count);
+
+  /// The rows where they lie; null for a matrix.
+  const kernels::AddressedRows* in_place() const {
+    return placed_ ? &*placed_ : nullptr;
+  }
+
+  /// The matrix; rows in place are gathered anew by each call.
+  at::Tensor Matrix() const { return placed_ ? First(count_) : matrix_; }
+
+  /// The first `count` rows: of a matrix a view, else gathered.
+  at::Tensor First(int64_t count) const;
+
+  bool requires_grad() const { return !placed_ && matrix_.requires_grad(); }
+  at::Device device() const {
+    return placed_ ? at::Device(at::kCPU) : matrix_.device();
+  }
+
+ private:
+  at::Tensor matrix_;
+  std::optional<kernels::AddressedRows> placed_;
+  int64_t count_ = 0;
+};
 
 /// An adjacency with the operations on its edges that layers and their
 /// gradients need, on the processor or a device. One thread computes each
@@ -33,6 +70,10 @@ class Edges {
 
   /// Sum for use in products only: of the products' FactorType().
   virtual at::Tensor SumForProducts(const at::Tensor& x) const = 0;
+
+  /// The same of rows in place, with the same bits. REQUIRES: edges on the
+  /// processor.
+  virtual at::Tensor SumForProducts(const kernels::AddressedRows& rows) const;
 
   /// Sum weighted by `weights`, [num_edges, heads], instead: head h weighs the
   /// h-th of `heads` equal parts of a row.

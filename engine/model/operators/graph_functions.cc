@@ -22,8 +22,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-at::Tensor FirstRows(const at::Tensor& x, const EdgesPtr& edges) {
-  return x.narrow(0, 0, edges->num_destinations());
+at::Tensor FirstRows(const SourceRows& x, const EdgesPtr& edges) {
+  return x.First(edges->num_destinations());
 }
 
 // Calls `function(begin, end)` for ranges of a matrix's elements, each
@@ -110,31 +110,32 @@ class AddBiasFunction : public Function<AddBiasFunction> {
 
 class PropagateLinearFunction : public Function<PropagateLinearFunction> {
  public:
+  // For rows in place `sources` has them, their sums come first, and `x` is
+  // empty; else `sources` is `x`.
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
                             const at::Tensor& weight,
                             const std::optional<at::Tensor>& bias,
                             const std::optional<at::Tensor>& root_weight,
                             const EdgesPtr& edges,
-                            const std::optional<ReluActivation>& activation) {
-    const bool sums_first =
-        SumsFirst({.sources = edges->num_sources(),
-                   .destinations = edges->num_destinations(),
-                   .edges = edges->num_edges(),
-                   .in = weight.size(1),
-                   .out = weight.size(0),
-                   .needs_input_gradient = x.requires_grad()});
+                            const std::optional<ReluActivation>& activation,
+                            const SourceRows& sources, bool sums_first) {
     // Left factor of the product with the weight, which the weight's gradient
     // needs.
-    const at::Tensor factor = sums_first ? edges->SumForProducts(x) : x;
+    const at::Tensor factor = !sums_first ? x
+                              : sources.in_place() != nullptr
+                                  ? edges->SumForProducts(*sources.in_place())
+                                  : edges->SumForProducts(x);
+    const at::Tensor first_rows =
+        root_weight ? FirstRows(sources, edges) : at::Tensor();
     at::Tensor result;
     if (sums_first) {
       std::vector<Factors> terms = {{factor, weight}};
-      if (root_weight) terms.push_back({FirstRows(x, edges), *root_weight});
+      if (root_weight) terms.push_back({first_rows, *root_weight});
       result = SumOfProducts(terms, bias, activation);
     } else {
       const at::Tensor sums = edges->Sum(Product(x, weight));
       if (root_weight) {
-        result = SumOfProducts({{FirstRows(x, edges), *root_weight}}, bias);
+        result = SumOfProducts({{first_rows, *root_weight}}, bias);
         result.add_(sums);
       } else {
         result = bias ? sums.add_(*bias) : sums;
@@ -145,10 +146,9 @@ class PropagateLinearFunction : public Function<PropagateLinearFunction> {
     SaveActivation(context, activation);
     context->saved_data["sums_first"] = sums_first;
     context->saved_data["bias"] = bias.has_value();
-    context->save_for_backward(
-        {factor, weight, root_weight ? FirstRows(x, edges) : at::Tensor(),
-         root_weight.value_or(at::Tensor()),
-         activation ? result : at::Tensor()});
+    context->save_for_backward({factor, weight, first_rows,
+                                root_weight.value_or(at::Tensor()),
+                                activation ? result : at::Tensor()});
     return result;
   }
 
@@ -168,7 +168,7 @@ class PropagateLinearFunction : public Function<PropagateLinearFunction> {
     if (needs_input_gradient || !sums_first) {
       gradient = {.gradient = ThroughActivation(gradient)};
     }
-    variable_list result(6);
+    variable_list result(8);
     std::vector<at::Tensor> factors;
     at::Tensor inner = gradient.gradient;
     if (sums_first) {
@@ -367,13 +367,23 @@ bool SumsFirst(const PropagateSizes& sizes) {
   return sums_first <= products_first;
 }
 
-at::Tensor PropagateLinear(const at::Tensor& x, const at::Tensor& weight,
+at::Tensor PropagateLinear(const SourceRows& x, const at::Tensor& weight,
                            const std::optional<at::Tensor>& bias,
                            const std::optional<at::Tensor>& root_weight,
                            const EdgesPtr& edges,
                            const std::optional<ReluActivation>& activation) {
-  return PropagateLinearFunction::apply(x, weight, bias, root_weight, edges,
-                                        activation);
+  const bool sums_first =
+      SumsFirst({.sources = edges->num_sources(),
+                 .destinations = edges->num_destinations(),
+                 .edges = edges->num_edges(),
+                 .in = weight.size(1),
+                 .out = weight.size(0),
+                 .needs_input_gradient = x.requires_grad()});
+  const bool in_place = sums_first && x.in_place() != nullptr;
+  const at::Tensor matrix = in_place ? at::empty({0}) : x.Matrix();
+  return PropagateLinearFunction::apply(
+      matrix, weight, bias, root_weight, edges, activation,
+      in_place ? x : SourceRows(matrix), sums_first);
 }
 
 at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight,

@@ -53,9 +53,10 @@ at::Tensor AddBias(const at::Tensor& x, const at::Tensor& bias);
 /// A x Wᵀ, plus `bias` and x[:D] rootᵀ, then `activation`, each of the three if
 /// given: [D, out] for `x` [S, in] and weights [out, in], where A are the
 /// weighted edges. Sums before or after the transformation, whichever is
-/// cheaper by SumsFirst.
+/// cheaper by SumsFirst. Rows in place are summed where they lie if sums come
+/// first, so that only x[:D] is gathered; else all are.
 at::Tensor PropagateLinear(
-    const at::Tensor& x, const at::Tensor& weight,
+    const SourceRows& x, const at::Tensor& weight,
     const std::optional<at::Tensor>& bias,
     const std::optional<at::Tensor>& root_weight, const EdgesPtr& edges,
     const std::optional<ReluActivation>& activation = std::nullopt);

@@ -22,6 +22,7 @@
 #include "engine/model/testing/synthetic_batch.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/sample/neighbor_sampler.h"
+#include "engine/store/array_type.h"
 #include "engine/store/labels.h"
 #include "engine/store/topology.h"
 #include "engine/train/metric.h"
@@ -294,6 +295,31 @@ TEST(ParallelStepTest, ThreadsAndRepetitionChangeNoBit) {
 
 // The shards of this batch are equal: with equal patterns, all would have equal
 // losses.
+TEST(ParallelStepTest, RowsInPlaceChangeNoBit) {
+  const Graph graph(LabelKind::kClasses);
+  // Sums first, and products first.
+  for (const int64_t hidden : {64, 4}) {
+    const train::TrainOptions options =
+        Options(train::SageOptions{.hidden = hidden}, /*dropout=*/0.2);
+    const auto dense = NewStep(options, LabelKind::kClasses, 3);
+    const auto in_place = NewStep(options, LabelKind::kClasses, 3);
+    for (uint64_t number = 0; number < std::size(kSeeds); ++number) {
+      const auto shards = graph.Shards(number, kSeeds[number], 3);
+      std::vector<PlacedBatch> placed;
+      for (const SyntheticBatch& shard : shards) {
+        placed.emplace_back(shard, store::DType::kFloat32);
+      }
+      std::vector<train::BatchView> views;
+      for (const PlacedBatch& shard : placed) views.push_back(shard.View());
+      const train::StepPosition position = {.epoch = 0, .batch = number};
+      const auto expected = dense->Train(Views(shards), position);
+      const auto result = in_place->Train(views, position);
+      ASSERT_TRUE(expected.ok() && result.ok()) << result.status();
+      EXPECT_EQ(result->loss, expected->loss) << "batch " << number;
+    }
+  }
+}
+
 TEST(ParallelStepTest, EachShardDropsByItsOwnPattern) {
   const Graph graph(LabelKind::kClasses);
   const SyntheticBatch batch = graph.Sample(0, 0, 40);

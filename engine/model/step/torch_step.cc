@@ -5,6 +5,7 @@
 #include <c10/core/CachingDeviceAllocator.h>
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -136,6 +137,12 @@ class TorchStep final : public train::TrainStep {
   uint64_t MemoryBytes(const sample::BatchShape& shape) const override {
     return on_device() ? DeviceStepBytes(options_, shape_, shape).host_bytes
                        : StepMemoryBytes(options_, shape_, shape);
+  }
+
+  std::optional<uint64_t> BytesInPlace(
+      const sample::BatchShape& shape) const override {
+    if (on_device()) return std::nullopt;
+    return StepBytesInPlace(options_, shape_, shape);
   }
 
   uint64_t GpuBytes(const sample::BatchShape& shape) const override {
@@ -363,6 +370,13 @@ class ParallelStep final : public train::TrainStep {
   uint64_t MemoryBytes(const sample::BatchShape& shape) const override {
     return static_cast<uint64_t>(shape_.trainers) *
            StepMemoryBytes(options_, shape_, shape);
+  }
+
+  std::optional<uint64_t> BytesInPlace(
+      const sample::BatchShape& shape) const override {
+    const auto bytes = StepBytesInPlace(options_, shape_, shape);
+    if (!bytes.has_value()) return std::nullopt;
+    return static_cast<uint64_t>(shape_.trainers) * *bytes;
   }
 
   uint64_t KeptBytes() const override {

@@ -1,5 +1,8 @@
 #include "engine/train/train_step.h"
 
+#include <bit>
+#include <cstdint>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -11,6 +14,8 @@
 #include "absl/strings/match.h"
 #include "engine/model/step/new_train_step.h"
 #include "engine/model/testing/synthetic_batch.h"
+#include "engine/sample/batch_shape.h"
+#include "engine/store/array_type.h"
 #include "engine/store/labels.h"
 #include "engine/store/safetensors.h"
 #include "engine/train/metric.h"
@@ -100,6 +105,103 @@ TEST(TrainStepTest, ThreadsAndRepetitionChangeNoBit) {
     EXPECT_EQ(LossesOfNewStep(Options(model, 2)), losses);
     EXPECT_EQ(LossesOfNewStep(Options(model, 5)), losses);
   }
+}
+
+// What a step computes of four batches: losses, an evaluation, and all of its
+// state.
+struct Computed {
+  std::vector<float> losses;
+  store::TensorMap state;
+};
+
+// `dtype`: that of rows in place, which it may round; absent: dense rows.
+Computed Compute(const train::TrainOptions& options,
+                 std::optional<store::DType> dtype) {
+  const auto step = NewStep(options);
+  Computed computed;
+  for (uint64_t i = 0; i < 4; ++i) {
+    SyntheticBatch batch = Batch(i);
+    // To numbers that bfloat16 has.
+    float* const inputs = batch.inputs.get();
+    const int64_t count =
+        std::ssize(batch.sample.input_nodes) * batch.feature_dim;
+    for (int64_t j = 0; j < count; ++j) {
+      inputs[j] =
+          std::bit_cast<float>(std::bit_cast<uint32_t>(inputs[j]) >> 16 << 16);
+    }
+    const PlacedBatch placed(batch, dtype.value_or(store::DType::kFloat32));
+    const train::BatchView view =
+        dtype.has_value() ? placed.View() : batch.View();
+    for (const auto& result : {step->Train({view}, {.epoch = 0, .batch = i}),
+                               step->Evaluate({view})}) {
+      EXPECT_TRUE(result.ok()) << result.status();
+      if (result.ok()) computed.losses.push_back(result->loss);
+    }
+  }
+  computed.state = *step->Save();
+  return computed;
+}
+
+TEST(TrainStepTest, RowsInPlaceChangeNoBit) {
+  std::vector<train::ModelOptions> models = AllModels();
+  // Products come first in the first layer.
+  models.push_back(train::SageOptions{.hidden = 4});
+  models.push_back(train::GcnOptions{.hidden = 4});
+  models.push_back(train::GinOptions{.hidden = 4});
+  for (const train::ModelOptions& model : models) {
+    for (const train::Precision precision :
+         {train::Precision::kFloat32, train::Precision::kBfloat16}) {
+      train::TrainOptions options = Options(model);
+      options.precision = precision;
+      if (!NewTrainStep(options, {.feature_dim = kFeatureDim,
+                                  .label_width = kClasses,
+                                  .num_layers = kLayers})
+               .ok()) {
+        continue;
+      }
+      const Computed dense = Compute(options, std::nullopt);
+      for (const store::DType dtype :
+           {store::DType::kFloat32, store::DType::kBFloat16}) {
+        const Computed in_place = Compute(options, dtype);
+        EXPECT_EQ(in_place.losses, dense.losses);
+        ASSERT_EQ(in_place.state.size(), dense.state.size());
+        for (const auto& [name, tensor] : dense.state) {
+          EXPECT_EQ(in_place.state.at(name).data, tensor.data) << name;
+        }
+      }
+    }
+  }
+}
+
+TEST(TrainStepTest, OnlyWhatSumsRowsFirstTakesThemInPlace) {
+  const sample::BatchShape shape = {.nodes = {4000, 1500, 500, 100},
+                                    .edges = {6000, 2000, 400}};
+  const auto bytes = [&](const train::ModelOptions& model) {
+    return NewStep(Options(model))->BytesInPlace(shape);
+  };
+  // It multiplies the destinations' own rows; the pool has an eighth more.
+  EXPECT_EQ(bytes(train::SageOptions{.hidden = 64}),
+            1500 * kFeatureDim * sizeof(float) * 9 / 8);
+  EXPECT_EQ(bytes(train::GcnOptions{.hidden = 64}), 0);
+  EXPECT_EQ(bytes(train::GinOptions{.hidden = 64}), 0);
+  EXPECT_EQ(bytes(train::SageOptions{.hidden = 4}), std::nullopt);
+  EXPECT_EQ(bytes(train::GatOptions{.hidden = 64, .heads = 4}), std::nullopt);
+  EXPECT_EQ(bytes(train::Gatv2Options{.hidden = 64, .heads = 4}), std::nullopt);
+  EXPECT_EQ(bytes(train::RgcnOptions{.hidden = 64}), std::nullopt);
+  EXPECT_EQ(bytes(train::RsageOptions{.hidden = 64}), std::nullopt);
+  EXPECT_EQ(bytes(train::RgatOptions{.hidden = 64, .heads = 4}), std::nullopt);
+  EXPECT_EQ(train::NewNullStep()->BytesInPlace(shape), std::nullopt);
+}
+
+TEST(TrainStepTest, RefusesRowsInPlaceOfAnotherWidth) {
+  const SyntheticBatch batch = Batch(1);
+  const PlacedBatch placed(batch, store::DType::kFloat32);
+  train::BatchView view = placed.View();
+  view.rows->format.dim = kFeatureDim - 1;
+  const auto result = NewStep(Options(train::SageOptions{}))->Evaluate({view});
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(absl::StrContains(result.status().message(), "in place"))
+      << result.status();
 }
 
 TEST(TrainStepTest, Bfloat16RepeatsBitForBitAndStaysNearFloat32) {

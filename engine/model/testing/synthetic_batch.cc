@@ -4,8 +4,11 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <iterator>
 #include <limits>
 #include <tuple>
@@ -82,6 +85,55 @@ train::BatchView SyntheticBatch::View() const {
           .inputs = inputs.get(),
           .feature_dim = feature_dim,
           .labels = labels.view()};
+}
+
+PlacedBatch::PlacedBatch(const SyntheticBatch& batch, store::DType dtype)
+    : batch(batch), format({.dim = batch.feature_dim, .dtype = dtype}) {
+  const size_t rows = batch.sample.input_nodes.size();
+  num_slots = static_cast<uint32_t>(rows + rows / 8);
+  addresses.resize(rows);
+  // Two in three are in slots, those of the cache's rows that others have left
+  // between them.
+  uint32_t num_landed = 0;
+  for (size_t row = 0; row < rows; ++row) {
+    addresses[row] = row % 3 == 0 ? num_slots + num_landed++
+                                  : static_cast<uint32_t>(num_slots - 1 - row);
+  }
+  RandomStream random(1, RandomPurpose::kGenerator);
+  for (size_t row = rows; row > 1; --row) {
+    std::swap(addresses[row - 1], addresses[random.Below(row)]);
+  }
+  const auto row_bytes = static_cast<size_t>(format.row_bytes());
+  slots = *io::AlignedMemory::Allocate(num_slots * row_bytes);
+  landed = *io::AlignedMemory::Allocate(num_landed * row_bytes);
+  for (size_t row = 0; row < rows; ++row) {
+    const uint32_t address = addresses[row];
+    std::byte* const to =
+        address < num_slots
+            ? slots.bytes().data() + address * row_bytes
+            : landed.bytes().data() + (address - num_slots) * row_bytes;
+    const float* const from = batch.inputs.get() + row * format.dim;
+    if (dtype == store::DType::kFloat32) {
+      std::memcpy(to, from, row_bytes);
+      continue;
+    }
+    for (int64_t column = 0; column < format.dim; ++column) {
+      const auto upper =
+          static_cast<uint16_t>(std::bit_cast<uint32_t>(from[column]) >> 16);
+      std::memcpy(to + 2 * column, &upper, sizeof(upper));
+    }
+  }
+}
+
+train::BatchView PlacedBatch::View() const {
+  train::BatchView view = batch.View();
+  view.inputs = nullptr;
+  view.rows = {.slots = slots.bytes().data(),
+               .landed = landed.bytes().data(),
+               .num_slots = num_slots,
+               .format = format,
+               .addresses = addresses.data()};
+  return view;
 }
 
 SyntheticBatch MakeBatch(const SyntheticShape& shape) {

@@ -3,11 +3,15 @@
 
 #include <stdlib.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "engine/io/aligned_memory.h"
 #include "engine/sample/mini_batch.h"
+#include "engine/store/array_type.h"
+#include "engine/store/feature_rows.h"
 #include "engine/store/labels.h"
 #include "engine/store/topology.h"
 #include "engine/train/model_options.h"
@@ -40,6 +44,22 @@ struct SyntheticBatch {
   store::Labels labels;
 
   train::BatchView View() const;
+};
+
+/// The batch of `batch` with its rows in place, in slots of a cache and among
+/// rows that were read, in random order, in elements of `dtype`: float32, or
+/// bfloat16, which rounds them.
+struct PlacedBatch {
+  PlacedBatch(const SyntheticBatch& batch, store::DType dtype);
+
+  train::BatchView View() const;
+
+  const SyntheticBatch& batch;
+  store::RowFormat format;
+  uint32_t num_slots = 0;
+  io::AlignedMemory slots;
+  io::AlignedMemory landed;
+  std::vector<uint32_t> addresses;
 };
 
 SyntheticBatch MakeBatch(const SyntheticShape& shape);

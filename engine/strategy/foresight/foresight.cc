@@ -91,6 +91,11 @@ class ForesightStrategy final : public Strategy {
     HEARTH_ASSIGN_OR_RETURN(const std::optional<int64_t> position,
                             PositionOf(pass, stop));
     if (!position.has_value()) return absl::OkStatus();
+    // Other buffers than those of the pass before: both would be too many.
+    if (std::exchange(in_place_, pass.rows_in_place) != pass.rows_in_place) {
+      inputs_.Clear();
+      reads_.Clear();
+    }
     const RowSource source = {.dataset = dataset_,
                               .features = features_,
                               .read_queues = resources_.read_queues,
@@ -219,6 +224,8 @@ class ForesightStrategy final : public Strategy {
   PlannedCache cache_;
   BufferPool inputs_;
   BufferPool reads_;
+  // Whether the last pass left rows in place.
+  bool in_place_ = false;
   absl::Mutex source_mutex_;
   std::shared_ptr<const OpenedSource> source_ ABSL_GUARDED_BY(source_mutex_);
   const ForesightContext context_ = {
@@ -291,9 +298,10 @@ absl::StatusOr<MemoryEstimate> EstimateForesightMemory(
   MemoryEstimate estimate;
   estimate.Add("cache", RowSlots::MemoryBytes(slots, row_bytes),
                /*kept=*/true);
-  // The slots before a shard, twice while a plan is made, and their
-  // arrangement.
-  estimate.Add("slots", 3 * static_cast<uint64_t>(slots) * sizeof(uint32_t) +
+  // The slots before a shard and how long they have been idle, twice while a
+  // plan is made, and their arrangement.
+  estimate.Add("slots", 3 * static_cast<uint64_t>(slots) *
+                                (sizeof(uint32_t) + sizeof(uint16_t)) +
                             RowSlots::ArrangingBytes(slots, nodes));
   const int64_t of_passes =
       (Timeline::kMostPasses + 2) * basis.num_batches * basis.shards;
@@ -305,19 +313,25 @@ absl::StatusOr<MemoryEstimate> EstimateForesightMemory(
                static_cast<uint64_t>(loaders + 1) *
                    RowLoader::MemoryBytes(options.io_depth, row_bytes, rows));
   // A plan of a shard has an address for each row, and for each row read its
-  // node and its slot.
-  const int read =
-      ForesightPass::ReadAtOnce(static_cast<int>(loaders), basis.shards);
+  // node, its slot and the slot of a row that leaves.
+  const int read = ForesightPass::ReadAtOnce(static_cast<int>(loaders),
+                                             basis.shards, /*in_place=*/false);
+  const int assembled = ForesightPass::AssembledAtOnce(basis.shards);
   const uint64_t read_bytes =
       static_cast<uint64_t>(rows) *
-          (static_cast<uint64_t>(row_bytes) + 4 * sizeof(uint32_t)) +
+          (static_cast<uint64_t>(row_bytes) + 5 * sizeof(uint32_t)) +
       2 * 4096;
-  estimate.Add("buffers",
-               static_cast<uint64_t>(read) *
-                       cache::AlignedBuffer::MemoryBytes(read_bytes) +
-                   static_cast<uint64_t>(rows) * 2 *
-                       (sizeof(int32_t) + sizeof(int64_t)));
-  const int assembled = ForesightPass::AssembledAtOnce(basis.shards);
+  const uint64_t buffer_bytes = cache::AlignedBuffer::MemoryBytes(read_bytes);
+  // In place shards keep what was read instead of input rows.
+  const uint64_t input_bytes = cache::AlignedBuffer::MemoryBytes(
+      static_cast<uint64_t>(rows * basis.row_format().dim) * sizeof(float));
+  const uint64_t in_place_bytes =
+      static_cast<uint64_t>(assembled) *
+      (buffer_bytes - std::min(buffer_bytes, input_bytes));
+  estimate.Add("buffers", static_cast<uint64_t>(read) * buffer_bytes +
+                              in_place_bytes +
+                              static_cast<uint64_t>(rows) * 2 *
+                                  (sizeof(int32_t) + sizeof(int64_t)));
   const int online = static_cast<int>(2 * loaders) +
                      2 * ForesightPass::kLoadedWaiting * basis.shards +
                      assembled;

@@ -62,7 +62,10 @@ class Counting {
     for (int64_t at = span.begin; at < span.end; ++at) {
       const Timeline::Place place = timeline_.At(at);
       const Pass& pass = timeline_.passes()[place.pass];
-      if (pass.evaluates) continue;
+      // A pass that comes again finds other rows in the cache.
+      if (pass.evaluates || timeline_.Find(pass, place.shard, 0) != at) {
+        continue;
+      }
       const auto shard = static_cast<size_t>(at - span.begin);
       const ShardRecord& record = packed.shards[shard];
       needed_ += record.addresses;

@@ -16,11 +16,20 @@
 //             labels are gathered.
 //  features   Its plan and the rows that the cache lacks are read.
 //  assemble   One shard after the other, in order, by a team of threads: widens
-//             rows of the cache and rows that were read to their places, then
+//             rows of the cache and rows that were read to their places, unless
+//             layers read them where they are (Pass::rows_in_place), then
 //             copies to the cache the rows that enter it.
+//
+// Rows enter slots that no shard reads any more: a plan gives them slots whose
+// last reader came kReuseBatches before, and all but the last AssembledAtOnce
+// shards are released. Slots are arranged anew only at the beginning of a pass,
+// when all shards of the one before are released.
 
 namespace hearth::strategy {
 namespace {
+
+// Both grow with the shards of a batch, the latter faster.
+static_assert(ForesightPass::AssembledAtOnce(1) <= kReuseBatches);
 
 void CountBatch(const ForesightBatch& batch, PassReport& report) {
   AddReads(batch.tally, report);
@@ -163,11 +172,12 @@ absl::Status ForesightPass::Arrange(ForesightBatch& batch, int64_t position) {
     return absl::OkStatus();
   }
   cache.generations = nullptr;
-  auto wanted = batch.generation->reader().StateBefore(position - span.begin);
+  auto wanted = batch.generation->reader().StateBefore(
+      position - span.begin, ReuseDistance(context_.generations.timeline()));
   HEARTH_RETURN_IF_ERROR(
       batch.generation->Checked(wanted.status(), pass_index_));
   HEARTH_RETURN_IF_ERROR(cache.slots.Arrange(
-      *wanted, context_.source.features.layout.num_rows,
+      wanted->nodes, context_.source.features.layout.num_rows,
       [&](absl::Span<const RowSlots::Placed> rows) {
         return row_loaders_.back()->Load(rows, cache.slots, context_.prices,
                                          abandon_.get_token(), batch.tally);
@@ -182,9 +192,38 @@ absl::Status ForesightPass::Assemble(int /*thread*/, ForesightBatch& batch) {
   HEARTH_RETURN_IF_ERROR(Arrange(batch, position));
   PlannedCache& cache = context_.cache;
   const cache::StoredRows slots = cache.slots.rows();
+  const auto num_slots = static_cast<uint32_t>(cache.slots.num_slots());
+  if (pass_.rows_in_place) {
+    batch.LeaveInputs({.slots = slots.data,
+                       .landed = batch.rows,
+                       .num_slots = num_slots,
+                       .format = {.dim = slots.dim, .dtype = slots.dtype},
+                       .addresses = batch.plan.addresses.data()});
+  } else {
+    HEARTH_RETURN_IF_ERROR(Widen(batch));
+  }
+  const uint64_t row_bytes = context_.source.features.layout.row_bytes;
+  for (const uint32_t slot : batch.plan.drops) cache.slots.Drop(slot);
+  for (const plan::OptimalCache::Entry& entry : batch.plan.entries) {
+    cache.slots.Put(batch.plan.reads[entry.read], entry.slot,
+                    batch.rows + entry.read * row_bytes);
+  }
+  cache.position = position + 1;
+  context_.generations.GoOnAt(position + 1);
+  batch.generation.reset();
+  if (pass_.rows_in_place) return absl::OkStatus();
+  // The rows are assembled: another batch may use the memory.
+  batch.plan = {};
+  batch.read = {};
+  return absl::OkStatus();
+}
+
+absl::Status ForesightPass::Widen(ForesightBatch& batch) {
+  const cache::StoredRows slots = context_.cache.slots.rows();
   const cache::StoredRows read = {
       .data = batch.rows, .dtype = slots.dtype, .dim = slots.dim};
-  const auto num_slots = static_cast<uint32_t>(cache.slots.num_slots());
+  const auto num_slots =
+      static_cast<uint32_t>(context_.cache.slots.num_slots());
   slot_positions_.clear();
   slot_rows_.clear();
   read_positions_.clear();
@@ -201,17 +240,6 @@ absl::Status ForesightPass::Assemble(int /*thread*/, ForesightBatch& batch) {
                           batch.TakeInputs(slots.dim, context_.inputs));
   cache::ScatterRows(*assemblers_, slots, slot_rows_, slot_positions_, inputs);
   cache::ScatterRows(*assemblers_, read, read_rows_, read_positions_, inputs);
-  const uint64_t row_bytes = context_.source.features.layout.row_bytes;
-  for (const plan::OptimalCache::Entry& entry : batch.plan.entries) {
-    cache.slots.Put(batch.plan.reads[entry.read], entry.slot,
-                    batch.rows + entry.read * row_bytes);
-  }
-  cache.position = position + 1;
-  context_.generations.GoOnAt(position + 1);
-  // The rows are assembled: another batch may use the memory.
-  batch.plan = {};
-  batch.read = {};
-  batch.generation.reset();
   return absl::OkStatus();
 }
 

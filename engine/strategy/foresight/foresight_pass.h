@@ -75,9 +75,11 @@ class ForesightPass {
   /// Shards with input rows at a time: one is assembled, those of one batch
   /// wait, those of another are with the trainer.
   static constexpr int AssembledAtOnce(int shards) { return 1 + 2 * shards; }
-  /// Shards that hold read rows at a time.
-  static constexpr int ReadAtOnce(int loaders, int shards) {
-    return loaders + kLoadedWaiting * shards + 1;
+  /// Shards that hold read rows at a time. In place they hold them until they
+  /// are released, but no input rows of their own.
+  static constexpr int ReadAtOnce(int loaders, int shards, bool in_place) {
+    return loaders + kLoadedWaiting * shards +
+           (in_place ? AssembledAtOnce(shards) : 1);
   }
 
   /// `position`: that of the first shard of the pass.
@@ -94,6 +96,7 @@ class ForesightPass {
   absl::Status LoadGraph(int thread, ForesightBatch& batch);
   absl::Status LoadRows(int thread, ForesightBatch& batch);
   absl::Status Assemble(int thread, ForesightBatch& batch);
+  absl::Status Widen(ForesightBatch& batch);
   absl::Status Arrange(ForesightBatch& batch, int64_t position);
   int64_t PositionOf(const ForesightBatch& batch) const {
     return position_ + batch.number() - first_shard_;

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "engine/strategy/foresight/row_slots.h"
+#include "engine/plan/optimal_cache.h"
+#include "engine/strategy/foresight/generation.h"
 #include "engine/strategy/foresight/timeline.h"
 #include "engine/strategy/pricing/miss_curves.h"
 #include "engine/strategy/pricing/workload.h"
@@ -25,10 +26,13 @@ class Pricing {
       : options_(options),
         job_(job),
         misses_(job.work.misses->Optimal(
-            std::min(static_cast<double>(options.cpu_cache_bytes) /
-                         static_cast<double>(
-                             RowSlots::MemoryBytes(1, job.basis.row_bytes())),
-                     static_cast<double>(job.basis.num_nodes())))) {}
+            static_cast<double>(plan::OptimalCache::Capacity(
+                {.num_nodes = job.basis.num_nodes(),
+                 .num_slots =
+                     SlotsWithin(options.cpu_cache_bytes, job.basis.num_nodes(),
+                                 job.basis.row_bytes()),
+                 .reuse_distance = kReuseBatches,
+                 .scratch_path = ""})))) {}
 
   Price Run() {
     const Workload& work = job_.work;

@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "engine/base/manual_clock.h"
 #include "engine/base/random.h"
 #include "engine/io/file_system.h"
@@ -28,8 +29,10 @@
 #include "engine/strategy/pass_sequence.h"
 #include "engine/strategy/strategy.h"
 #include "engine/strategy/testing/planning_harness.h"
+#include "engine/train/train_step.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/conformance/test_pass.h"
 
 namespace hearth::strategy {
 namespace {
@@ -96,6 +99,31 @@ class ForesightTest : public PlanningHarness {
     return outcome.report;
   }
 
+  // The same with rows in place. Each batch is looked at several times, while
+  // later ones are assembled.
+  PassReport ExpectInPlace(Strategy& strategy, Pass pass) {
+    constexpr int kLooks = 4;
+    const std::vector<std::string>& whole = ExpectedOf(pass);
+    pass.rows_in_place = true;
+    PassReport report;
+    auto number = static_cast<size_t>(pass.first_batch);
+    const absl::Status status = strategy.Run(
+        pass,
+        [&](absl::Span<const train::BatchView> shards) {
+          const train::BatchView& batch = shards.front();
+          EXPECT_TRUE(batch.rows.has_value());
+          for (int look = 0; look < kLooks; ++look) {
+            EXPECT_EQ(hearth::testing::Fingerprint(batch), whole[number]);
+          }
+          ++number;
+          return absl::OkStatus();
+        },
+        {}, report);
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(number, whole.size());
+    return report;
+  }
+
   // Runs the passes of a sequence in its order; returns the rows read.
   int64_t ExpectSequence(Strategy& strategy, const PassSequence& sequence) {
     int64_t rows = 0;
@@ -122,6 +150,18 @@ class ForesightTest : public PlanningHarness {
     return files;
   }
 
+  // The folders of the plans of generations.
+  std::vector<std::string> Generations() const {
+    std::vector<std::string> folders;
+    for (const auto& [path, bytes] : AllFiles()) {
+      const std::filesystem::path file(path);
+      if (file.filename() == kGenerationIndexFile) {
+        folders.push_back(file.parent_path());
+      }
+    }
+    return folders;
+  }
+
   // Flips a bit in the middle of every file of this name.
   void DamageAll(const std::string& name) const {
     for (const auto& entry :
@@ -146,9 +186,8 @@ TEST_F(ForesightTest, DeliversDistinctEpochsPreparedAhead) {
   const PassSequence sequence = Epochs(7, 7);
   const auto strategy = Make(kSome, {.samplers = 2, .extractors = 2});
   ASSERT_EQ(PrepareFor(*strategy, sequence), absl::OkStatus());
-  int made = 1;
   std::jthread ahead([&] {
-    for (;; ++made) {
+    for (;;) {
       const auto report = strategy->PrepareAhead(sequence, {}, {});
       EXPECT_TRUE(report.ok()) << report.status();
       if (!report.ok() || !report->more) return;
@@ -156,7 +195,8 @@ TEST_F(ForesightTest, DeliversDistinctEpochsPreparedAhead) {
   });
   const int64_t rows = ExpectSequence(*strategy, sequence);
   ahead.join();
-  EXPECT_GE(made, 2);
+  EXPECT_GE(Generations().size(), 3u)
+      << "half an epoch, two and a half, the rest";
   EXPECT_GT(rows, 0);
   EXPECT_FALSE(strategy->PrepareAhead(sequence, {}, {})->more);
 }
@@ -182,6 +222,61 @@ TEST_F(ForesightTest, MoreMemoryReadsFewerRowsAndAllRowsReadEachOnce) {
   // Rows of the first half epoch fill the cache; others are read when they are
   // needed first.
   EXPECT_LT(before, 300);
+}
+
+TEST_F(ForesightTest, RowsInPlaceAreThoseOfMemory) {
+  const PassSequence sequence = Epochs(4, 4);
+  for (const uint64_t slots : {0, 20, 50, 150, 300}) {
+    const ForesightOptions options = {.cpu_cache_bytes = slots * 152};
+    const auto dense = Make(options);
+    ASSERT_EQ(PrepareFor(*dense, sequence), absl::OkStatus());
+    const auto in_place = Make(options, {.samplers = 1, .extractors = 3});
+    ASSERT_EQ(PrepareFor(*in_place, sequence), absl::OkStatus());
+    for (const size_t pass : sequence.order) {
+      const PassReport expected = ExpectPass(*dense, sequence.passes[pass]);
+      const PassReport report = ExpectInPlace(*in_place, sequence.passes[pass]);
+      EXPECT_EQ(report.rows_read, expected.rows_read);
+      EXPECT_EQ(report.hits.front().rows, expected.hits.front().rows);
+    }
+  }
+}
+
+TEST_F(ForesightTest, RowsAreInPlaceInSomePassesAndNotInOthers) {
+  RandomStream random(6, RandomPurpose::kGenerator);
+  const PassSequence sequence = Epochs(4, 4);
+  const auto strategy = Make(kSome, {.samplers = 1, .extractors = 2});
+  ASSERT_EQ(PrepareFor(*strategy, sequence), absl::OkStatus());
+  for (int i = 0; i < 30; ++i) {
+    Pass pass = sequence.passes[random.Below(sequence.passes.size())];
+    const auto batches = static_cast<uint64_t>(ExpectedOf(pass).size());
+    pass.first_batch = static_cast<int64_t>(random.Below(batches + 1));
+    if (random.Below(2) == 0) {
+      ExpectPass(*strategy, pass);
+    } else {
+      ExpectInPlace(*strategy, pass);
+    }
+  }
+}
+
+// How long slots have been idle is known of a plan that is found, too.
+TEST_F(ForesightTest, WhatIsMadeBehindAFoundPlanIsTheSame) {
+  const PassSequence sequence = Epochs(4, 4);
+  const auto make_all = [&] {
+    const auto strategy = Make(kSome);
+    ASSERT_EQ(PrepareFor(*strategy, sequence), absl::OkStatus());
+    ExpectSequence(*strategy, sequence);
+  };
+  make_all();
+  const auto files = AllFiles();
+  const std::vector<std::string> generations = Generations();
+  ASSERT_GE(generations.size(), 3u);
+  for (const std::string& generation : generations) {
+    ASSERT_TRUE(io::FileSystem::Posix()
+                    .RemoveTree(io::JoinPath(plans_folder_, generation))
+                    .ok());
+    make_all();
+    EXPECT_EQ(AllFiles(), files) << generation;
+  }
 }
 
 TEST_F(ForesightTest, RepeatedEpochsNeedNoFurtherPlans) {

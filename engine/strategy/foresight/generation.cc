@@ -40,7 +40,7 @@ constexpr char kNextUsesFile[] = "next_uses.tmp";
 constexpr char kDispatchFile[] = "dispatch.tmp";
 // The version of names, and of how plans are made; files have versions of their
 // own.
-constexpr char kFormat[] = "hearth foresight plan 1";
+constexpr char kFormat[] = "hearth foresight plan 2";
 // Batches of the smallest generation whose rows are packed.
 constexpr int64_t kLeastBatches = 8;
 // Bytes of a partition of the features, of which three are in memory; bytes of
@@ -325,9 +325,10 @@ absl::StatusOr<GenerationMaker::Planned> GenerationMaker::PlanNext(
   slots_ = {};
   if (slots.nodes.empty() && !span.fills) {
     // The generation before was found, not planned.
-    slots = OptimalCache::FreeSlots(CacheOptions(""));
-    HEARTH_ASSIGN_OR_RETURN(slots.nodes, last_->reader().StateBefore(std::ssize(
-                                             last_->reader().index().shards)));
+    const GenerationReader& last = last_->reader();
+    HEARTH_ASSIGN_OR_RETURN(slots,
+                            last.StateBefore(std::ssize(last.index().shards),
+                                             ReuseDistance(timeline_)));
   }
   auto planned = Plan(span, samples_, last_ == nullptr ? "" : last_->name(),
                       std::move(slots), attempt);
@@ -490,7 +491,8 @@ PlanKey GenerationMaker::KeyOf(
   Sha256 hash;
   hash.AddField(kFormat, "generation");
   hash.AddField(context_.dataset.manifest().fingerprint);
-  hash.AddField(context_.rows.row_bytes, ",", context_.num_slots);
+  hash.AddField(context_.rows.row_bytes, ",", context_.num_slots, ",",
+                ReuseDistance(timeline_));
   // The slots at the beginning follow from the generation before.
   hash.AddField(span.fills ? "filled" : before);
   for (int64_t at = span.begin; at < span.look_end;) {
@@ -581,6 +583,7 @@ OptimalCache::Options GenerationMaker::CacheOptions(
     const std::string& folder) const {
   return {.num_nodes = context_.rows.num_rows,
           .num_slots = context_.num_slots,
+          .reuse_distance = ReuseDistance(timeline_),
           .scratch_path = io::JoinPath(folder, kNextUsesFile)};
 }
 
@@ -627,7 +630,7 @@ absl::Status GenerationMaker::PlanSlots(const SamplesByPass& samples,
   if (span.fills) planned.slots = OptimalCache::FreeSlots(options);
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<ShardPlanWriter> writer,
-      ShardPlanWriter::Create(context_.files, folder, planned.slots.nodes));
+      ShardPlanWriter::Create(context_.files, folder, planned.slots));
   SpanTrace trace(timeline_, span, samples);
   HEARTH_ASSIGN_OR_RETURN(
       planned.index.totals,
@@ -720,11 +723,11 @@ absl::Status GenerationMaker::Scan(Planned& planned,
   // Rows that the cache holds at the beginning, by node.
   std::vector<RowSlots::Placed> filled;
   if (fill != nullptr) {
-    HEARTH_ASSIGN_OR_RETURN(const std::vector<uint32_t> state,
-                            reader.StateBefore(0));
-    for (size_t slot = 0; slot < state.size(); ++slot) {
-      if (state[slot] == RowSlots::kFree) continue;
-      filled.push_back({state[slot], static_cast<uint32_t>(slot)});
+    HEARTH_ASSIGN_OR_RETURN(const plan::CacheSlots state,
+                            reader.StateBefore(0, ReuseDistance(timeline_)));
+    for (size_t slot = 0; slot < state.nodes.size(); ++slot) {
+      if (state.nodes[slot] == RowSlots::kFree) continue;
+      filled.push_back({state.nodes[slot], static_cast<uint32_t>(slot)});
     }
     std::sort(filled.begin(), filled.end(),
               [](const auto& a, const auto& b) { return a.node < b.node; });

@@ -1,6 +1,7 @@
 #ifndef HEARTH_ENGINE_STRATEGY_FORESIGHT_GENERATION_H_
 #define HEARTH_ENGINE_STRATEGY_FORESIGHT_GENERATION_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -68,6 +69,21 @@ int64_t SlotsWithin(uint64_t cache_bytes, int64_t num_rows, int64_t row_bytes);
 /// Memory of planning one generation while another is packed, at most.
 uint64_t MakingBytes(int64_t num_nodes, int64_t num_slots, int64_t row_bytes,
                      int64_t largest_batch, int64_t num_shards, int samplers);
+
+/// A slot of the cache is overwritten no sooner than this many batches after
+/// the last one that reads it, so that layers can read it in place: more than
+/// are assembled and not released (ForesightPass). Plans do not depend on
+/// whether layers do.
+inline constexpr int64_t kReuseBatches = 8;
+
+/// The same in shards: the reuse distance of plans.
+inline int64_t ReuseDistance(const Timeline& timeline) {
+  int64_t shards = 1;
+  for (const Pass& pass : timeline.passes()) {
+    shards = std::max(shards, pass.shards);
+  }
+  return kReuseBatches * shards;
+}
 
 /// The samples of a pass, in a plan that other jobs and later runs of the pass
 /// share. Thread-safe, but for `trace`, which the maker uses.

@@ -1,5 +1,6 @@
 #include "engine/strategy/foresight/generation_files.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 #include <type_traits>
@@ -19,7 +20,7 @@ namespace {
 using plan::OptimalCache;
 
 // The version of all files of a plan.
-constexpr char kMagic[] = "Hearth foresight 1";
+constexpr char kMagic[] = "Hearth foresight 2";
 // 2^31 records.
 constexpr uint64_t kMostIndexBytes = uint64_t{1} << 37;
 
@@ -40,6 +41,17 @@ template <typename T>
 absl::Span<const std::byte> BytesOf(absl::Span<const T> values) {
   return {reinterpret_cast<const std::byte*>(values.data()),
           values.size() * sizeof(T)};
+}
+
+template <typename T>
+absl::Span<std::byte> MutableBytesOf(absl::Span<T> values) {
+  return {reinterpret_cast<std::byte*>(values.data()),
+          values.size() * sizeof(T)};
+}
+
+// Bytes of `slots`.
+uint64_t StateBytes(uint64_t num_slots) {
+  return num_slots * (sizeof(uint32_t) + sizeof(uint16_t));
 }
 
 // Copies `values` to `to` and returns the end.
@@ -70,7 +82,7 @@ std::vector<FileRange> GenerationIndex::Packs() const {
 
 uint64_t GenerationIndex::DiskBytes() const {
   uint64_t bytes = sizeof(IndexHeader) + sizeof(ShardRecord) * shards.size() +
-                   sizeof(uint32_t) * (num_slots + 1);
+                   StateBytes(num_slots) + sizeof(uint32_t);
   for (const ShardRecord& shard : shards) {
     bytes += RoundUpToPage(shard.plan_bytes());
     if (fetching == Fetching::kPacked) {
@@ -139,15 +151,14 @@ absl::StatusOr<GenerationIndex> ReadIndex(io::FileSystem& files,
 
 ShardPlanWriter::ShardPlanWriter(io::FileSystem& files, std::string folder,
                                  std::unique_ptr<io::WritableFile> file,
-                                 std::vector<uint32_t> state)
+                                 plan::CacheSlots state)
     : files_(files),
       folder_(std::move(folder)),
       file_(std::move(file)),
       state_(std::move(state)) {}
 
 absl::StatusOr<std::unique_ptr<ShardPlanWriter>> ShardPlanWriter::Create(
-    io::FileSystem& files, const std::string& folder,
-    std::vector<uint32_t> state) {
+    io::FileSystem& files, const std::string& folder, plan::CacheSlots state) {
   HEARTH_ASSIGN_OR_RETURN(
       std::unique_ptr<io::WritableFile> file,
       files.CreateUncached(io::JoinPath(folder, kShardPlansFile)));
@@ -157,7 +168,8 @@ absl::StatusOr<std::unique_ptr<ShardPlanWriter>> ShardPlanWriter::Create(
 
 absl::Status ShardPlanWriter::Fill(
     absl::Span<const OptimalCache::Filled> rows) {
-  for (const OptimalCache::Filled& row : rows) state_[row.slot] = row.node;
+  for (const OptimalCache::Filled& row : rows)
+    state_.nodes[row.slot] = row.node;
   return absl::OkStatus();
 }
 
@@ -166,12 +178,14 @@ absl::Status ShardPlanWriter::Batch(int64_t /*batch*/, const ShardPlan& plan) {
       .offset = end_,
       .addresses = static_cast<uint32_t>(plan.addresses.size()),
       .entries = static_cast<uint32_t>(plan.entries.size()),
-      .reads = static_cast<uint32_t>(plan.reads.size())};
+      .reads = static_cast<uint32_t>(plan.reads.size()),
+      .drops = static_cast<uint32_t>(plan.drops.size())};
   const uint64_t bytes = record.plan_bytes();
   HEARTH_RETURN_IF_ERROR(buffer_.Resize(RoundUpToPage(bytes)));
   std::byte* to = Put(plan.addresses, buffer_.data());
   to = Put(plan.entries, to);
   to = Put(plan.reads, to);
+  to = Put(plan.drops, to);
   if (bytes > 0) {
     std::memset(to, 0, RoundUpToPage(bytes) - bytes);
     record.plan_crc = Crc32c({buffer_.data(), bytes});
@@ -186,15 +200,17 @@ absl::Status ShardPlanWriter::Batch(int64_t /*batch*/, const ShardPlan& plan) {
 absl::Status ShardPlanWriter::Finish(GenerationIndex& index) {
   HEARTH_RETURN_IF_ERROR(file_->Sync());
   HEARTH_RETURN_IF_ERROR(file_->Close());
-  const auto state = BytesOf(absl::MakeConstSpan(state_));
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<io::StreamWriter> writer,
       io::StreamWriter::Create(files_, io::JoinPath(folder_, kSlotsFile),
-                               state.size()));
-  HEARTH_RETURN_IF_ERROR(writer->Append(state));
+                               StateBytes(state_.nodes.size())));
+  HEARTH_RETURN_IF_ERROR(
+      writer->Append(BytesOf(absl::MakeConstSpan(state_.nodes))));
+  HEARTH_RETURN_IF_ERROR(
+      writer->Append(BytesOf(absl::MakeConstSpan(state_.idle))));
   HEARTH_RETURN_IF_ERROR(writer->Finish());
   index.state_crc = writer->crc();
-  index.num_slots = static_cast<uint32_t>(state_.size());
+  index.num_slots = static_cast<uint32_t>(state_.nodes.size());
   index.shards = std::move(records_);
   return absl::OkStatus();
 }
@@ -215,10 +231,10 @@ absl::StatusOr<std::unique_ptr<GenerationReader>> GenerationReader::Open(
           : opened.shards.back().offset +
                 RoundUpToPage(opened.shards.back().plan_bytes());
   const bool packed = opened.fetching == Fetching::kPacked;
-  HEARTH_RETURN_IF_ERROR(plan::CheckFileSizes(
-      files, folder,
-      {{kShardPlansFile, plans_bytes},
-       {kSlotsFile, uint64_t{opened.num_slots} * sizeof(uint32_t)}}));
+  HEARTH_RETURN_IF_ERROR(
+      plan::CheckFileSizes(files, folder,
+                           {{kShardPlansFile, plans_bytes},
+                            {kSlotsFile, StateBytes(opened.num_slots)}}));
   HEARTH_ASSIGN_OR_RETURN(reader->plans_file_, files.OpenForScan(io::JoinPath(
                                                    folder, kShardPlansFile)));
   HEARTH_ASSIGN_OR_RETURN(reader->state_file_,
@@ -258,11 +274,12 @@ absl::StatusOr<ShardPlan> GenerationReader::ReadPlan(
   const auto* addresses = reinterpret_cast<const uint32_t*>(memory.data());
   const auto* entries = reinterpret_cast<const OptimalCache::Entry*>(
       addresses + record.addresses);
-  return ShardPlan{
-      .addresses = {addresses, record.addresses},
-      .reads = {reinterpret_cast<const uint32_t*>(entries + record.entries),
-                record.reads},
-      .entries = {entries, record.entries}};
+  const auto* reads =
+      reinterpret_cast<const uint32_t*>(entries + record.entries);
+  return ShardPlan{.addresses = {addresses, record.addresses},
+                   .reads = {reads, record.reads},
+                   .entries = {entries, record.entries},
+                   .drops = {reads + record.reads, record.drops}};
 }
 
 absl::Status GenerationReader::ReadPack(int64_t shard,
@@ -271,18 +288,23 @@ absl::Status GenerationReader::ReadPack(int64_t shard,
                    index_.shards[shard].pack_crc, memory);
 }
 
-absl::StatusOr<std::vector<uint32_t>> GenerationReader::StateBefore(
-    int64_t shard) const {
-  std::vector<uint32_t> state(index_.num_slots);
-  const absl::Span<std::byte> bytes(reinterpret_cast<std::byte*>(state.data()),
-                                    state.size() * sizeof(uint32_t));
+absl::StatusOr<plan::CacheSlots> GenerationReader::StateBefore(
+    int64_t shard, int64_t reuse_distance) const {
+  plan::CacheSlots state = {.nodes = std::vector<uint32_t>(index_.num_slots),
+                            .idle = std::vector<uint16_t>(index_.num_slots)};
+  const auto nodes = MutableBytesOf(absl::MakeSpan(state.nodes));
+  const auto idle = MutableBytesOf(absl::MakeSpan(state.idle));
   for (int attempt = 0; attempt < 2; ++attempt) {
-    HEARTH_RETURN_IF_ERROR(state_file_->Read(0, bytes));
-    if (Crc32c(bytes) == index_.state_crc) break;
+    HEARTH_RETURN_IF_ERROR(state_file_->Read(0, nodes));
+    HEARTH_RETURN_IF_ERROR(state_file_->Read(nodes.size(), idle));
+    if (Crc32c(idle, Crc32c(nodes)) == index_.state_crc) break;
     if (attempt == 0) continue;
     return absl::DataLossError(absl::StrCat(
         state_file_->path(),
         ": is damaged (its checksum does not match), from byte 0 on"));
+  }
+  for (uint16_t& shards : state.idle) {
+    shards = static_cast<uint16_t>(std::min(shards + shard, reuse_distance));
   }
   cache::AlignedBuffer buffer;
   for (int64_t before = 0; before < shard; ++before) {
@@ -290,8 +312,16 @@ absl::StatusOr<std::vector<uint32_t>> GenerationReader::StateBefore(
     HEARTH_ASSIGN_OR_RETURN(
         const ShardPlan plan,
         ReadPlan(before, absl::MakeSpan(buffer.data(), buffer.size())));
+    const auto idle_for =
+        static_cast<uint16_t>(std::min(shard - before, reuse_distance));
+    for (const uint32_t address : plan.addresses) {
+      if (address < index_.num_slots) state.idle[address] = idle_for;
+    }
+    for (const uint32_t slot : plan.drops) {
+      state.nodes[slot] = plan::CacheSlots::kFree;
+    }
     for (const OptimalCache::Entry& entry : plan.entries) {
-      state[entry.slot] = plan.reads[entry.read];
+      state.nodes[entry.slot] = plan.reads[entry.read];
     }
   }
   return state;

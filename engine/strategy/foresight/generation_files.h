@@ -18,17 +18,18 @@
 /// The files of a generation's plan:
 ///
 ///   shard_plans  for each shard, from a page on: the address of each input
-///                row, the rows that enter the cache, and the nodes that are
-///                read (ShardPlan)
+///                row, the rows that enter the cache, the nodes that are read,
+///                and the slots whose rows leave the cache (ShardPlan)
 ///   packs        for each shard, from a page on: the rows of the nodes that
 ///   are
 ///                read; absent where rows are read from the features
-///   slots        the node in each slot before the first shard
+///   slots        the node in each slot before the first shard, then how long
+///                each has been idle (plan::CacheSlots)
 ///   index        GenerationIndex; written last: if it exists, the plan is
 ///   whole
 ///
-/// All numbers have 32 bits, in the machine's byte order; each range has a
-/// CRC32C.
+/// All numbers have 32 bits, but 16 say how long slots have been idle, in the
+/// machine's byte order; each range has a CRC32C.
 
 namespace hearth::strategy {
 
@@ -60,10 +61,11 @@ struct ShardRecord {
   uint32_t reads = 0;
   uint32_t plan_crc = 0;
   uint32_t pack_crc = 0;
-  uint32_t unused = 0;
+  uint32_t drops = 0;
 
   uint64_t plan_bytes() const {
-    return sizeof(uint32_t) * (uint64_t{addresses} + uint64_t{reads}) +
+    return sizeof(uint32_t) *
+               (uint64_t{addresses} + uint64_t{reads} + uint64_t{drops}) +
            sizeof(plan::OptimalCache::Entry) * uint64_t{entries};
   }
 };
@@ -98,11 +100,10 @@ absl::StatusOr<GenerationIndex> ReadIndex(io::FileSystem& files,
 /// plan is made. Single-owner.
 class ShardPlanWriter final : public plan::OptimalCache::Sink {
  public:
-  /// `state`: the node in each slot, before the cache is filled. `files`
-  /// outlives the writer.
+  /// `state`: that of the slots before the cache is filled. `files` outlives
+  /// the writer.
   static absl::StatusOr<std::unique_ptr<ShardPlanWriter>> Create(
-      io::FileSystem& files, const std::string& folder,
-      std::vector<uint32_t> state);
+      io::FileSystem& files, const std::string& folder, plan::CacheSlots state);
 
   absl::Status Fill(absl::Span<const plan::OptimalCache::Filled> rows) override;
   absl::Status Batch(int64_t batch, const ShardPlan& plan) override;
@@ -110,18 +111,15 @@ class ShardPlanWriter final : public plan::OptimalCache::Sink {
   /// Makes `shard_plans` and `slots` durable, and sets their part of `index`.
   absl::Status Finish(GenerationIndex& index);
 
-  /// The node in each slot before the first shard.
-  const std::vector<uint32_t>& state() const { return state_; }
-
  private:
   ShardPlanWriter(io::FileSystem& files, std::string folder,
                   std::unique_ptr<io::WritableFile> file,
-                  std::vector<uint32_t> state);
+                  plan::CacheSlots state);
 
   io::FileSystem& files_;
   const std::string folder_;
   std::unique_ptr<io::WritableFile> file_;
-  std::vector<uint32_t> state_;
+  plan::CacheSlots state_;
   std::vector<ShardRecord> records_;
   uint64_t end_ = 0;
   cache::AlignedBuffer buffer_;
@@ -154,9 +152,10 @@ class GenerationReader {
   /// Errors as ReadPlan. REQUIRES: they are packed.
   absl::Status ReadPack(int64_t shard, absl::Span<std::byte> memory) const;
 
-  /// The node in each slot before shard `shard`. Reads the plans of all shards
-  /// before it.
-  absl::StatusOr<std::vector<uint32_t>> StateBefore(int64_t shard) const;
+  /// The slots before shard `shard`, idle for at most `reuse_distance` shards,
+  /// with which the plan was made. Reads the plans of all shards before it.
+  absl::StatusOr<plan::CacheSlots> StateBefore(int64_t shard,
+                                               int64_t reuse_distance) const;
 
  private:
   GenerationReader(GenerationIndex index, std::string folder);

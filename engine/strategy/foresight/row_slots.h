@@ -53,6 +53,9 @@ class RowSlots {
   /// Copies the stored row of `node` to `slot`.
   void Put(uint32_t node, uint32_t slot, const std::byte* row);
 
+  /// The row of `slot` is no longer wanted; its bytes stay.
+  void Drop(uint32_t slot) { nodes_[slot] = kFree; }
+
   /// Makes slot i hold wanted[i]: moves rows that are in other slots, and calls
   /// `load` once with the others, unless there are none. Nodes are below
   /// `num_nodes`. After an error of `load` the slots that it was called for are
