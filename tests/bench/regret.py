@@ -142,7 +142,8 @@ class RegretBench:
         return self._import_wordnet()
 
     def clear(self) -> None:
-        """Removes plans, and jobs that an interrupted run has left behind."""
+        """Removes plans, measured sizes of batches, and jobs that an interrupted run has left
+        behind."""
         with HearthDaemon(self._data_dir) as daemon:
             for job in daemon.json("job", "list")["jobs"]:
                 if job["state"] == "SUCCEEDED":
@@ -152,6 +153,9 @@ class RegretBench:
                 daemon.call("job", "delete", job["id"])
             for plan in daemon.json("plan", "list")["plans"]:
                 daemon.call("plan", "delete", plan["name"])
+        # No plans to the daemon, though it keeps them there.
+        for sizes in (self._data_dir / "plans").glob("batches-*.json"):
+            sizes.unlink()
 
     def _folder(self, name: str) -> Path:
         known = _WORDNET if name == _WORDNET else self._settings[name].size.name
@@ -234,14 +238,15 @@ class RegretBench:
             memory_bound_bytes=report["memory_bound_bytes"], loss_digest=report["loss_digest"])
         choice = report["auto"]
         if choice is not None:
-            # None where memory was too short to compare any.
+            # None where memory was too short to compare any. What a second choice tells is about
+            # the epochs that are left.
             told = [each["seconds"] for each in choice["candidates"]
                     if each["strategy"] == choice["strategy"]]
             lines = daemon.json("job", "logs", job_id)["lines"]
             run = dataclasses.replace(
                 run, chose=choice["strategy"], before=choice["before"],
                 choice_seconds=choice_seconds(job["create_time"], lines),
-                told_seconds=told[0] or None if told else None)
+                told_seconds=(told[0] or None) if told and not choice["before"] else None)
         daemon.call("job", "delete", job_id)
         return run
 

@@ -38,7 +38,8 @@ class GridRun:
     # From submission to the end of the job, or to its stop; 0 if it did neither.
     seconds: float = 0.0
     # Of `auto`: what it chose, what it had before that (empty if nothing), seconds from submission
-    # to its choice, and the seconds that it foretold; None where nothing was priced.
+    # to its first choice, and the seconds that it foretold; None where nothing was priced, or where
+    # it chose twice.
     chose: str = ""
     before: str = ""
     choice_seconds: Optional[float] = None
@@ -141,7 +142,7 @@ class CaseSummary:
     refused: frozenset[str]
     failed: dict[str, str]  # strategy -> why
     chose: str
-    # Share of auto's time that passed before it had chosen.
+    # Share of auto's time that passed before it had first chosen.
     choosing: Optional[float]
     # Seconds that auto foretold, by those that its job took.
     told: Optional[float]
