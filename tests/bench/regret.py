@@ -14,6 +14,7 @@ Exit codes: 0 done, 1 a job of auto failed, or losses differ between strategies,
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import os
 import signal
@@ -146,16 +147,21 @@ class RegretBench:
         behind."""
         with HearthDaemon(self._data_dir) as daemon:
             for job in daemon.json("job", "list")["jobs"]:
-                if job["state"] == "SUCCEEDED":
-                    continue
-                daemon.call("job", "cancel", job["id"])
-                daemon.call("job", "watch", job["id"])
-                daemon.call("job", "delete", job["id"])
+                if job["state"] != "SUCCEEDED":
+                    self._remove(daemon, job["id"])
             for plan in daemon.json("plan", "list")["plans"]:
                 daemon.call("plan", "delete", plan["name"])
         # No plans to the daemon, though it keeps them there.
         for sizes in (self._data_dir / "plans").glob("batches-*.json"):
             sizes.unlink()
+
+    @staticmethod
+    def _remove(daemon: HearthDaemon, job_id: str) -> None:
+        """Whatever its state; it may end meanwhile."""
+        for command in ("cancel", "watch"):
+            with contextlib.suppress(RunFailed):
+                daemon.json("job", command, job_id)
+        daemon.json("job", "delete", job_id)
 
     def _folder(self, name: str) -> Path:
         known = _WORDNET if name == _WORDNET else self._settings[name].size.name
@@ -223,8 +229,9 @@ class RegretBench:
         try:
             job = daemon.json("job", "watch", job_id, seconds=seconds)
         except OutOfTime:
-            return dataclasses.replace(run, outcome=Outcome.STOPPED,
-                                       seconds=time.monotonic() - begin)
+            taken = time.monotonic() - begin
+            self._remove(daemon, job_id)
+            return dataclasses.replace(run, outcome=Outcome.STOPPED, seconds=taken)
         except RunFailed as failure:
             error = daemon.json("job", "show", job_id)["error"] or {}
             refused = error.get("code") == _RESOURCE_EXHAUSTED
