@@ -29,6 +29,10 @@ class RunFailed(Exception):
     """Why a job has no report."""
 
 
+class OutOfTime(RunFailed):
+    """A command that takes longer than it was given."""
+
+
 def help_of_train() -> str:
     done = subprocess.run([HEARTH, "train", "--help"], capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -41,14 +45,15 @@ def _help_of_daemon() -> str:
     return subprocess.run([HEARTHD, "--help"], capture_output=True, text=True, check=False).stdout
 
 
-def _wait_for_any(processes: list[subprocess.Popen[bytes]]) -> None:
-    """Until one of them has ended."""
+def _wait_for_any(processes: list[subprocess.Popen[bytes]],
+                  seconds: Optional[float] = None) -> bool:
+    """Until one of them has ended; false if none has within `seconds`."""
     poll = select.poll()
     descriptors = [os.pidfd_open(process.pid) for process in processes]
     try:
         for descriptor in descriptors:
             poll.register(descriptor, select.POLLIN)
-        poll.poll()
+        return bool(poll.poll(None if seconds is None else seconds * 1000))
     finally:
         for descriptor in descriptors:
             os.close(descriptor)
@@ -84,15 +89,17 @@ class HearthDaemon:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def json(self, *arguments: str) -> Any:
-        """What the client prints; RunFailed if it, or the daemon before it, fails."""
+    def json(self, *arguments: str, seconds: Optional[float] = None) -> Any:
+        """What the client prints; RunFailed if it, or the daemon before it, fails; OutOfTime after
+        `seconds`, if given, when it has not ended."""
         with tempfile.TemporaryFile("w+") as out_file, tempfile.TemporaryFile("w+") as err_file:
             client = subprocess.Popen(
                 [HEARTH, "--server", self._address, *arguments, "--output", "json"],
                 stdout=out_file, stderr=err_file)
             try:
                 # A client waits for its daemon to come back: this one will not.
-                _wait_for_any([client, self._process])
+                if not _wait_for_any([client, self._process], seconds):
+                    raise OutOfTime(f"{arguments[0]}: not done after {seconds:.1f} s")
             finally:
                 client.kill()  # Does nothing to one that has ended.
                 client.wait()

@@ -2,6 +2,7 @@
 # Measures every strategy on this machine's disk; see README.md.
 #
 #   tests/bench/run.sh [--quick] [OPTIONS]     --help lists them
+#   tests/bench/run.sh --regret [OPTIONS]      the regret of --strategy auto
 #
 # HEARTHD and HEARTH name binaries to measure instead of this clone's.
 
@@ -16,5 +17,9 @@ if [[ -z ${HEARTHD:-} || -z ${HEARTH:-} ]]; then
   export HEARTHD=$HEARTH_ROOT/bazel-bin/server/hearthd
   export HEARTH=$HEARTH_ROOT/bazel-bin/client/hearth
   bench=$HEARTH_ROOT/bazel-bin/tests/bench/hearth_bench
+fi
+if [[ ${1:-} == --regret ]]; then
+  shift
+  bench=$HEARTH_ROOT/tests/bench/regret.py
 fi
 exec "$bench" "$@"
