@@ -191,7 +191,7 @@ absl::Status BatchSource::Choose(const ModelNeed& model) {
 }
 
 void BatchSource::CompareWithChoice(const strategy::PassReport& pass) {
-  if (!automatic_.has_value() || slow_pass_seconds_ > 0) return;
+  if (!automatic_.has_value() || slow_epoch_seconds_ > 0) return;
   const bool is_first = compared_passes_++ == 0;
   for (const AutoCandidate& candidate : automatic_->candidates) {
     if (candidate.strategy != automatic_->strategy) continue;
@@ -201,7 +201,9 @@ void BatchSource::CompareWithChoice(const strategy::PassReport& pass) {
         pass.seconds - told < kLeastSlowSeconds) {
       return;
     }
-    slow_pass_seconds_ = pass.seconds;
+    // A first epoch may wait for what later ones have: they are as much slower
+    // than told, not as long.
+    slow_epoch_seconds_ = candidate.epoch_seconds * pass.seconds / told;
     observer_.OnLog(
         Severity::kWarning,
         absl::StrFormat("strategy auto: an epoch took %.1f s with %s, %.1f "
@@ -212,12 +214,13 @@ void BatchSource::CompareWithChoice(const strategy::PassReport& pass) {
 }
 
 bool BatchSource::LeavesStrategy(int64_t trained_epochs, int64_t epochs) {
-  if (slow_pass_seconds_ <= 0 || options_.folder.empty() ||
-      !PromisesMore(*automatic_, slow_pass_seconds_, epochs - trained_epochs)) {
+  if (slow_epoch_seconds_ <= 0 || options_.folder.empty() ||
+      !PromisesMore(*automatic_, slow_epoch_seconds_,
+                    epochs - trained_epochs)) {
     return false;
   }
   AutoChoice left = *automatic_;
-  left.slow_epoch_seconds = slow_pass_seconds_;
+  left.slow_epoch_seconds = slow_epoch_seconds_;
   left.trained_epochs = trained_epochs;
   const absl::Status kept =
       WriteAutoChoice(environment_.files, options_.folder, left);

@@ -186,10 +186,10 @@ class BatchSource {
   std::optional<OpenedJob> opened_;
   std::optional<StrategyLease> lease_;
   std::optional<AutoChoice> automatic_;
-  // Training passes that were compared with the choice, and the seconds of the
-  // first that was found to be slow; 0 = none.
+  // Training passes that were compared with the choice, and seconds of a later
+  // epoch by the first pass that was found to be slow; 0 = none was.
   int64_t compared_passes_ = 0;
-  double slow_pass_seconds_ = 0;
+  double slow_epoch_seconds_ = 0;
   std::optional<store::SelfLoops> self_loops_;
   // Period that the strategy is prepared for; -1 = none yet.
   int64_t period_ = -1;

@@ -354,6 +354,28 @@ TEST_F(TakeoverTest, NoneIsTriedThatPromisesLittle) {
   EXPECT_NE(observer_.log.find("times as long as"), std::string::npos);
 }
 
+// A first epoch that was to take long says little of the time of later ones.
+TEST_F(TakeoverTest, LaterEpochsAreTakenToBeAsMuchSlowerNotAsLong) {
+  LimitBelowMemory(kWide);
+  shared_passes_ =
+      std::make_unique<SharedPassGroups>(SharedPassOptions(), registry_.get());
+  const TrainJobOptions slow = Chosen("slow", kPassSeconds / 4);
+  io::FileSystem& files = io::FileSystem::Posix();
+  AutoChoice choice = *ReadAutoChoice(files, slow.directory);
+  for (AutoCandidate& candidate : choice.candidates) {
+    if (candidate.strategy != choice.strategy) continue;
+    candidate.first_epoch_seconds = kPassSeconds / 2;
+    candidate.epoch_seconds = kPassSeconds / 10;
+  }
+  ASSERT_EQ(WriteAutoChoice(files, slow.directory, choice), absl::OkStatus());
+  SlowDown();
+  const auto report = Run(slow);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_NE(observer_.log.find("times as long as"), std::string::npos);
+  EXPECT_EQ(report->automatic->strategy, "gnndrive") << observer_.log;
+  EXPECT_EQ(report->automatic->before, "") << observer_.log;
+}
+
 TEST_F(TakeoverTest, AJobStaysWhereItsChoiceCannotBeKept) {
   LimitBelowMemory(kWide);
   shared_passes_ =
