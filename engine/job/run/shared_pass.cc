@@ -577,12 +577,13 @@ AttachedJob* SharedPassGroup::PickSlowest(double pass_seconds) {
 }
 
 // A job that is expected would find the group without a source.
-bool SharedPassGroup::LetsGo(AttachedJob& job) {
-  Slot& slot = SlotOf(job);
+bool SharedPassGroup::MayLetGo() {
   absl::MutexLock lock(&mutex_);
-  if (NumPlaces() > 1) return false;
-  slot.trains_alone = true;
-  return true;
+  return NumPlaces() <= 1;
+}
+
+void SharedPassGroup::LetGo(AttachedJob& job) {
+  SlotOf(job).trains_alone = true;
 }
 
 void SharedPassGroup::OnShared(int64_t bytes) {

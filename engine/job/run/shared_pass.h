@@ -218,7 +218,8 @@ class SharedPassGroup final : private JobHost {
   int max_steps() const override { return max_steps_; }
   void Report(absl::Span<EndedEpoch> epochs) override;
   AttachedJob* PickSlowest(double pass_seconds) override;
-  bool LetsGo(AttachedJob& job) override;
+  bool MayLetGo() override;
+  void LetGo(AttachedJob& job) override;
   void OnShared(int64_t bytes) override;
   void Detach(AttachedJob& job, absl::StatusOr<TrainReport> result) override;
 

@@ -326,10 +326,11 @@ void TrainRun::LeaveSlowStrategy() {
   AttachedJob& job = *attached_.front();
   const int64_t trained = job.wish.epoch;
   if (job.wish.kind != Wish::Kind::kTraining || job.wish.first_batch > 0 ||
-      !source_.LeavesStrategy(trained, job.options.data.epochs) ||
-      !host_.LetsGo(job)) {
+      !host_.MayLetGo() ||
+      !source_.LeavesStrategy(trained, job.options.data.epochs)) {
     return;
   }
+  host_.LetGo(job);
   Detach(job, absl::CancelledError("chooses its strategy again"));
 }
 
@@ -643,7 +644,9 @@ class SingleJobHost final : public JobHost {
 
   AttachedJob* PickSlowest(double /*pass_seconds*/) override { return nullptr; }
 
-  bool LetsGo(AttachedJob& /*job*/) override { return false; }
+  bool MayLetGo() override { return false; }
+
+  void LetGo(AttachedJob& /*job*/) override {}
 
   void OnShared(int64_t /*bytes*/) override {}
 

@@ -102,9 +102,11 @@ class JobHost {
   /// from now on; null = none.
   virtual AttachedJob* PickSlowest(double pass_seconds) = 0;
 
-  /// Called when the only attached job may do better by itself: whether it is
-  /// to be detached, and then trains alone from its checkpoint.
-  virtual bool LetsGo(AttachedJob& job) = 0;
+  /// Whether the only attached job may train alone: no other is expected.
+  virtual bool MayLetGo() = 0;
+  /// Lets the only attached job train alone, from its checkpoint, once it is
+  /// detached. REQUIRES: MayLetGo.
+  virtual void LetGo(AttachedJob& job) = 0;
 
   /// Reports the bytes that a pass shared by several jobs saved them to read.
   virtual void OnShared(int64_t bytes) = 0;
