@@ -150,8 +150,8 @@ struct Pass {
   bool rows_in_place = false;
   /// One pool for each shard of a batch, which lends the memory of its input
   /// rows (train::BatchView::input_memory); empty: the strategy's own memory is
-  /// used. Pools outlive the pass. REQUIRES: neither
-  /// rows_on_gpu nor rows_in_place.
+  /// used. Pools outlive the pass. REQUIRES: neither rows_on_gpu nor
+  /// rows_in_place.
   std::vector<train::InputPool*> input_pools = {};
 };
 

@@ -63,7 +63,7 @@ struct StrategyResources {
   /// are ordered without one.
   std::shared_ptr<const plan::Partition> partition = nullptr;
   /// The profile of the disk with the features; waits while it is measured.
-  /// Null: DiskProfile::Assumed.
+  /// Null: strategies assume a common disk.
   std::function<absl::StatusOr<machine::DiskProfile>(std::stop_token stop)>
       disk_profile = nullptr;
   /// Ends the making of the strategy, which is then CANCELLED. Not looked at

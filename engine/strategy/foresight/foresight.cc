@@ -21,6 +21,7 @@
 #include "engine/strategy/foresight/foresight_pass.h"
 #include "engine/strategy/foresight/generation.h"
 #include "engine/strategy/foresight/generations.h"
+#include "engine/strategy/foresight/kept_source.h"
 #include "engine/strategy/foresight/row_loader.h"
 #include "engine/strategy/foresight/row_slots.h"
 #include "engine/strategy/foresight/timeline.h"
@@ -183,20 +184,6 @@ class ForesightStrategy final : public Strategy {
     return 0;
   }
 
-  // Kept from pass to pass, but for slabs, which are read anew for each.
-  absl::StatusOr<std::shared_ptr<const OpenedSource>> Source(
-      const std::string& scratch_folder, const std::stop_token& stop)
-      ABSL_LOCKS_EXCLUDED(source_mutex_) {
-    absl::MutexLock lock(&source_mutex_);
-    if (source_ != nullptr) return source_;
-    HEARTH_ASSIGN_OR_RETURN(OpenedSource opened,
-                            OpenSource(dataset_, labels_, pipeline_.topology,
-                                       resources_.files, scratch_folder, stop));
-    auto source = std::make_shared<const OpenedSource>(std::move(opened));
-    if (pipeline_.topology != TopologyPlace::kSlabs) source_ = source;
-    return source;
-  }
-
   // Once, for the prices.
   absl::Status TakeRates(const std::stop_token& stop) {
     if (has_rates_ || !resources_.disk_profile ||
@@ -226,8 +213,7 @@ class ForesightStrategy final : public Strategy {
   BufferPool reads_;
   // Whether the last pass left rows in place.
   bool in_place_ = false;
-  absl::Mutex source_mutex_;
-  std::shared_ptr<const OpenedSource> source_ ABSL_GUARDED_BY(source_mutex_);
+  KeptSource source_{dataset_, labels_, pipeline_.topology, resources_.files};
   const ForesightContext context_ = {
       .dataset = dataset_,
       .labels = labels_,
@@ -240,11 +226,7 @@ class ForesightStrategy final : public Strategy {
       .disk_limit_bytes =
           DiskLimitBytes(options_.disk_limit_bytes, options_.disk_limit_ratio,
                          features_.layout.num_rows, features_.layout.row_bytes),
-      .open_source =
-          [this](const std::string& scratch_folder,
-                 const std::stop_token& stop) {
-            return Source(scratch_folder, stop);
-          },
+      .source = source_,
       .prices = prices_};
   absl::Mutex mutex_;
   // Of the last Prepare, or since the job left its sequence.

@@ -1,13 +1,13 @@
 #include "engine/strategy/foresight/foresight_forecast.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <set>
 #include <stop_token>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/base/status.h"
 #include "engine/plan/optimal_cache.h"
@@ -15,7 +15,7 @@
 #include "engine/strategy/foresight/fetch_prices.h"
 #include "engine/strategy/foresight/generation.h"
 #include "engine/strategy/foresight/generation_files.h"
-#include "engine/strategy/foresight/row_slots.h"
+#include "engine/strategy/foresight/kept_source.h"
 #include "engine/strategy/foresight/timeline.h"
 #include "engine/strategy/packing/offline_sampling.h"
 #include "engine/strategy/sampling.h"
@@ -24,14 +24,22 @@ namespace hearth::strategy {
 
 namespace {
 
-// The end of the generations whose passes have at most `most_batches` batches
-// together, look-ahead included.
-int64_t EndWithin(const Timeline& timeline, int64_t most_batches) {
-  std::set<size_t> sampled;
-  int64_t batches = 0;
+// The first generations of a timeline.
+struct Beginning {
+  // Their end.
   int64_t end = 0;
-  while (end < timeline.size()) {
-    const GenerationSpan span = timeline.GenerationAt(end, timeline.size());
+  // Batches that are sampled to plan them: of their passes and the look-ahead.
+  int64_t batches = 0;
+};
+
+// As many generations as take at most `most_batches` batches.
+Beginning BeginningWithin(const Timeline& timeline, int64_t most_batches) {
+  std::set<size_t> sampled;
+  Beginning beginning;
+  while (beginning.end < timeline.size()) {
+    const GenerationSpan span =
+        timeline.GenerationAt(beginning.end, timeline.size());
+    int64_t batches = beginning.batches;
     for (int64_t at = span.begin; at < span.look_end;) {
       const Timeline::Place place = timeline.At(at);
       const Pass& pass = timeline.passes()[place.pass];
@@ -39,12 +47,27 @@ int64_t EndWithin(const Timeline& timeline, int64_t most_batches) {
       at += ShardsOf(pass, pass.order->size()).count - place.shard;
     }
     if (batches > most_batches) break;
-    end = span.end;
+    beginning = {.end = span.end, .batches = batches};
   }
-  return end;
+  return beginning;
 }
 
-// Adds up the reads of training passes.
+// Rows, bytes and reads of a training pass, or of several.
+struct Reads {
+  uint64_t needed = 0;
+  uint64_t missed = 0;
+  uint64_t bytes = 0;
+  uint64_t reads = 0;
+
+  void Add(const Reads& other) {
+    needed += other.needed;
+    missed += other.missed;
+    bytes += other.bytes;
+    reads += other.reads;
+  }
+};
+
+// Adds up the reads of whole training passes, of each when it comes first.
 class Counting {
  public:
   Counting(const Timeline& timeline, FetchPrices& prices,
@@ -68,15 +91,18 @@ class Counting {
       }
       const auto shard = static_cast<size_t>(at - span.begin);
       const ShardRecord& record = packed.shards[shard];
-      needed_ += record.addresses;
-      missed_ += record.reads;
-      bytes_ += generation.SamplesOf(place.pass)
-                    .sizes()[static_cast<size_t>(place.shard)] +
-                RoundUpToPage(record.plan_bytes()) +
-                RoundUpToPage(packs[shard].bytes);
       // Sample, plan and rows.
-      reads_ += 2;
-      passes_ += place.shard + 1 == ShardsOf(pass, pass.order->size()).count;
+      pass_.Add({.needed = record.addresses,
+                 .missed = record.reads,
+                 .bytes = generation.SamplesOf(place.pass)
+                              .sizes()[static_cast<size_t>(place.shard)] +
+                          RoundUpToPage(record.plan_bytes()) +
+                          RoundUpToPage(packs[shard].bytes),
+                 .reads = 2});
+      if (place.shard + 1 == ShardsOf(pass, pass.order->size()).count) {
+        sum_.Add(std::exchange(pass_, {}));
+        ++passes_;
+      }
     }
   }
 
@@ -86,8 +112,8 @@ class Counting {
       return (sum + passes_ / 2) / passes_;
     };
     Forecast forecast;
-    forecast.rows_needed = mean(needed_);
-    const uint64_t missed = mean(missed_);
+    forecast.rows_needed = mean(sum_.needed);
+    const uint64_t missed = mean(sum_.missed);
     const uint64_t hits = forecast.rows_needed - missed;
     forecast.levels.push_back(
         {.level = "cpu_cache", .rows = hits, .bytes = hits * rows_.row_bytes});
@@ -95,9 +121,10 @@ class Counting {
       forecast.levels.push_back({.level = "packs",
                                  .rows = missed,
                                  .bytes = missed * rows_.row_bytes});
-      forecast.bytes_read = mean(bytes_);
-      forecast.read_ops = mean(reads_);
+      forecast.bytes_read = mean(sum_.bytes);
+      forecast.read_ops = mean(sum_.reads);
     }
+    // Two generations are on disk at a time.
     forecast.disk_bytes = 2 * disk_bytes_;
     return forecast;
   }
@@ -117,11 +144,10 @@ class Counting {
   const Timeline& timeline_;
   FetchPrices& prices_;
   const io::RowLayout& rows_;
+  // Of the pass that is not yet whole, and of those that are.
+  Reads pass_;
+  Reads sum_;
   uint64_t passes_ = 0;
-  uint64_t needed_ = 0;
-  uint64_t missed_ = 0;
-  uint64_t bytes_ = 0;
-  uint64_t reads_ = 0;
   uint64_t disk_bytes_ = 0;
   bool is_packed_ = true;
 };
@@ -133,8 +159,8 @@ absl::StatusOr<std::optional<Forecast>> CountForesightReads(
     const ForecastRequest& request) {
   if (request.sequence == nullptr) return std::nullopt;
   const Timeline timeline(*request.sequence);
-  const int64_t end = EndWithin(timeline, request.most_batches);
-  if (end == 0) return std::nullopt;
+  const Beginning beginning = BeginningWithin(timeline, request.most_batches);
+  if (beginning.end == 0) return std::nullopt;
   HEARTH_ASSIGN_OR_RETURN(const store::StoredFeatures features,
                           context.dataset.OpenFeatures({}));
   const io::RowLayout& rows = features.layout;
@@ -148,7 +174,8 @@ absl::StatusOr<std::optional<Forecast>> CountForesightReads(
   absl::Status status;
   {
     plan::PlanStore plans(context.files, context.clock, {.folder = folder});
-    std::shared_ptr<const OpenedSource> source;
+    KeptSource source(context.dataset, context.labels,
+                      context.pipeline.topology, context.files);
     const ForesightContext making = {
         .dataset = context.dataset,
         .labels = context.labels,
@@ -159,27 +186,13 @@ absl::StatusOr<std::optional<Forecast>> CountForesightReads(
         .samplers = context.pipeline.samplers,
         .num_slots = SlotsWithin(options.cpu_cache_bytes, rows.num_rows,
                                  static_cast<int64_t>(rows.row_bytes)),
-        .open_source = [&](const std::string& scratch_folder,
-                           const std::stop_token& stop)
-            -> absl::StatusOr<std::shared_ptr<const OpenedSource>> {
-          if (source != nullptr) return source;
-          HEARTH_ASSIGN_OR_RETURN(
-              OpenedSource opened,
-              OpenSource(context.dataset, context.labels,
-                         context.pipeline.topology, context.files,
-                         scratch_folder, stop));
-          auto shared = std::make_shared<const OpenedSource>(std::move(opened));
-          if (context.pipeline.topology != TopologyPlace::kSlabs) {
-            source = shared;
-          }
-          return shared;
-        },
+        .source = source,
         .prices = prices,
         .packs = false};
     GenerationMaker maker(making, timeline);
     Counting counting(timeline, prices, rows);
     std::string first_plan;
-    for (int64_t at = 0; at < end && status.ok();) {
+    for (int64_t at = 0; at < beginning.end && status.ok();) {
       const auto made = maker.MakeNext({.position = at}, /*fill=*/nullptr,
                                        context.listener, context.stop);
       status = made.status();
@@ -199,8 +212,7 @@ absl::StatusOr<std::optional<Forecast>> CountForesightReads(
   forecast->plan_exists =
       plan.ok() && plan->state == plan::PlanInfo::State::kWhole;
   forecast->total_batches = static_cast<uint64_t>(TotalBatches(request.passes));
-  forecast->sampled_batches = std::min<uint64_t>(
-      forecast->total_batches, static_cast<uint64_t>(request.most_batches));
+  forecast->sampled_batches = static_cast<uint64_t>(beginning.batches);
   return forecast;
 }
 

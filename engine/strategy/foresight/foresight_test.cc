@@ -78,6 +78,33 @@ class ForesightTest : public PlanningHarness {
             .durable = nullptr};
   }
 
+  // The forecast for a sequence whose first `keys` passes are training.
+  absl::StatusOr<Forecast> Foretell(const ForesightOptions& options,
+                                    const PassSequence& sequence, int keys,
+                                    int64_t most_batches) {
+    const std::string folder = scratch_.Path("forecast");
+    EXPECT_TRUE(io::FileSystem::Posix().CreateDirectory(folder).ok());
+    const store::Labels labels = *Dataset().LoadLabels();
+    const PipelineOptions pipeline = {.samplers = 2};
+    const PreparationListener listener;
+    return MakeForecast(options,
+                        {.dataset = Dataset(),
+                         .labels = labels,
+                         .files = io::FileSystem::Posix(),
+                         .read_queues = *queues_,
+                         .clock = clock_,
+                         .pipeline = pipeline,
+                         .plans = *plans_,
+                         .scratch_folder = folder,
+                         .listener = listener,
+                         .stop = {}},
+                        {.passes = sequence.passes,
+                         .num_training = static_cast<size_t>(keys),
+                         .sequence = &sequence,
+                         .time_training = [] { return 0.001; },
+                         .most_batches = most_batches});
+  }
+
   // The batches of a pass from memory, each pass computed once.
   const std::vector<std::string>& ExpectedOf(const Pass& pass) {
     std::vector<std::string>& batches = expected_[pass.epoch_key];
@@ -542,11 +569,6 @@ TEST_F(ForesightTest, WhatIsPlannedAheadIsRemovedIfNobodyWantsIt) {
 }
 
 TEST_F(ForesightTest, ForecastsAreExactInRowsAndBytes) {
-  const std::string folder = scratch_.Path("forecast");
-  ASSERT_TRUE(io::FileSystem::Posix().CreateDirectory(folder).ok());
-  const store::Labels labels = *Dataset().LoadLabels();
-  const PipelineOptions pipeline = {.samplers = 2};
-  const PreparationListener listener;
   // In no time at all, which corrects no price.
   const ManualClock clock;
   int packed = 0;
@@ -555,30 +577,16 @@ TEST_F(ForesightTest, ForecastsAreExactInRowsAndBytes) {
       const PassSequence sequence = Epochs(keys == 1 ? 1 : 3, keys);
       const ForesightOptions options = {.cpu_cache_bytes = slots * 152};
       const auto foretell = [&](int64_t most_batches) {
-        return MakeForecast(options,
-                            {.dataset = Dataset(),
-                             .labels = labels,
-                             .files = io::FileSystem::Posix(),
-                             .read_queues = *queues_,
-                             .clock = clock_,
-                             .pipeline = pipeline,
-                             .plans = *plans_,
-                             .scratch_folder = folder,
-                             .listener = listener,
-                             .stop = {}},
-                            {.passes = sequence.passes,
-                             .num_training = static_cast<size_t>(keys),
-                             .sequence = &sequence,
-                             .time_training = [] { return 0.001; },
-                             .most_batches = most_batches});
+        return Foretell(options, sequence, keys, most_batches);
       };
       // A plan that is found fills the cache in the first epoch.
       ASSERT_TRUE(io::FileSystem::Posix().RemoveTree(plans_folder_).ok());
       const auto forecast = foretell(1000);
       ASSERT_TRUE(forecast.ok()) << forecast.status();
-      EXPECT_TRUE(io::FileSystem::Posix().List(folder)->empty());
+      EXPECT_TRUE(
+          io::FileSystem::Posix().List(scratch_.Path("forecast"))->empty());
       const std::unique_ptr<Strategy> strategy =
-          *NewStrategy(options, pipeline, Dataset(),
+          *NewStrategy(options, {.samplers = 2}, Dataset(),
                        {.read_queues = *queues_,
                         .clock = clock,
                         .scratch_folder = scratch_.Path("scratch"),
@@ -622,6 +630,29 @@ TEST_F(ForesightTest, ForecastsAreExactInRowsAndBytes) {
     }
   }
   EXPECT_GE(packed, 6) << "but for caches of all rows";
+}
+
+// The second generation ends within the third pass, which does not count.
+TEST_F(ForesightTest, ForecastsAreOfWholePasses) {
+  const PassSequence sequence = Epochs(7, 7);
+  const auto forecast = Foretell(kSome, sequence, 7, /*most_batches=*/70);
+  ASSERT_TRUE(forecast.ok()) << forecast.status();
+  EXPECT_EQ(forecast->sampled_batches, 40u) << "three passes and validation";
+  EXPECT_LT(forecast->sampled_batches, forecast->total_batches);
+  const auto strategy = Make(kSome);
+  ASSERT_EQ(PrepareFor(*strategy, sequence), absl::OkStatus());
+  int64_t needed = 0;
+  int64_t hits = 0;
+  for (uint64_t key = 0; key < 2; ++key) {
+    const PassReport pass = ExpectPass(*strategy, MakePass(key));
+    ExpectPass(*strategy, Validation());
+    needed += pass.rows_needed;
+    hits += pass.hits.back().rows;
+  }
+  EXPECT_EQ(forecast->rows_needed, static_cast<uint64_t>((needed + 1) / 2));
+  ASSERT_FALSE(forecast->levels.empty());
+  EXPECT_NEAR(static_cast<double>(forecast->levels[0].rows),
+              static_cast<double>(hits) / 2, 1);
 }
 
 TEST_F(ForesightTest, BadOptionsAreRefused) {

@@ -157,14 +157,14 @@ absl::Status Generation::Checked(absl::Status status, size_t pass) const {
 struct GenerationMaker::Attempt {
   const PreparationListener& listener;
   const std::stop_token& stop;
-  // As Progress::is_awaited.
+  // As Demand::is_awaited.
   bool is_awaited = false;
   PreparationReport report = {};
 
   void Log(const std::string& line) const {
     if (listener.log) listener.log(line);
   }
-  std::function<void(uint64_t done, uint64_t total)> ProgressOf(
+  std::function<void(uint64_t done, uint64_t total)> Progress(
       const char* phase) const {
     return [this, phase](uint64_t done, uint64_t total) {
       if (listener.progress) listener.progress(phase, done, total);
@@ -188,9 +188,9 @@ struct GenerationMaker::Planned {
 // own, while the disk is busy and processors are not. It is an attempt: where
 // it fails, the work is done again, or fails again, when its turn comes.
 struct GenerationMaker::Ahead {
-  GenerationSpan span;
+  GenerationSpan span = {};
   // Name of the plan of the generation before, and the slots behind it.
-  std::string before;
+  std::string before = {};
   plan::CacheSlots slots = {};
   SamplesByPass samples = {};
   absl::StatusOr<Planned> planned = absl::UnavailableError("not planned");
@@ -206,15 +206,15 @@ GenerationMaker::GenerationMaker(const ForesightContext& context,
 GenerationMaker::~GenerationMaker() { DropAhead(); }
 
 absl::StatusOr<GenerationMaker::Made> GenerationMaker::MakeNext(
-    const Progress& progress, RowSlots* fill,
-    const PreparationListener& listener, const std::stop_token& stop) {
+    const Demand& demand, RowSlots* fill, const PreparationListener& listener,
+    const std::stop_token& stop) {
   Attempt attempt = {
-      .listener = listener, .stop = stop, .is_awaited = progress.is_awaited};
+      .listener = listener, .stop = stop, .is_awaited = demand.is_awaited};
   const double start = context_.clock.SteadySeconds();
   GenerationSpan span = timeline_.GenerationAt(end_, timeline_.size());
   absl::StatusOr<Planned> planned = TakeAhead(attempt);
   std::erase_if(samples_, [&](const auto& entry) {
-    return !timeline_.Comes(entry.first, progress.position);
+    return !timeline_.Comes(entry.first, demand.position);
   });
   HEARTH_RETURN_IF_ERROR(TakeSamples(span, samples_, attempt));
   const Timeline::Place place = timeline_.At(end_);
@@ -452,7 +452,7 @@ absl::Status GenerationMaker::Sample(const Pass& pass, const std::string& path,
   const PhaseTimer timer(context_.clock, "sampling", attempt.report);
   HEARTH_ASSIGN_OR_RETURN(
       const std::shared_ptr<const OpenedSource> opened,
-      context_.open_source(io::JoinPath(lease.folder(), kSlabsFolder),
+      context_.source.Open(io::JoinPath(lease.folder(), kSlabsFolder),
                            attempt.stop));
   const Pass passes[] = {pass};
   HEARTH_RETURN_IF_ERROR(SampleOffline(
@@ -462,7 +462,7 @@ absl::Status GenerationMaker::Sample(const Pass& pass, const std::string& path,
        .samplers = context_.samplers,
        .path = path,
        .reserve = [&](uint64_t bytes) { return lease.MakeRoom(bytes); },
-       .progress = attempt.ProgressOf("sampling")},
+       .progress = attempt.Progress("sampling")},
       passes, attempt.stop));
   const int64_t shards = ShardsOf(pass, pass.order->size()).count;
   return lease.Publish({{"dataset", context_.dataset.manifest().name},
@@ -537,37 +537,33 @@ absl::StatusOr<std::optional<int64_t>> GenerationMaker::ContinueAt(
     if (name.empty()) name = SamplesName(pass);
     return name;
   };
+  GenerationSpan span =
+      timeline_.GenerationAt(timeline_.CycleBegin(position), timeline_.size());
+  PlanKey key = KeyOf(span, "", name_of);
   GenerationSpan before;
   PlanKey before_key;
-  int64_t begin = timeline_.CycleBegin(position);
-  for (;;) {
-    const GenerationSpan span = timeline_.GenerationAt(begin, timeline_.size());
-    const PlanKey key = KeyOf(span, before_key.name, name_of);
-    if (position >= span.end) {
-      before = span;
-      before_key = key;
-      begin = span.end;
-      continue;
-    }
-    HEARTH_ASSIGN_OR_RETURN(std::optional<Planned> found,
-                            FindWhole(span, key, stop));
-    if (!found.has_value()) break;
-    ahead_ =
-        std::make_unique<Ahead>(Ahead{.span = span, .before = before_key.name});
+  while (position >= span.end) {
+    before =
+        std::exchange(span, timeline_.GenerationAt(span.end, timeline_.size()));
+    before_key = std::exchange(key, KeyOf(span, key.name, name_of));
+  }
+  HEARTH_ASSIGN_OR_RETURN(std::optional<Planned> found,
+                          FindWhole(span, key, stop));
+  if (found.has_value()) {
+    ahead_ = std::make_unique<Ahead>();
     ahead_->planned = *std::move(found);
-    end_ = begin;
-    return begin;
+    end_ = span.begin;
+    return end_;
   }
   if (before_key.name.empty()) return std::nullopt;
-  HEARTH_ASSIGN_OR_RETURN(std::optional<Planned> found,
-                          FindWhole(before, before_key, stop));
+  HEARTH_ASSIGN_OR_RETURN(found, FindWhole(before, before_key, stop));
   if (!found.has_value()) return std::nullopt;
   HEARTH_RETURN_IF_ERROR(found->lease.Share());
   last_ =
       std::make_shared<Generation>(before, std::move(found->lease),
                                    std::move(found->found), SamplesByPass());
-  end_ = begin;
-  return begin;
+  end_ = span.begin;
+  return end_;
 }
 
 absl::StatusOr<std::unique_ptr<GenerationReader>> GenerationMaker::Find(
@@ -746,7 +742,7 @@ absl::Status GenerationMaker::Scan(Planned& planned,
   HEARTH_ASSIGN_OR_RETURN(FeatureScan scan,
                           FeatureScan::Make(*features.file, features.rows,
                                             division.partition_nodes));
-  const auto progress = attempt.ProgressOf("packing");
+  const auto progress = attempt.Progress("packing");
   const auto workers = static_cast<uint32_t>(team->size());
   size_t next_filled = 0;
   HEARTH_RETURN_IF_ERROR(scan.Run(

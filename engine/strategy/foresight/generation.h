@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,6 +24,7 @@
 #include "engine/store/topology.h"
 #include "engine/strategy/foresight/fetch_prices.h"
 #include "engine/strategy/foresight/generation_files.h"
+#include "engine/strategy/foresight/kept_source.h"
 #include "engine/strategy/foresight/row_slots.h"
 #include "engine/strategy/foresight/timeline.h"
 #include "engine/strategy/packing/plan_key.h"
@@ -53,10 +53,8 @@ struct ForesightContext {
   int64_t num_slots = 0;
   /// Bytes of samples and plans on disk at a time; 0 = no limit but the disk's.
   uint64_t disk_limit_bytes = 0;
-  /// The data to sample from; slabs may be in `scratch_folder`.
-  std::function<absl::StatusOr<std::shared_ptr<const OpenedSource>>(
-      const std::string& scratch_folder, const std::stop_token& stop)>
-      open_source;
+  /// The data to sample from.
+  KeptSource& source;
   FetchPrices& prices;
   /// Whether rows may be packed. Else generations are only planned, for a
   /// forecast.
@@ -140,8 +138,8 @@ class GenerationMaker {
     PreparationReport report;
   };
 
-  /// What is known of the passes while a generation is made.
-  struct Progress {
+  /// What passes want while a generation is made.
+  struct Demand {
     /// No earlier position comes any more: samples that only those need are let
     /// go of.
     int64_t position = 0;
@@ -156,7 +154,7 @@ class GenerationMaker {
   /// rows are read directly. RESOURCE_EXHAUSTED without space for samples or
   /// without memory; CANCELLED; errors of reading and writing. REQUIRES:
   /// the generations made so far do not end the timeline.
-  absl::StatusOr<Made> MakeNext(const Progress& progress, RowSlots* fill,
+  absl::StatusOr<Made> MakeNext(const Demand& demand, RowSlots* fill,
                                 const PreparationListener& listener,
                                 const std::stop_token& stop);
 

@@ -90,15 +90,15 @@ absl::StatusOr<PreparationReport> Generations::Make(
     RowSlots* fill, const PreparationListener& listener,
     const std::stop_token& stop) {
   is_making_ = true;
-  const GenerationMaker::Progress progress = {.position = position_,
-                                              .is_awaited = ready_.empty()};
+  const GenerationMaker::Demand demand = {.position = position_,
+                                          .is_awaited = ready_.empty()};
   mutex_.Unlock();
   std::stop_source either;
   const auto request = [&either] { either.request_stop(); };
   const std::stop_callback on_stop(stop, request);
   const std::stop_callback on_abandon(abandon_.get_token(), request);
   absl::StatusOr<GenerationMaker::Made> made =
-      maker_.MakeNext(progress, fill, listener, either.get_token());
+      maker_.MakeNext(demand, fill, listener, either.get_token());
   mutex_.Lock();
   is_making_ = false;
   changed_.SignalAll();
