@@ -20,6 +20,7 @@
 #include "engine/strategy/foresight/fetch_prices.h"
 #include "engine/strategy/foresight/foresight_pass.h"
 #include "engine/strategy/foresight/generation.h"
+#include "engine/strategy/foresight/generation_files.h"
 #include "engine/strategy/foresight/generations.h"
 #include "engine/strategy/foresight/kept_source.h"
 #include "engine/strategy/foresight/row_loader.h"
@@ -144,6 +145,7 @@ class ForesightStrategy final : public Strategy {
 
   void Replace(std::shared_ptr<Generations> next) ABSL_LOCKS_EXCLUDED(mutex_) {
     cache_.generations = nullptr;
+    cache_.refills = nullptr;
     std::shared_ptr<Generations> before;
     {
       absl::MutexLock lock(&mutex_);
@@ -281,19 +283,27 @@ absl::StatusOr<MemoryEstimate> EstimateForesightMemory(
   estimate.Add("cache", RowSlots::MemoryBytes(slots, row_bytes),
                /*kept=*/true);
   // The slots before a shard and how long they have been idle, twice while a
-  // plan is made, and their arrangement.
-  estimate.Add("slots", 3 * static_cast<uint64_t>(slots) *
-                                (sizeof(uint32_t) + sizeof(uint16_t)) +
+  // plan is made, and their arrangement; the slots at the beginning of passes
+  // that come again, twice.
+  estimate.Add("slots", static_cast<uint64_t>(slots) *
+                                (3 * (sizeof(uint32_t) + sizeof(uint16_t)) +
+                                 2 * sizeof(uint32_t)) +
                             RowSlots::ArrangingBytes(slots, nodes));
   const int64_t of_passes =
-      (Timeline::kMostPasses + 2) * basis.num_batches * basis.shards;
+      (Timeline::kMostPasses + 2) * basis.num_batches * basis.shards +
+      slots / MostRefillRows(row_bytes) + 1;
   estimate.Add("topology", OfflineTopologyBytes(basis, basis.num_batches),
                /*kept=*/true);
   estimate.Add("planning", MakingBytes(nodes, slots, row_bytes, rows, of_passes,
                                        basis.pipeline.samplers));
-  estimate.Add("reads",
-               static_cast<uint64_t>(loaders + 1) *
-                   RowLoader::MemoryBytes(options.io_depth, row_bytes, rows));
+  estimate.Add(
+      "reads",
+      static_cast<uint64_t>(loaders + 1) *
+              RowLoader::MemoryBytes(options.io_depth, row_bytes, rows) +
+          cache::AlignedBuffer::MemoryBytes(
+              static_cast<uint64_t>(MostRefillRows(row_bytes)) *
+                  (static_cast<uint64_t>(row_bytes) + sizeof(uint32_t)) +
+              2 * 4096));
   // A plan of a shard has an address for each row, and for each row read its
   // node, its slot and the slot of a row that leaves.
   const int read = ForesightPass::ReadAtOnce(static_cast<int>(loaders),

@@ -1,5 +1,6 @@
 #include "engine/strategy/foresight/foresight_pass.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -172,6 +173,7 @@ absl::Status ForesightPass::Arrange(ForesightBatch& batch, int64_t position) {
     return absl::OkStatus();
   }
   cache.generations = nullptr;
+  const std::shared_ptr<const Generation> refills = std::move(cache.refills);
   auto wanted = batch.generation->reader().StateBefore(
       position - span.begin, ReuseDistance(context_.generations.timeline()));
   HEARTH_RETURN_IF_ERROR(
@@ -179,12 +181,60 @@ absl::Status ForesightPass::Arrange(ForesightBatch& batch, int64_t position) {
   HEARTH_RETURN_IF_ERROR(cache.slots.Arrange(
       wanted->nodes, context_.source.features.layout.num_rows,
       [&](absl::Span<const RowSlots::Placed> rows) {
+        if (is_next && refills != nullptr) {
+          return Refill(*refills, rows, batch.tally);
+        }
         return row_loaders_.back()->Load(rows, cache.slots, context_.prices,
                                          abandon_.get_token(), batch.tally);
       }));
   cache.generations = &context_.generations;
   cache.position = position;
   return absl::OkStatus();
+}
+
+// Fills slots from the packs of `generation`, whose refills have the same rows.
+absl::Status ForesightPass::Refill(const Generation& generation,
+                                   absl::Span<const RowSlots::Placed> rows,
+                                   io::ReadTally& tally) {
+  const GenerationReader& reader = generation.reader();
+  const GenerationIndex& index = reader.index();
+  const size_t last_pass =
+      context_.generations.timeline().At(generation.span().end - 1).pass;
+  const auto checked = [&](absl::Status status) {
+    return generation.Checked(std::move(status), last_pass);
+  };
+  cache::AlignedBuffer buffer;
+  const uint64_t row_bytes = context_.source.features.layout.row_bytes;
+  for (int64_t refill = index.FirstRefill(); refill < std::ssize(index.shards);
+       ++refill) {
+    const uint64_t plan_bytes = reader.PlanMemory(refill);
+    const uint64_t rows_bytes = reader.PackMemory(refill);
+    HEARTH_RETURN_IF_ERROR(buffer.Resize(plan_bytes + rows_bytes));
+    const absl::Span<std::byte> bytes(buffer.data(), buffer.size());
+    const double start = context_.clock.SteadySeconds();
+    const auto plan = reader.ReadPlan(refill, bytes.first(plan_bytes));
+    HEARTH_RETURN_IF_ERROR(checked(plan.status()));
+    if (!std::equal(plan->reads.begin(), plan->reads.end(), rows.begin(),
+                    rows.begin() + std::min(plan->reads.size(), rows.size()),
+                    [](uint32_t node, const RowSlots::Placed& row) {
+                      return node == row.node;
+                    })) {
+      return checked(absl::DataLossError(absl::StrCat(
+          "plan ", generation.name(), ": refill ", refill - index.FirstRefill(),
+          " has other rows than are missing")));
+    }
+    HEARTH_RETURN_IF_ERROR(
+        checked(reader.ReadPack(refill, bytes.subspan(plan_bytes))));
+    tally.AddRead(bytes.size(), context_.clock.SteadySeconds() - start);
+    for (size_t i = 0; i < plan->reads.size(); ++i) {
+      std::memcpy(context_.cache.slots.row(rows[i].slot),
+                  buffer.data() + plan_bytes + i * row_bytes, row_bytes);
+    }
+    rows.remove_prefix(plan->reads.size());
+  }
+  if (rows.empty()) return absl::OkStatus();
+  return checked(absl::DataLossError(absl::StrCat(
+      "plan ", generation.name(), ": refills lack ", rows.size(), " rows")));
 }
 
 absl::Status ForesightPass::Assemble(int /*thread*/, ForesightBatch& batch) {
@@ -209,6 +259,10 @@ absl::Status ForesightPass::Assemble(int /*thread*/, ForesightBatch& batch) {
                     batch.rows + entry.read * row_bytes);
   }
   cache.position = position + 1;
+  const Generation& generation = *batch.generation;
+  if (cache.position == generation.span().end && generation.HasRefills()) {
+    cache.refills = batch.generation;
+  }
   context_.generations.GoOnAt(position + 1);
   batch.generation.reset();
   if (pass_.rows_in_place) return absl::OkStatus();

@@ -36,6 +36,8 @@ struct PlannedCache {
   /// position.
   const Generations* generations = nullptr;
   int64_t position = 0;
+  /// The generation before `position` if it has refills; else null.
+  std::shared_ptr<const Generation> refills = nullptr;
 };
 
 /// Everything that a pass works with. Outlives the pass.
@@ -98,6 +100,9 @@ class ForesightPass {
   absl::Status Assemble(int thread, ForesightBatch& batch);
   absl::Status Widen(ForesightBatch& batch);
   absl::Status Arrange(ForesightBatch& batch, int64_t position);
+  absl::Status Refill(const Generation& generation,
+                      absl::Span<const RowSlots::Placed> rows,
+                      io::ReadTally& tally);
   int64_t PositionOf(const ForesightBatch& batch) const {
     return position_ + batch.number() - first_shard_;
   }

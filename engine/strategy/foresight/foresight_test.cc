@@ -320,6 +320,19 @@ TEST_F(ForesightTest, RepeatedEpochsNeedNoFurtherPlans) {
   EXPECT_EQ(plans[4], plans[11]);
 }
 
+TEST_F(ForesightTest, RepetitionsBeginWithTheRowsOfARefill) {
+  const auto strategy = Make(kSome);
+  const PassSequence sequence = Epochs(8, 2);
+  ASSERT_EQ(PrepareFor(*strategy, sequence), absl::OkStatus());
+  for (size_t run = 0; run < sequence.order.size(); ++run) {
+    const Pass& pass = sequence.passes[sequence.order[run]];
+    const PassReport report = ExpectPass(*strategy, pass);
+    const bool repeats = run == 4 || run == 8 || run == 12;
+    // A sample and a plan with its pack for each shard.
+    EXPECT_EQ(*report.read_ops, 2 * report.batches + (repeats ? 1 : 0)) << run;
+  }
+}
+
 TEST_F(ForesightTest, TakesPassesInAnyOrderFromAnyBatch) {
   RandomStream random(5, RandomPurpose::kGenerator);
   const PassSequence sequence = Epochs(4, 4);

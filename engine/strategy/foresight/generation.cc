@@ -40,7 +40,7 @@ constexpr char kNextUsesFile[] = "next_uses.tmp";
 constexpr char kDispatchFile[] = "dispatch.tmp";
 // The version of names, and of how plans are made; files have versions of their
 // own.
-constexpr char kFormat[] = "hearth foresight plan 2";
+constexpr char kFormat[] = "hearth foresight plan 3";
 // Batches of the smallest generation whose rows are packed.
 constexpr int64_t kLeastBatches = 8;
 // Bytes of a partition of the features, of which three are in memory; bytes of
@@ -182,6 +182,9 @@ struct GenerationMaker::Planned {
   GenerationIndex index = {};
   // Behind the generation; none if the plan was found.
   plan::CacheSlots slots = {};
+  // [slots] the node in each slot before it, if it begins passes that come
+  // again.
+  std::vector<uint32_t> first_nodes = {};
 };
 
 // Works on the generation behind the one that is packed: on a thread of its
@@ -326,9 +329,8 @@ absl::StatusOr<GenerationMaker::Planned> GenerationMaker::PlanNext(
   if (slots.nodes.empty() && !span.fills) {
     // The generation before was found, not planned.
     const GenerationReader& last = last_->reader();
-    HEARTH_ASSIGN_OR_RETURN(slots,
-                            last.StateBefore(std::ssize(last.index().shards),
-                                             ReuseDistance(timeline_)));
+    HEARTH_ASSIGN_OR_RETURN(slots, last.StateBefore(last.index().FirstRefill(),
+                                                    ReuseDistance(timeline_)));
   }
   auto planned = Plan(span, samples_, last_ == nullptr ? "" : last_->name(),
                       std::move(slots), attempt);
@@ -342,6 +344,7 @@ absl::StatusOr<GenerationMaker::Made> GenerationMaker::Make(Planned planned,
                                                             Attempt& attempt) {
   const GenerationSpan& span = planned.span;
   const std::string& name = planned.key.name;
+  if (span.fills) cycle_nodes_ = std::move(planned.first_nodes);
   std::unique_ptr<GenerationReader> reader = std::move(planned.found);
   attempt.report.plan = name;
   attempt.report.reused = reader != nullptr;
@@ -504,7 +507,8 @@ PlanKey GenerationMaker::KeyOf(
     hash.AddField(samples_name(place.pass), ",", place.shard, ",", count);
     at += count;
   }
-  hash.AddField(span.end - span.begin, ",", span.look_end == timeline_.size());
+  hash.AddField(span.end - span.begin, ",", span.look_end == timeline_.size(),
+                ",", span.closes);
   return PlanKeyOf(kPlans, context_.dataset.manifest().fingerprint, hash);
 }
 
@@ -522,10 +526,22 @@ GenerationMaker::FindWhole(const GenerationSpan& span, const PlanKey& key,
     return std::nullopt;
   }
   HEARTH_RETURN_IF_ERROR(found.status());
-  return Planned{.span = span,
-                 .key = key,
-                 .lease = std::move(lease),
-                 .found = *std::move(found)};
+  Planned planned = {.span = span,
+                     .key = key,
+                     .lease = std::move(lease),
+                     .found = *std::move(found)};
+  HEARTH_RETURN_IF_ERROR(TakeFirstNodes(planned));
+  return planned;
+}
+
+// Of a plan that was found.
+absl::Status GenerationMaker::TakeFirstNodes(Planned& planned) const {
+  if (!planned.span.fills || !planned.span.repeats) return absl::OkStatus();
+  HEARTH_ASSIGN_OR_RETURN(
+      plan::CacheSlots state,
+      planned.found->StateBefore(0, ReuseDistance(timeline_)));
+  planned.first_nodes = std::move(state.nodes);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::optional<int64_t>> GenerationMaker::ContinueAt(
@@ -540,6 +556,12 @@ absl::StatusOr<std::optional<int64_t>> GenerationMaker::ContinueAt(
   GenerationSpan span =
       timeline_.GenerationAt(timeline_.CycleBegin(position), timeline_.size());
   PlanKey key = KeyOf(span, "", name_of);
+  if (span.repeats && position >= span.end) {
+    HEARTH_ASSIGN_OR_RETURN(std::optional<Planned> first,
+                            FindWhole(span, key, stop));
+    if (!first.has_value()) return std::nullopt;
+    cycle_nodes_ = std::move(first->first_nodes);
+  }
   GenerationSpan before;
   PlanKey before_key;
   while (position >= span.end) {
@@ -597,6 +619,7 @@ absl::StatusOr<GenerationMaker::Planned> GenerationMaker::Plan(
   auto found = Find(planned.lease, key.id);
   if (found.ok()) {
     planned.found = *std::move(found);
+    HEARTH_RETURN_IF_ERROR(TakeFirstNodes(planned));
     return planned;
   }
   if (!absl::IsNotFound(found.status())) {
@@ -633,7 +656,26 @@ absl::Status GenerationMaker::PlanSlots(const SamplesByPass& samples,
       OptimalCache::Plan(context_.files, trace, span.end - span.begin,
                          span.look_end == timeline_.size(), span.fills, options,
                          planned.slots, *writer, attempt.stop));
+  if (span.repeats && span.fills) planned.first_nodes = writer->first_nodes();
+  if (span.closes) HEARTH_RETURN_IF_ERROR(Refill(planned, *writer));
   return writer->Finish(planned.index);
+}
+
+// Where passes come again behind a generation, adds the rows that the cache
+// held at their beginning and lacks now: they are packed in the same scan.
+absl::Status GenerationMaker::Refill(Planned& planned,
+                                     ShardPlanWriter& writer) const {
+  std::vector<bool> held(static_cast<size_t>(context_.rows.num_rows), false);
+  for (const uint32_t node : planned.slots.nodes) {
+    if (node != RowSlots::kFree) held[node] = true;
+  }
+  std::vector<uint32_t> lacking;
+  for (const uint32_t node :
+       planned.span.fills ? planned.first_nodes : cycle_nodes_) {
+    if (node != RowSlots::kFree && !held[node]) lacking.push_back(node);
+  }
+  std::sort(lacking.begin(), lacking.end());
+  return writer.Refill(lacking, static_cast<int64_t>(context_.rows.row_bytes));
 }
 
 uint64_t GenerationMaker::SampleBytes() const {
@@ -657,7 +699,7 @@ absl::Status GenerationMaker::Pack(Planned& planned, bool may_pack,
   const FetchNeed need = {
       .feature_bytes = static_cast<uint64_t>(context_.rows.num_rows) *
                        context_.rows.row_bytes,
-      .rows = index.totals.misses + index.totals.filled,
+      .rows = index.totals.misses + index.totals.filled + index.RefillRows(),
       .row_bytes = context_.rows.row_bytes};
   if (may_pack && context_.packs && index.totals.misses > 0 &&
       context_.prices.Choose(need) == Fetching::kPacked) {

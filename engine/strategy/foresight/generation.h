@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -105,6 +106,11 @@ class Generation {
   const GenerationSpan& span() const { return span_; }
   const std::string& name() const { return lease_.name(); }
   const GenerationReader& reader() const { return *reader_; }
+  /// Whether the rows of refills are packed.
+  bool HasRefills() const {
+    return reader_->index().num_refills > 0 &&
+           reader_->index().fetching == Fetching::kPacked;
+  }
   /// Samples of a pass of which the generation has shards.
   SampleSpool& SamplesOf(size_t pass) const {
     return *samples_.at(pass)->spool;
@@ -199,11 +205,13 @@ class GenerationMaker {
   absl::StatusOr<std::optional<Planned>> FindWhole(
       const GenerationSpan& span, const PlanKey& key,
       const std::stop_token& stop) const;
+  absl::Status TakeFirstNodes(Planned& planned) const;
   absl::StatusOr<std::unique_ptr<GenerationReader>> Find(
       const plan::PlanLease& lease, uint64_t plan_id) const;
   plan::OptimalCache::Options CacheOptions(const std::string& folder) const;
   absl::Status PlanSlots(const SamplesByPass& samples, Planned& planned,
                          Attempt& attempt) const;
+  absl::Status Refill(Planned& planned, ShardPlanWriter& writer) const;
   absl::Status Pack(Planned& planned, bool may_pack, RowSlots* fill,
                     Attempt& attempt);
   absl::Status Scan(Planned& planned, const GenerationReader& reader,
@@ -219,6 +227,9 @@ class GenerationMaker {
   // known.
   std::shared_ptr<const Generation> last_;
   plan::CacheSlots slots_;
+  // [slots] the node in each slot at the beginning of passes that come again;
+  // empty where they do not.
+  std::vector<uint32_t> cycle_nodes_;
   SamplesByPass samples_;
   // The work on the generation that comes after the one that is packed, or was
   // made last; null: there is none.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -20,7 +21,7 @@ namespace {
 using plan::OptimalCache;
 
 // The version of all files of a plan.
-constexpr char kMagic[] = "Hearth foresight 2";
+constexpr char kMagic[] = "Hearth foresight 3";
 // 2^31 records.
 constexpr uint64_t kMostIndexBytes = uint64_t{1} << 37;
 
@@ -33,6 +34,7 @@ struct IndexHeader {
   uint32_t state_crc = 0;
   OptimalCache::Totals totals;
   uint64_t num_shards = 0;
+  uint64_t num_refills = 0;
 };
 static_assert(std::is_trivially_copyable_v<IndexHeader> &&
               std::is_trivially_copyable_v<ShardRecord>);
@@ -68,6 +70,12 @@ const char* Name(Fetching fetching) {
   return fetching == Fetching::kPacked ? "packs" : "direct reads";
 }
 
+int64_t GenerationIndex::RefillRows() const {
+  return std::accumulate(
+      shards.begin() + FirstRefill(), shards.end(), int64_t{0},
+      [](int64_t sum, const ShardRecord& shard) { return sum + shard.reads; });
+}
+
 std::vector<FileRange> GenerationIndex::Packs() const {
   std::vector<FileRange> ranges;
   ranges.reserve(shards.size());
@@ -100,7 +108,8 @@ absl::Status WriteIndex(io::FileSystem& files, const std::string& folder,
                         .fetching = static_cast<uint32_t>(index.fetching),
                         .state_crc = index.state_crc,
                         .totals = index.totals,
-                        .num_shards = index.shards.size()};
+                        .num_shards = index.shards.size(),
+                        .num_refills = index.num_refills};
   std::memcpy(header.magic, kMagic, sizeof(kMagic));
   const auto head = BytesOf(absl::MakeConstSpan(&header, 1));
   const auto records = BytesOf(absl::MakeConstSpan(index.shards));
@@ -130,7 +139,8 @@ absl::StatusOr<GenerationIndex> ReadIndex(io::FileSystem& files,
   if (crc != Crc32c(BytesOf(absl::MakeConstSpan(bytes.data(),
                                                 bytes.size() - sizeof(crc)))) ||
       header.num_shards !=
-          (bytes.size() - sizeof(header) - sizeof(crc)) / sizeof(ShardRecord)) {
+          (bytes.size() - sizeof(header) - sizeof(crc)) / sizeof(ShardRecord) ||
+      header.num_refills > header.num_shards) {
     return damaged("is damaged (its checksum does not match)");
   }
   if (header.plan_id != plan_id) return damaged("is of another plan");
@@ -140,7 +150,8 @@ absl::StatusOr<GenerationIndex> ReadIndex(io::FileSystem& files,
                            .fetching = static_cast<Fetching>(header.fetching),
                            .state_crc = header.state_crc,
                            .totals = header.totals,
-                           .shards = {}};
+                           .shards = {},
+                           .num_refills = header.num_refills};
   index.shards.resize(header.num_shards);
   if (header.num_shards > 0) {
     std::memcpy(index.shards.data(), bytes.data() + sizeof(header),
@@ -197,6 +208,21 @@ absl::Status ShardPlanWriter::Batch(int64_t /*batch*/, const ShardPlan& plan) {
   return absl::OkStatus();
 }
 
+absl::Status ShardPlanWriter::Refill(absl::Span<const uint32_t> nodes,
+                                     int64_t row_bytes) {
+  const auto most = static_cast<size_t>(MostRefillRows(row_bytes));
+  while (!nodes.empty()) {
+    const absl::Span<const uint32_t> reads =
+        nodes.first(std::min(most, nodes.size()));
+    HEARTH_RETURN_IF_ERROR(
+        Batch(std::ssize(records_),
+              {.addresses = {}, .reads = reads, .entries = {}, .drops = {}}));
+    nodes.remove_prefix(reads.size());
+    ++num_refills_;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ShardPlanWriter::Finish(GenerationIndex& index) {
   HEARTH_RETURN_IF_ERROR(file_->Sync());
   HEARTH_RETURN_IF_ERROR(file_->Close());
@@ -212,6 +238,7 @@ absl::Status ShardPlanWriter::Finish(GenerationIndex& index) {
   index.state_crc = writer->crc();
   index.num_slots = static_cast<uint32_t>(state_.nodes.size());
   index.shards = std::move(records_);
+  index.num_refills = num_refills_;
   return absl::OkStatus();
 }
 

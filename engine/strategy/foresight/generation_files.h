@@ -1,6 +1,7 @@
 #ifndef HEARTH_ENGINE_STRATEGY_FORESIGHT_GENERATION_FILES_H_
 #define HEARTH_ENGINE_STRATEGY_FORESIGHT_GENERATION_FILES_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -19,14 +20,18 @@
 ///
 ///   shard_plans  for each shard, from a page on: the address of each input
 ///                row, the rows that enter the cache, the nodes that are read,
-///                and the slots whose rows leave the cache (ShardPlan)
-///   packs        for each shard, from a page on: the rows of the nodes that
-///   are
-///                read; absent where rows are read from the features
+///                and the slots whose rows leave the cache (ShardPlan); then
+///                refills
+///   packs        for each shard and refill, from a page on: the rows of the
+///                nodes that are read; absent where rows are read from the
+///                features
 ///   slots        the node in each slot before the first shard, then how long
 ///                each has been idle (plan::CacheSlots)
 ///   index        GenerationIndex; written last: if it exists, the plan is
 ///   whole
+///
+/// Refills are plans that only read: where passes come again from their
+/// beginning on, the rows that the cache held there and lacks at the end.
 ///
 /// All numbers have 32 bits, but 16 say how long slots have been idle, in the
 /// machine's byte order; each range has a CRC32C.
@@ -37,6 +42,12 @@ inline constexpr char kShardPlansFile[] = "shard_plans";
 inline constexpr char kShardPacksFile[] = "packs";
 inline constexpr char kSlotsFile[] = "slots";
 inline constexpr char kGenerationIndexFile[] = "index";
+
+/// Rows of a refill, at most: a few MiB of them.
+inline int64_t MostRefillRows(int64_t row_bytes) {
+  constexpr int64_t kRefillBytes = int64_t{4} << 20;
+  return std::max<int64_t>(kRefillBytes / row_bytes, 1);
+}
 
 /// How the rows that a generation reads are fetched.
 enum class Fetching : uint32_t {
@@ -78,8 +89,16 @@ struct GenerationIndex {
   Fetching fetching = Fetching::kPacked;
   uint32_t state_crc = 0;
   plan::OptimalCache::Totals totals;
+  /// Those of shards, then those of refills.
   std::vector<ShardRecord> shards;
+  uint64_t num_refills = 0;
 
+  /// Index in `shards` of the first refill.
+  int64_t FirstRefill() const {
+    return static_cast<int64_t>(shards.size() - num_refills);
+  }
+  /// Rows that refills read.
+  int64_t RefillRows() const;
   /// [shards.size()] ranges of `packs`.
   std::vector<FileRange> Packs() const;
   /// Bytes of all files.
@@ -108,6 +127,12 @@ class ShardPlanWriter final : public plan::OptimalCache::Sink {
   absl::Status Fill(absl::Span<const plan::OptimalCache::Filled> rows) override;
   absl::Status Batch(int64_t batch, const ShardPlan& plan) override;
 
+  /// [slots] the node in each slot before the first shard. Call after Fill.
+  const std::vector<uint32_t>& first_nodes() const { return state_.nodes; }
+
+  /// Writes refills with `nodes`, which ascend, behind the last shard.
+  absl::Status Refill(absl::Span<const uint32_t> nodes, int64_t row_bytes);
+
   /// Makes `shard_plans` and `slots` durable, and sets their part of `index`.
   absl::Status Finish(GenerationIndex& index);
 
@@ -121,6 +146,7 @@ class ShardPlanWriter final : public plan::OptimalCache::Sink {
   std::unique_ptr<io::WritableFile> file_;
   plan::CacheSlots state_;
   std::vector<ShardRecord> records_;
+  uint64_t num_refills_ = 0;
   uint64_t end_ = 0;
   cache::AlignedBuffer buffer_;
 };
@@ -142,7 +168,7 @@ class GenerationReader {
     return RoundUpToPage(packs_[shard].bytes);
   }
 
-  /// Reads the plan of shard `shard`, counted from the first of the generation,
+  /// Reads the plan of shard or refill `shard`, an index in GenerationIndex,
   /// into page-aligned `memory`. Damaged bytes are read once more, then
   /// DATA_LOSS naming file and offset.
   absl::StatusOr<ShardPlan> ReadPlan(int64_t shard,

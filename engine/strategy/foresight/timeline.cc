@@ -135,13 +135,14 @@ GenerationSpan Timeline::GenerationAt(int64_t begin,
                                     : std::min(kGrowth * (begin - cycle) + half,
                                                kMostPasses * of_pass);
   const size_t next_cycle = (RunAt(begin) / cycle_runs_ + 1) * cycle_runs_;
-  const int64_t limit =
-      next_cycle <= last_cycle_run_ ? begins_[next_cycle] : size();
+  span.repeats = next_cycle <= last_cycle_run_;
+  const int64_t limit = span.repeats ? begins_[next_cycle] : size();
   span.end = std::min(limit, begin + std::min(length, most_shards));
   // A short rest belongs to it.
   if (limit - span.end < of_pass / 8 && limit - begin <= most_shards) {
     span.end = limit;
   }
+  span.closes = span.repeats && span.end == limit;
   // Whole passes are sampled, so that all of the last one is known.
   const int64_t look =
       span.fills ? span.end : std::min(size(), span.end + of_pass);

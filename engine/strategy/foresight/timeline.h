@@ -24,6 +24,10 @@ struct GenerationSpan {
   /// Whether the cache is first filled with the rows needed first: at the
   /// beginning, and where passes repeat from their beginning on.
   bool fills = false;
+  /// Whether the passes since the last generation that fills come again
+  /// behind them, and whether this is the last generation before they do.
+  bool repeats = false;
+  bool closes = false;
 };
 
 /// The shards of a sequence of passes, numbered by their position. Immutable.

@@ -98,6 +98,7 @@ TEST_F(TimelineTest, GenerationsGrowFromHalfAPass) {
   EXPECT_TRUE(spans[0].fills);
   EXPECT_EQ(spans[0].look_end, 100) << "the rest of the pass";
   EXPECT_FALSE(spans[1].fills);
+  for (const GenerationSpan& span : spans) EXPECT_FALSE(span.repeats);
   EXPECT_EQ(spans[1].look_end, 400) << "a pass, up to the end of one";
   EXPECT_EQ(spans.back().look_end, 4000);
 }
@@ -114,6 +115,8 @@ TEST_F(TimelineTest, GenerationsEndWherePassesRepeat) {
   ASSERT_EQ(spans.size(), 10u);
   for (size_t i = 0; i < spans.size(); ++i) {
     EXPECT_EQ(spans[i].fills, i % 2 == 0) << i;
+    EXPECT_EQ(spans[i].repeats, i < 8) << i;
+    EXPECT_EQ(spans[i].closes, i < 8 && i % 2 == 1) << i;
     EXPECT_EQ(spans[i].begin - spans[i % 2].begin,
               static_cast<int64_t>(i / 2) * 240);
     if (i + 2 >= spans.size()) continue;
