@@ -207,7 +207,8 @@ class PlacedSumTest : public EveryTargetTest<PlacedCase> {};
 // Rows in slots and rows that were read are summed as if they were in one
 // matrix, bit for bit.
 TEST_P(PlacedSumTest, ByAddressHasTheBitsOfADenseMatrix) {
-  const auto [type, name, dim] = parameter();
+  const ElementType type = parameter().type;
+  const int64_t dim = parameter().dim;
   constexpr uint32_t kNumSlots = 40;
   constexpr int64_t kNumLanded = 15;
   const Graph graph(47, 23);
