@@ -576,7 +576,9 @@ TEST_F(ForesightTest, WhatIsPlannedAheadIsRemovedIfNobodyWantsIt) {
     ASSERT_EQ(PrepareFor(*strategy, Epochs(6, 6)), absl::OkStatus());
     if (run % 2 == 0) strategy->Rest();
   }
-  for (const plan::PlanInfo& plan : *plans_->List()) {
+  const auto plans = plans_->List();
+  ASSERT_TRUE(plans.ok()) << plans.status();
+  for (const plan::PlanInfo& plan : *plans) {
     EXPECT_EQ(plan.state, plan::PlanInfo::State::kWhole) << plan.name;
   }
 }

@@ -225,6 +225,50 @@ namespace {
 // Nodes between two looks for a stop.
 constexpr int64_t kNodesPerLook = 1 << 16;
 
+template <typename Index>
+absl::Status FilterRelation(const store::Relation& whole,
+                            absl::Span<const Index> indices,
+                            absl::Span<const int64_t> row_of,
+                            const std::stop_token& stop,
+                            std::vector<int64_t>& indptr,
+                            std::vector<Index>& filtered) {
+  const int64_t num_nodes = whole.topology.num_nodes();
+  const absl::Span<const int64_t> from = whole.topology.indptr;
+  int64_t most = 0;
+  for (int64_t node = 0; node < num_nodes; ++node) {
+    if (from[node] < 0 || from[node + 1] < from[node] ||
+        from[node + 1] > whole.topology.num_edges()) {
+      return sample::NoRow(whole, node);
+    }
+    if (row_of[whole.first_destination + node] >= 0) {
+      most += from[node + 1] - from[node];
+    }
+  }
+  // Pages that are not written to take no memory.
+  filtered.reserve(static_cast<size_t>(most));
+  indptr.reserve(static_cast<size_t>(num_nodes) + 1);
+  indptr.push_back(0);
+  for (int64_t node = 0; node < num_nodes; ++node) {
+    if (node % kNodesPerLook == 0 && stop.stop_requested()) {
+      return absl::CancelledError(
+          "choosing the edges in memory: stopped on request");
+    }
+    if (row_of[whole.first_destination + node] >= 0) {
+      for (int64_t edge = from[node]; edge < from[node + 1]; ++edge) {
+        const auto source = static_cast<int64_t>(indices[edge]);
+        if (source < 0 || source >= whole.num_sources) {
+          return sample::NoSource(whole, source);
+        }
+        if (row_of[whole.first_source + source] >= 0) {
+          filtered.push_back(indices[edge]);
+        }
+      }
+    }
+    indptr.push_back(std::ssize(filtered));
+  }
+  return absl::OkStatus();
+}
+
 class Subgraph final : public store::LoadedTopology {
  public:
   explicit Subgraph(const store::LoadedTopology& whole)
@@ -268,50 +312,6 @@ class Subgraph final : public store::LoadedTopology {
     std::vector<int64_t> indptr;
     std::variant<std::vector<int32_t>, std::vector<int64_t>> indices;
   };
-
-  template <typename Index>
-  static absl::Status FilterRelation(const store::Relation& whole,
-                                     absl::Span<const Index> indices,
-                                     absl::Span<const int64_t> row_of,
-                                     const std::stop_token& stop,
-                                     std::vector<int64_t>& indptr,
-                                     std::vector<Index>& filtered) {
-    const int64_t num_nodes = whole.topology.num_nodes();
-    const absl::Span<const int64_t> from = whole.topology.indptr;
-    int64_t most = 0;
-    for (int64_t node = 0; node < num_nodes; ++node) {
-      if (from[node] < 0 || from[node + 1] < from[node] ||
-          from[node + 1] > whole.topology.num_edges()) {
-        return sample::NoRow(whole, node);
-      }
-      if (row_of[whole.first_destination + node] >= 0) {
-        most += from[node + 1] - from[node];
-      }
-    }
-    // Pages that are not written to take no memory.
-    filtered.reserve(static_cast<size_t>(most));
-    indptr.reserve(static_cast<size_t>(num_nodes) + 1);
-    indptr.push_back(0);
-    for (int64_t node = 0; node < num_nodes; ++node) {
-      if (node % kNodesPerLook == 0 && stop.stop_requested()) {
-        return absl::CancelledError(
-            "choosing the edges in memory: stopped on request");
-      }
-      if (row_of[whole.first_destination + node] >= 0) {
-        for (int64_t edge = from[node]; edge < from[node + 1]; ++edge) {
-          const auto source = static_cast<int64_t>(indices[edge]);
-          if (source < 0 || source >= whole.num_sources) {
-            return sample::NoSource(whole, source);
-          }
-          if (row_of[whole.first_source + source] >= 0) {
-            filtered.push_back(indices[edge]);
-          }
-        }
-      }
-      indptr.push_back(std::ssize(filtered));
-    }
-    return absl::OkStatus();
-  }
 
   std::vector<store::Relation> relations_;
   const store::NodeSpace nodes_;
