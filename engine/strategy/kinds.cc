@@ -244,9 +244,13 @@ constexpr std::tuple kEntries{
         .budgets = ForesightBudgets,
         .with_common_budgets =
             [](const CommonBudgets& budgets) {
-              return ForesightOptions{
+              ForesightOptions options = {
                   .cpu_cache_bytes = budgets.cpu_cache_bytes,
                   .io_depth = DepthOf(budgets)};
+              if (budgets.first_epochs > 0) {
+                options.first_epochs = budgets.first_epochs;
+              }
+              return options;
             },
         .price = PriceForesight,
         .count_reads = CountForesightReads,

@@ -98,6 +98,9 @@ struct CommonBudgets {
   uint64_t staging_bytes = 0;
   /// Reads in flight; 0: as the strategy has it by default.
   int io_depth = 0;
+  /// Epochs prepared before the first batch by a strategy that prepares
+  /// throughout; 0: as the strategy has it by default.
+  double first_epochs = 0;
 
   bool operator==(const CommonBudgets&) const = default;
 };

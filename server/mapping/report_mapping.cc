@@ -135,6 +135,7 @@ v1::AutoChoice ToProto(const job::AutoChoice& choice) {
     one.set_memory_bytes(candidate.memory_bytes);
     one.set_cpu_cache_bytes(candidate.cpu_cache_bytes);
     one.set_io_depth(static_cast<uint32_t>(candidate.io_depth));
+    one.set_first_epochs(candidate.first_epochs);
     AddCuts(absl::MakeConstSpan(candidate.cuts), one);
   }
   if (choice.processors == 0) return proto;

@@ -190,6 +190,7 @@ strategy::StrategyOptions ToStrategyOptions(const v1::DataSpec& data,
           .cpu_cache_bytes = CpuCacheBytes(data.budgets()),
           .disk_limit_bytes = data.foresight().disk_limit_bytes(),
           .disk_limit_ratio = data.foresight().disk_limit_ratio(),
+          .first_epochs = data.foresight().first_epochs(),
           .io_depth = io_depth};
     case v1::DataSpec::kMarius:
       return strategy::MariusOptions{

@@ -36,17 +36,18 @@ namespace hearth::strategy {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BudgetCut, option, unit, asked, chosen)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CommonBudgets, cpu_cache_bytes,
-                                   gpu_cache_bytes, staging_bytes, io_depth)
+                                   gpu_cache_bytes, staging_bytes, io_depth,
+                                   first_epochs)
 
 }  // namespace hearth::strategy
 
 namespace hearth::job {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(AutoCandidate, strategy, cpu_cache_bytes,
-                                   io_depth, refusal, seconds, prepare_seconds,
-                                   first_epoch_seconds, epoch_seconds,
-                                   bytes_read, disk_bytes, memory_bytes,
-                                   plan_exists, cuts)
+                                   io_depth, first_epochs, refusal, seconds,
+                                   prepare_seconds, first_epoch_seconds,
+                                   epoch_seconds, bytes_read, disk_bytes,
+                                   memory_bytes, plan_exists, cuts)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(AutoChoice, strategy, budgets, reason,
                                    candidates, read_bytes_per_second,
                                    write_bytes_per_second, reads_per_second,
@@ -62,11 +63,14 @@ using strategy::MemoryEstimate;
 using strategy::StrategyOptions;
 
 constexpr char kFile[] = "auto.json";
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 constexpr uint64_t kMaxFileBytes = 1 << 20;
 // Depths that are tried where the job names none: the strategy's own, and a
 // large one.
 constexpr int kDepths[] = {0, 256};
+// Epochs prepared before the first batch that are tried: the strategy's own,
+// and as many as it may prepare together.
+constexpr double kFirstEpochs[] = {0, 8};
 // An evaluation takes so much of the time of a training step: it has no
 // backward pass.
 constexpr double kEvaluationShare = 0.35;
@@ -290,6 +294,7 @@ class Selection {
     choice.strategy = chosen.strategy;
     choice.budgets.cpu_cache_bytes = chosen.cpu_cache_bytes;
     choice.budgets.io_depth = chosen.io_depth;
+    choice.budgets.first_epochs = chosen.first_epochs;
   }
 
   // Batches of the job, by their seeds.
@@ -447,6 +452,18 @@ class Selection {
     return timer.SecondsPerBatch();
   }
 
+  // What is tried of reads in flight, and of epochs prepared before the first
+  // batch.
+  static std::vector<std::pair<int, double>> Settings() {
+    std::vector<std::pair<int, double>> settings;
+    for (const int depth : kDepths) {
+      for (const double epochs : kFirstEpochs) {
+        settings.emplace_back(depth, epochs);
+      }
+    }
+    return settings;
+  }
+
   // Prices every strategy with every setting; of each strategy the cheapest
   // becomes a candidate.
   absl::Status AddCandidates(const strategy::BatchBound& batches,
@@ -458,9 +475,10 @@ class Selection {
       if (best.refusal.empty()) {
         best.refusal = "no setting fits";
         std::vector<StrategyOptions> tried;
-        for (const int depth : kDepths) {
+        for (const auto& [depth, first_epochs] : Settings()) {
           CommonBudgets budgets = budgets_;
           if (budgets.io_depth == 0) budgets.io_depth = depth;
+          budgets.first_epochs = first_epochs;
           const StrategyOptions options =
               strategy::WithCommonBudgets(i, budgets);
           if (std::count(tried.begin(), tried.end(), options) > 0) continue;
@@ -516,6 +534,7 @@ class Selection {
         .strategy = std::string(strategy::StrategyKinds()[kind].name),
         .cpu_cache_bytes = budgets.cpu_cache_bytes,
         .io_depth = budgets.io_depth,
+        .first_epochs = budgets.first_epochs,
         .memory_bytes = fit.estimate.TotalBytes(),
         .cuts = fit.cuts};
     if (!Fits(fit)) {

@@ -237,7 +237,8 @@ absl::StatusOr<strategy::PreparationReport> BatchSource::PreparePeriod(
   absl::StatusOr<strategy::PreparationReport> report =
       lease_->strategy().Prepare(
           PreparesThroughout()
-              ? passes().SequenceAt(passes().FirstEpochOf(period))
+              ? passes().SequenceOf(opened_->data,
+                                    passes().FirstEpochOf(period))
               : strategy::PassSequence(passes().OfPeriod(period)),
           ListenFor(observer_), stop_);
   Noted(report.status());
@@ -248,7 +249,7 @@ absl::Status BatchSource::PrepareEpoch(int64_t epoch) {
   if (!strategy::KindOf(strategy()).prepares) {
     return absl::OkStatus();
   }
-  if (PreparesThroughout()) return PrepareThroughout(epoch);
+  if (PreparesThroughout()) return PrepareThroughout(opened_->data, epoch);
   const int64_t period = passes().PeriodOf(epoch);
   if (period == period_) return absl::OkStatus();
   HEARTH_ASSIGN_OR_RETURN(
@@ -273,17 +274,23 @@ bool BatchSource::PreparesThroughout() const {
   return strategy::KindOf(strategy()).prepares_throughout;
 }
 
+absl::Status BatchSource::PrepareJob(const BatchOptions& job, int64_t epoch) {
+  if (PreparesThroughout()) return PrepareThroughout(job, epoch);
+  return PrepareEpoch(job.EpochOfBatches(epoch));
+}
+
 // The first call covers all epochs that follow.
-absl::Status BatchSource::PrepareThroughout(int64_t epoch) {
+absl::Status BatchSource::PrepareThroughout(const BatchOptions& job,
+                                            int64_t epoch) {
   if (period_ >= 0) return absl::OkStatus();
-  strategy::PassSequence sequence = passes().SequenceAt(epoch);
+  strategy::PassSequence sequence = passes().SequenceOf(job, epoch);
   absl::StatusOr<strategy::PreparationReport> report =
       lease_->strategy().Prepare(sequence, ListenFor(observer_), stop_);
   HEARTH_RETURN_IF_ERROR(Noted(report.status()));
   const bool more = report->more;
   preparations_.push_back({.first_epoch = static_cast<uint32_t>(epoch + 1),
                            .preparation = *std::move(report)});
-  period_ = passes().PeriodOf(epoch);
+  period_ = passes().PeriodOf(job.EpochOfBatches(epoch));
   if (more) {
     ahead_ = std::make_unique<AheadPreparation>(lease_->strategy(),
                                                 std::move(sequence));

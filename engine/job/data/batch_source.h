@@ -101,8 +101,13 @@ class BatchSource {
   /// Prepares the passes of the period to which `epoch`, from 0, belongs,
   /// unless that is done, and starts to prepare the next period's on another
   /// thread; with StrategyKind::prepares_throughout, all passes from the first
-  /// `epoch` on.
+  /// `epoch` on, unless anything is prepared.
   absl::Status PrepareEpoch(int64_t epoch);
+
+  /// The same for `job`, one of those that share the passes, whose epoch
+  /// `epoch` comes next: strategies that prepare throughout do so for all of
+  /// its epochs.
+  absl::Status PrepareJob(const BatchOptions& job, int64_t epoch);
 
   /// Passes log lines of the preparation on the other thread since the last
   /// call to the observer.
@@ -168,7 +173,7 @@ class BatchSource {
               Observer& observer, std::stop_token stop);
 
   bool PreparesThroughout() const;
-  absl::Status PrepareThroughout(int64_t epoch);
+  absl::Status PrepareThroughout(const BatchOptions& job, int64_t epoch);
   // Marks the copy of the rows as damaged if `status` says so.
   const absl::Status& Noted(const absl::Status& status) const;
   absl::StatusOr<std::optional<strategy::PreparationReport>> FinishAhead();

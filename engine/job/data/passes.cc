@@ -248,7 +248,8 @@ std::vector<strategy::Pass> PassSchedule::OfPeriod(int64_t period) const {
   return passes;
 }
 
-strategy::PassSequence PassSchedule::SequenceAt(int64_t epoch) const {
+strategy::PassSequence PassSchedule::SequenceOf(const BatchOptions& job,
+                                                int64_t epoch) const {
   strategy::PassSequence sequence;
   std::map<uint64_t, size_t> known;
   const auto add = [&](strategy::Pass pass) {
@@ -257,12 +258,12 @@ strategy::PassSequence PassSchedule::SequenceAt(int64_t epoch) const {
     if (is_new) sequence.passes.push_back(std::move(pass));
     sequence.order.push_back(place->second);
   };
-  for (int64_t at = 0; at < data_.epochs; ++at) {
+  for (int64_t at = 0; at < job.epochs; ++at) {
     if (at == epoch) sequence.next = sequence.order.size();
-    add(Training(at));
+    add(Training(job.EpochOfBatches(at)));
     if (num_valid() > 0) add(Validation());
   }
-  if (epoch >= data_.epochs) sequence.next = sequence.order.size();
+  if (epoch >= job.epochs) sequence.next = sequence.order.size();
   if (num_test() > 0) add(Testing());
   return sequence;
 }

@@ -95,10 +95,11 @@ class PassSchedule {
   /// test where there are nodes for them.
   std::vector<strategy::Pass> OfPeriod(int64_t period) const;
 
-  /// All passes of the job in their order: each epoch is trained on and
-  /// validated, the last one tested. The pass of training epoch `epoch` comes
-  /// next; behind the last one, the test.
-  strategy::PassSequence SequenceAt(int64_t epoch) const;
+  /// All passes of `job`, one of those that share these passes, in their order:
+  /// each epoch is trained on and validated, the last one tested. The pass of
+  /// its training epoch `epoch` comes next; behind the last one, the test.
+  strategy::PassSequence SequenceOf(const BatchOptions& job,
+                                    int64_t epoch) const;
 
   /// Sets the history of training passes that are made from now on.
   void SetHistory(std::shared_ptr<const sample::HistoryPolicy> history) {

@@ -297,14 +297,20 @@ TEST(PassScheduleTest, ASequenceHasTheWholeJobAndWhatComesNext) {
   data.distinct_epochs = 2;
   const PassSchedule schedule(data, sample::NewShuffledOrder({1, 2}, 0), {3},
                               {4});
-  strategy::PassSequence sequence = schedule.SequenceAt(1);
+  strategy::PassSequence sequence = schedule.SequenceOf(data, 1);
   // Two distinct training passes, validation and test.
   EXPECT_THAT(sequence.order, ElementsAre(0u, 1u, 2u, 1u, 0u, 1u, 3u));
   EXPECT_EQ(sequence.next, 2u);
   EXPECT_THAT(sequence.Rest().order, ElementsAre(2u, 1u, 0u, 1u, 3u));
   EXPECT_EQ(sequence.Rest().next, 0u);
-  EXPECT_EQ(schedule.SequenceAt(3).next, 6u) << "the test";
-  EXPECT_EQ(schedule.SequenceAt(0).next, 0u);
+  EXPECT_EQ(schedule.SequenceOf(data, 3).next, 6u) << "the test";
+  EXPECT_EQ(schedule.SequenceOf(data, 0).next, 0u);
+  // A job that begins with the second epoch's batches and goes on longer.
+  data.epochs = 5;
+  data.first_epoch_key = 1;
+  EXPECT_THAT(schedule.SequenceOf(data, 2).order,
+              ElementsAre(0u, 1u, 2u, 1u, 0u, 1u, 2u, 1u, 0u, 1u, 3u));
+  EXPECT_EQ(schedule.SequenceOf(data, 2).passes[0].epoch_key, 1u);
 }
 
 TEST(OwnNodesTest, HaveNamesOfTheirOwn) {

@@ -100,6 +100,9 @@ struct AutoCandidate {
   /// Rows in memory, as asked for, and reads in flight; 0 where it has none.
   uint64_t cpu_cache_bytes = 0;
   int io_depth = 0;
+  /// Epochs prepared before the first batch; 0: as the strategy has it by
+  /// default, or it prepares none or all.
+  double first_epochs = 0;
   /// Why it cannot be chosen; empty if it can. Then nothing else is set.
   std::string refusal = {};
   /// Seconds of the whole job, and parts of them.

@@ -257,7 +257,8 @@ class ExplainRun {
         .stop = stop_,
         .partition = partition_.has_value() ? partition_->partition : nullptr,
         .disk = disk.has_value() ? &*disk : nullptr};
-    const strategy::PassSequence sequence = passes_->SequenceAt(0);
+    const strategy::PassSequence sequence =
+        passes_->SequenceOf(options_.data, 0);
     const strategy::ForecastRequest request = {
         .passes = passes,
         .num_training = num_training,

@@ -173,8 +173,7 @@ absl::Status TrainRun::StartWith(AttachedJob& first) {
   if (wish.ok()) first.wish = *wish;
   const BatchOptions& data = first.options.data;
   // A job whose epochs are all trained is prepared for its test.
-  return source_.PrepareEpoch(
-      data.EpochOfBatches(std::min(first.wish.epoch, data.epochs - 1)));
+  return source_.PrepareJob(data, std::min(first.wish.epoch, data.epochs - 1));
 }
 
 // What a member holds for batches of `shape` as the strategy delivers them.

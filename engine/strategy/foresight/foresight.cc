@@ -131,11 +131,15 @@ class ForesightStrategy final : public Strategy {
       const PassSequence& sequence, const std::stop_token& stop) {
     if (sequence.next > 0 && sequence.next < sequence.order.size()) {
       auto earlier =
-          std::make_shared<Generations>(context_, Timeline(sequence));
+          std::make_shared<Generations>(context_, TimelineOf(sequence));
       HEARTH_ASSIGN_OR_RETURN(const bool goes_on, earlier->Continue(stop));
       if (goes_on) return earlier;
     }
-    return std::make_shared<Generations>(context_, Timeline(sequence.Rest()));
+    return std::make_shared<Generations>(context_, TimelineOf(sequence.Rest()));
+  }
+
+  Timeline TimelineOf(PassSequence sequence, int64_t first_shard = 0) const {
+    return Timeline(std::move(sequence), options_.first_epochs, first_shard);
   }
 
   std::shared_ptr<Generations> Current() ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -181,7 +185,7 @@ class ForesightStrategy final : public Strategy {
       }
     }
     Replace(std::make_shared<Generations>(
-        context_, Timeline(timeline.SequenceFrom(pass, expected), shard)));
+        context_, TimelineOf(timeline.SequenceFrom(pass, expected), shard)));
     HEARTH_RETURN_IF_ERROR(Current()->MakeFirst(nullptr, {}, stop).status());
     return 0;
   }
@@ -243,6 +247,12 @@ absl::Status Validate(const ForesightOptions& options,
   if (options.io_depth < 1 || options.io_depth > most) {
     return absl::InvalidArgumentError(absl::StrCat(
         "io_depth: ", options.io_depth, " is not within 1 .. ", most));
+  }
+  if (!(options.first_epochs > 0 &&
+        options.first_epochs <= Timeline::kMostPasses)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("first_epochs: ", options.first_epochs,
+                     " is not above 0 and up to ", Timeline::kMostPasses));
   }
   if (features.layout.num_rows >= int64_t{UINT32_MAX}) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -20,21 +20,25 @@ struct ForesightOptions {
   uint64_t disk_limit_bytes = 0;
   /// disk_limit_bytes as a multiple of the features' bytes; 0 = unset.
   double disk_limit_ratio = 0;
+  /// Epochs that are prepared before the first batch, at most
+  /// Timeline::kMostPasses: half of one, so that training begins soon; more for
+  /// fewer scans of the features.
+  double first_epochs = 0.5;
   /// Reads that each reading thread keeps in flight.
   int io_depth = 64;
 
   bool operator==(const ForesightOptions&) const = default;
 };
 
-/// Prepares the first half epoch before training and the rest while it trains:
+/// Prepares the first epochs before training and the rest while it trains:
 /// samples ahead, plans an optimal cache through all passes of the job
 /// (plan::OptimalCache; Belady, "A study of replacement algorithms for a
 /// virtual-storage computer", 1966), and packs the rows that the cache lacks,
 /// in one scan of the features a generation, or reads them directly where that
 /// is cheaper. See README.md.
 ///
-/// INVALID_ARGUMENT for a bad depth, and for 2^32 - 1 nodes or more; otherwise
-/// see NewStrategy for lifetimes and errors.
+/// INVALID_ARGUMENT for a bad depth or number of epochs, and for 2^32 - 1 nodes
+/// or more; otherwise see NewStrategy for lifetimes and errors.
 absl::StatusOr<std::unique_ptr<Strategy>> NewForesightStrategy(
     const ForesightOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources);

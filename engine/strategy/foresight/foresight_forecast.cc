@@ -40,7 +40,7 @@ Beginning BeginningWithin(const Timeline& timeline, int64_t most_batches) {
     const GenerationSpan span =
         timeline.GenerationAt(beginning.end, timeline.size());
     int64_t batches = beginning.batches;
-    for (int64_t at = span.begin; at < span.look_end;) {
+    for (int64_t at = span.plan_begin; at < span.look_end;) {
       const Timeline::Place place = timeline.At(at);
       const Pass& pass = timeline.passes()[place.pass];
       if (sampled.insert(place.pass).second) batches += NumBatches(pass);
@@ -158,7 +158,7 @@ absl::StatusOr<std::optional<Forecast>> CountForesightReads(
     const ForesightOptions& options, const ForecastContext& context,
     const ForecastRequest& request) {
   if (request.sequence == nullptr) return std::nullopt;
-  const Timeline timeline(*request.sequence);
+  const Timeline timeline(*request.sequence, options.first_epochs);
   const Beginning beginning = BeginningWithin(timeline, request.most_batches);
   if (beginning.end == 0) return std::nullopt;
   HEARTH_ASSIGN_OR_RETURN(const store::StoredFeatures features,

@@ -168,12 +168,12 @@ absl::Status ForesightPass::Arrange(ForesightBatch& batch, int64_t position) {
   const GenerationSpan& span = batch.generation->span();
   const bool is_next =
       cache.generations == &context_.generations && cache.position == position;
+  const std::shared_ptr<const Generation> refills = std::move(cache.refills);
   // Where passes repeat, the slots are those of the beginning.
   if (is_next && !(span.fills && position == span.begin)) {
     return absl::OkStatus();
   }
   cache.generations = nullptr;
-  const std::shared_ptr<const Generation> refills = std::move(cache.refills);
   auto wanted = batch.generation->reader().StateBefore(
       position - span.begin, ReuseDistance(context_.generations.timeline()));
   HEARTH_RETURN_IF_ERROR(

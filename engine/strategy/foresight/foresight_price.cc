@@ -1,6 +1,7 @@
 #include "engine/strategy/foresight/foresight_price.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include "engine/plan/optimal_cache.h"
@@ -95,8 +96,15 @@ class Pricing {
     return work;
   }
 
+  // Reading all features in order, by one thread that also checks them, into
+  // memory that it gets.
   double ScanSeconds() const {
-    return job_.feature_bytes() / job_.disk.BytesPerSecond(1);
+    return job_.feature_bytes() * (1 / job_.disk.BytesPerSecond(1) +
+                                   job_.disk.checksum_seconds_per_byte) +
+           static_cast<double>(PackingBytes(job_.basis.num_nodes(),
+                                            job_.basis.row_bytes(),
+                                            job_.basis.pipeline.samplers)) *
+               job_.disk.memory_seconds_per_byte;
   }
 
   // Seconds of sampling so many epochs, and of planning, in epochs.
@@ -115,8 +123,11 @@ class Pricing {
   // delivered.
   double FetchSeconds(double epochs) const {
     if (!packed_) return 0;
-    return ScanSeconds() + epochs * misses_.later * job_.row_bytes() /
-                               job_.disk.write_bytes_per_second;
+    return ScanSeconds() +
+           epochs * misses_.later *
+               (job_.row_bytes() / job_.disk.write_bytes_per_second +
+                job_.disk.CopySeconds(
+                    static_cast<uint64_t>(job_.basis.row_bytes())));
   }
 
   // Delivering a part of an epoch, while batches of so many epochs are sampled,
@@ -150,10 +161,11 @@ class Pricing {
   void PriceGenerations(double made, Price& price) const {
     const Workload& of = job_.work;
     double length = LengthAt(0, made);
-    // A whole epoch is sampled, half of it planned, the other half looked at;
-    // the cache is filled.
+    // Whole epochs are sampled; of the last one the rest is looked at. The
+    // cache is filled.
+    const double sampled = std::min(made, std::ceil(length));
     price.prepare_seconds =
-        AheadSeconds(std::min(made, 1.0), length + length / 2) +
+        AheadSeconds(sampled, length + (sampled - length) / 2) +
         (packed_ ? FetchSeconds(length) : Direct(misses_.first / 2).seconds);
     double fetching = FetchSeconds(length);
     double seconds = 0;
@@ -191,10 +203,14 @@ class Pricing {
             .step_seconds = job_.work.training.step_seconds};
   }
 
-  // Epochs of the generation behind `done` epochs, out of `made` in all.
-  static double LengthAt(double done, double made) {
-    return std::min({Timeline::kGrowth * done + 0.5,
-                     static_cast<double>(Timeline::kMostPasses), made - done});
+  // Epochs of the generation behind `done` epochs, out of `made` in all, as
+  // Timeline cuts them.
+  double LengthAt(double done, double made) const {
+    const double length =
+        std::min(Timeline::kGrowth * done + options_.first_epochs,
+                 static_cast<double>(Timeline::kMostPasses));
+    const double rest = made - done - length;
+    return rest < std::max(1.0 / 8, length / 4) ? made - done : length;
   }
 
   const ForesightOptions& options_;

@@ -43,10 +43,12 @@ constexpr char kDispatchFile[] = "dispatch.tmp";
 constexpr char kFormat[] = "hearth foresight plan 3";
 // Batches of the smallest generation whose rows are packed.
 constexpr int64_t kLeastBatches = 8;
-// Bytes of a partition of the features, of which three are in memory; bytes of
-// the blocks that dispatch rows to them, in all, and of one.
-constexpr uint64_t kPartitionBytes = uint64_t{32} << 20;
-constexpr uint64_t kBlocksBytes = uint64_t{32} << 20;
+// Bytes of a partition of the features, of which three are in memory, and of
+// all blocks that dispatch rows to partitions: this share of the features, and
+// within these bounds. Memory takes time to get, and the cache lacks it.
+constexpr uint64_t kPartitions = 128;
+constexpr uint64_t kLeastPartitionBytes = uint64_t{4} << 20;
+constexpr uint64_t kMostPartitionBytes = uint64_t{32} << 20;
 constexpr uint64_t kMostBlockBytes = uint64_t{1} << 20;
 constexpr int kMostWorkers = 16;
 
@@ -59,17 +61,19 @@ struct PackDivision {
 
   static PackDivision Of(int64_t num_nodes, int64_t row_bytes, int threads) {
     PackDivision division;
+    const uint64_t bytes =
+        std::clamp(static_cast<uint64_t>(num_nodes * row_bytes) / kPartitions,
+                   kLeastPartitionBytes, kMostPartitionBytes);
     division.partition_nodes =
-        std::clamp<int64_t>(static_cast<int64_t>(kPartitionBytes) / row_bytes,
-                            1, std::max<int64_t>(num_nodes, 1));
+        std::clamp<int64_t>(static_cast<int64_t>(bytes) / row_bytes, 1,
+                            std::max<int64_t>(num_nodes, 1));
     division.num_partitions =
         (num_nodes + division.partition_nodes - 1) / division.partition_nodes;
     division.workers = std::clamp(threads, 1, kMostWorkers);
     const uint64_t blocks =
         static_cast<uint64_t>(division.num_partitions + 1 + division.workers);
-    division.block_bytes =
-        std::clamp(kBlocksBytes / blocks / kPageBytes * kPageBytes, kPageBytes,
-                   kMostBlockBytes);
+    division.block_bytes = std::clamp(bytes / blocks / kPageBytes * kPageBytes,
+                                      kPageBytes, kMostBlockBytes);
     return division;
   }
 
@@ -113,10 +117,12 @@ class SpanTrace final : public plan::AccessTrace {
             const std::map<size_t, std::shared_ptr<PassSamples>>& samples)
       : timeline_(timeline), span_(span), samples_(samples) {}
 
-  int64_t num_batches() const override { return span_.look_end - span_.begin; }
+  int64_t num_batches() const override {
+    return span_.look_end - span_.plan_begin;
+  }
 
   absl::StatusOr<absl::Span<const NodeId>> Load(int64_t batch) override {
-    const Timeline::Place place = timeline_.At(span_.begin + batch);
+    const Timeline::Place place = timeline_.At(span_.plan_begin + batch);
     return samples_.at(place.pass)->trace->Load(place.shard);
   }
 
@@ -132,6 +138,11 @@ int64_t SlotsWithin(uint64_t cache_bytes, int64_t num_rows, int64_t row_bytes) {
   return static_cast<int64_t>(
       std::min(static_cast<uint64_t>(num_rows),
                cache_bytes / RowSlots::MemoryBytes(1, row_bytes)));
+}
+
+uint64_t PackingBytes(int64_t num_nodes, int64_t row_bytes, int samplers) {
+  return PackDivision::Of(num_nodes, row_bytes, samplers)
+      .MemoryBytes(row_bytes, /*num_shards=*/0);
 }
 
 uint64_t MakingBytes(int64_t num_nodes, int64_t num_slots, int64_t row_bytes,
@@ -402,7 +413,7 @@ absl::StatusOr<GenerationMaker::Made> GenerationMaker::Make(Planned planned,
 absl::Status GenerationMaker::TakeSamples(const GenerationSpan& span,
                                           SamplesByPass& samples,
                                           Attempt& attempt) const {
-  for (int64_t at = span.begin; at < span.look_end;) {
+  for (int64_t at = span.plan_begin; at < span.look_end;) {
     const Timeline::Place place = timeline_.At(at);
     auto found = samples.find(place.pass);
     if (found == samples.end()) {
@@ -498,7 +509,7 @@ PlanKey GenerationMaker::KeyOf(
                 ReuseDistance(timeline_));
   // The slots at the beginning follow from the generation before.
   hash.AddField(span.fills ? "filled" : before);
-  for (int64_t at = span.begin; at < span.look_end;) {
+  for (int64_t at = span.plan_begin; at < span.look_end;) {
     const Timeline::Place place = timeline_.At(at);
     const Pass& pass = timeline_.passes()[place.pass];
     const int64_t count =
@@ -701,7 +712,7 @@ absl::Status GenerationMaker::Pack(Planned& planned, bool may_pack,
                        context_.rows.row_bytes,
       .rows = index.totals.misses + index.totals.filled + index.RefillRows(),
       .row_bytes = context_.rows.row_bytes};
-  if (may_pack && context_.packs && index.totals.misses > 0 &&
+  if (may_pack && context_.packs && need.rows > 0 &&
       context_.prices.Choose(need) == Fetching::kPacked) {
     HEARTH_ASSIGN_OR_RETURN(
         const std::unique_ptr<GenerationReader> reader,
@@ -787,41 +798,44 @@ absl::Status GenerationMaker::Scan(Planned& planned,
   const auto progress = attempt.Progress("packing");
   const auto workers = static_cast<uint32_t>(team->size());
   size_t next_filled = 0;
-  HEARTH_RETURN_IF_ERROR(scan.Run(
+  const auto use =
       [&](const FeatureScan::Partition& partition) -> absl::Status {
-        const int64_t end = partition.first + partition.num_rows;
-        const size_t first_filled = next_filled;
-        while (next_filled < filled.size() && filled[next_filled].node < end) {
-          ++next_filled;
-        }
-        HEARTH_RETURN_IF_ERROR(
-            team->TryRun(team->size() + 1, [&](int64_t part) -> absl::Status {
-              if (part == team->size()) {
-                for (size_t i = first_filled; i < next_filled; ++i) {
-                  fill->Put(filled[i].node, filled[i].slot,
-                            partition.rows +
-                                (filled[i].node - partition.first) * row_bytes);
+    const int64_t end = partition.first + partition.num_rows;
+    const size_t first_filled = next_filled;
+    while (next_filled < filled.size() && filled[next_filled].node < end) {
+      ++next_filled;
+    }
+    HEARTH_RETURN_IF_ERROR(
+        team->TryRun(team->size() + 1, [&](int64_t part) -> absl::Status {
+          if (part == team->size()) {
+            for (size_t i = first_filled; i < next_filled; ++i) {
+              fill->Put(filled[i].node, filled[i].slot,
+                        partition.rows +
+                            (filled[i].node - partition.first) * row_bytes);
+            }
+            return absl::OkStatus();
+          }
+          const auto worker = static_cast<int>(part);
+          return dispatch->ForEach(
+              partition.index,
+              [&](uint32_t shard, absl::Span<const uint32_t> rows) {
+                // Each pack has one worker, so that its rows stay in order.
+                if (shard % workers != static_cast<uint32_t>(worker)) {
+                  return absl::OkStatus();
                 }
-                return absl::OkStatus();
-              }
-              const auto worker = static_cast<int>(part);
-              return dispatch->ForEach(
-                  partition.index,
-                  [&](uint32_t shard, absl::Span<const uint32_t> rows) {
-                    // Each pack has one worker, so that its rows stay in order.
-                    if (shard % workers != static_cast<uint32_t>(worker)) {
-                      return absl::OkStatus();
-                    }
-                    return AppendRows(partition, rows, row_bytes, shard, writer,
-                                      worker);
-                  },
-                  worker);
-            }));
-        progress(static_cast<uint64_t>(end * row_bytes),
-                 static_cast<uint64_t>(features.rows.num_rows * row_bytes));
-        return absl::OkStatus();
-      },
-      context_.clock, attempt.stop));
+                return AppendRows(partition, rows, row_bytes, shard, writer,
+                                  worker);
+              },
+              worker);
+        }));
+    progress(static_cast<uint64_t>(end * row_bytes),
+             static_cast<uint64_t>(features.rows.num_rows * row_bytes));
+    return absl::OkStatus();
+  };
+  // Otherwise no row is wanted.
+  if (index.Packs().back().end() > 0 || !filled.empty()) {
+    HEARTH_RETURN_IF_ERROR(scan.Run(use, context_.clock, attempt.stop));
+  }
   HEARTH_RETURN_IF_ERROR(writer.CheckFull());
   HEARTH_RETURN_IF_ERROR(packs->Sync());
   HEARTH_RETURN_IF_ERROR(packs->Close());

@@ -65,6 +65,9 @@ struct ForesightContext {
 /// Rows that a cache of `cache_bytes` holds.
 int64_t SlotsWithin(uint64_t cache_bytes, int64_t num_rows, int64_t row_bytes);
 
+/// Memory of packing, at most, beside what it takes for each shard.
+uint64_t PackingBytes(int64_t num_nodes, int64_t row_bytes, int samplers);
+
 /// Memory of planning one generation while another is packed, at most.
 uint64_t MakingBytes(int64_t num_nodes, int64_t num_slots, int64_t row_bytes,
                      int64_t largest_batch, int64_t num_shards, int samplers);

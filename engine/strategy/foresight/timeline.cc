@@ -1,6 +1,7 @@
 #include "engine/strategy/foresight/timeline.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "engine/sample/history.h"
@@ -32,22 +33,33 @@ bool IsSame(const Pass& a, const Pass& b) {
          IsSame(a.history, b.history);
 }
 
-// The least number of passes after which the order repeats itself at least
-// once, and the number of passes up to which it does; all passes if it does
-// not.
-std::pair<size_t, size_t> FindCycle(const std::vector<size_t>& order) {
+// Passes that repeat from the beginning on.
+struct Cycle {
+  // Number of passes; 0 without repetitions.
+  size_t runs = 0;
+  // How often they are there as a whole, at least twice.
+  size_t repetitions = 0;
+  // Whether the beginning follows once more, but not all of it.
+  bool has_part = false;
+};
+
+// The shortest cycle.
+Cycle FindCycle(const std::vector<size_t>& order) {
   for (size_t runs = 1; 2 * runs <= order.size(); ++runs) {
     size_t same = runs;
     while (same < order.size() && order[same] == order[same - runs]) ++same;
-    if (same >= 2 * runs) return {runs, same};
+    if (same >= 2 * runs) return {runs, same / runs, same % runs > 0};
   }
-  return {order.size(), order.size()};
+  return {};
 }
 
 }  // namespace
 
-Timeline::Timeline(PassSequence sequence, int64_t first_shard)
-    : sequence_(std::move(sequence)), first_shard_(first_shard) {
+Timeline::Timeline(PassSequence sequence, double first_epochs,
+                   int64_t first_shard)
+    : sequence_(std::move(sequence)),
+      first_epochs_(first_epochs),
+      first_shard_(first_shard) {
   begins_.push_back(0);
   for (const size_t pass : sequence_.order) {
     begins_.push_back(begins_.back() + NumShards(sequence_.passes[pass]));
@@ -55,11 +67,12 @@ Timeline::Timeline(PassSequence sequence, int64_t first_shard)
   for (size_t run = 1; run < begins_.size(); ++run) begins_[run] -= first_shard;
   cycle_runs_ = sequence_.order.size();
   if (first_shard > 0 || size() == 0) return;
-  const auto [runs, same] = FindCycle(sequence_.order);
+  const Cycle cycle = FindCycle(sequence_.order);
   // Passes without shards repeat at the same position.
-  if (begins_[runs] == 0) return;
-  cycle_runs_ = runs;
-  last_cycle_run_ = (same - 1) / runs * runs;
+  if (begins_[cycle.runs] == 0) return;
+  cycle_runs_ = cycle.runs;
+  cycles_ = cycle.repetitions;
+  rest_begin_ = begins_[cycle_runs_ * (cycle.has_part ? cycles_ : cycles_ - 1)];
 }
 
 size_t Timeline::RunAt(int64_t position) const {
@@ -119,33 +132,46 @@ PassSequence Timeline::SequenceFrom(const Pass& pass, int64_t expected) const {
 }
 
 int64_t Timeline::CycleBegin(int64_t position) const {
-  const size_t run = RunAt(position);
-  return begins_[std::min(run / cycle_runs_ * cycle_runs_, last_cycle_run_)];
+  const size_t cycle = RunAt(position) / cycle_runs_;
+  return cycle < cycles_ ? begins_[cycle * cycle_runs_] : rest_begin_;
 }
 
 GenerationSpan Timeline::GenerationAt(int64_t begin,
                                       int64_t most_shards) const {
-  GenerationSpan span = {.begin = begin};
+  const size_t repetition = RunAt(begin) / cycle_runs_;
+  if (repetition > 0 && repetition < cycles_) {
+    const int64_t before = begins_[repetition * cycle_runs_];
+    GenerationSpan span = GenerationAt(begin - before, most_shards);
+    span.begin += before;
+    span.end += before;
+    return span;
+  }
+  GenerationSpan span = {.begin = begin, .plan_begin = begin};
   const int64_t cycle = CycleBegin(begin);
   span.fills = begin == cycle;
+  span.repeats = repetition < cycles_;
   const Pass& first = passes()[sequence_.order.front()];
   const int64_t of_pass = std::max(NumShards(first), first.shards);
-  const int64_t half = (of_pass / first.shards + 1) / 2 * first.shards;
-  const int64_t length = span.fills ? half
-                                    : std::min(kGrowth * (begin - cycle) + half,
-                                               kMostPasses * of_pass);
-  const size_t next_cycle = (RunAt(begin) / cycle_runs_ + 1) * cycle_runs_;
-  span.repeats = next_cycle <= last_cycle_run_;
-  const int64_t limit = span.repeats ? begins_[next_cycle] : size();
+  const auto batches = static_cast<double>(of_pass / first.shards);
+  const int64_t least =
+      std::max<int64_t>(std::llround(std::ceil(first_epochs_ * batches)), 1) *
+      first.shards;
+  const int64_t length =
+      span.fills
+          ? least
+          : std::min(kGrowth * (begin - cycle) + least, kMostPasses * of_pass);
+  const int64_t limit = span.repeats ? begins_[cycle_runs_] : size();
   span.end = std::min(limit, begin + std::min(length, most_shards));
-  // A short rest belongs to it.
-  if (limit - span.end < of_pass / 8 && limit - begin <= most_shards) {
+  // A rest that is short by comparison belongs to it: a scan more takes longer.
+  if (limit - span.end < std::max(of_pass / 8, length / 4) &&
+      limit - begin <= most_shards) {
     span.end = limit;
   }
   span.closes = span.repeats && span.end == limit;
   // Whole passes are sampled, so that all of the last one is known.
-  const int64_t look =
-      span.fills ? span.end : std::min(size(), span.end + of_pass);
+  const int64_t look = span.fills && !span.closes
+                           ? span.end
+                           : std::min(size(), span.end + of_pass);
   span.look_end = begins_[RunAt(look - 1) + 1];
   return span;
 }

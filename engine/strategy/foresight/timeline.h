@@ -19,13 +19,16 @@ namespace hearth::strategy {
 struct GenerationSpan {
   int64_t begin = 0;
   int64_t end = 0;
-  /// The plan looks ahead up to here.
+  /// The plan is made for shards [plan_begin, look_end): those of the
+  /// generation, and look-ahead behind them. Where passes repeat, these are
+  /// positions in the first repetition, so that all repetitions have its plans.
+  int64_t plan_begin = 0;
   int64_t look_end = 0;
   /// Whether the cache is first filled with the rows needed first: at the
   /// beginning, and where passes repeat from their beginning on.
   bool fills = false;
-  /// Whether the passes since the last generation that fills come again
-  /// behind them, and whether this is the last generation before they do.
+  /// Whether it belongs to passes that repeat, and whether it is the last
+  /// generation of a repetition.
   bool repeats = false;
   bool closes = false;
 };
@@ -33,8 +36,10 @@ struct GenerationSpan {
 /// The shards of a sequence of passes, numbered by their position. Immutable.
 class Timeline {
  public:
-  /// `first_shard`: the shard at which the first pass begins.
-  explicit Timeline(PassSequence sequence, int64_t first_shard = 0);
+  /// `first_epochs`: passes in the first generation, above 0. `first_shard`:
+  /// the shard at which the first pass begins.
+  explicit Timeline(PassSequence sequence, double first_epochs = 0.5,
+                    int64_t first_shard = 0);
 
   /// Passes of the longest generation.
   static constexpr int64_t kMostPasses = 8;
@@ -74,28 +79,31 @@ class Timeline {
   PassSequence SequenceFrom(const Pass& pass, int64_t expected) const;
 
   /// The generation that begins at `begin`, with at most `most_shards`, a whole
-  /// number of batches. The first has half of the first pass, so that training
-  /// begins soon, and the other half as look-ahead; each later one has
-  /// kGrowth times the shards that lie before it, and half a pass, but at most
-  /// those of kMostPasses passes, and a pass as look-ahead. A generation ends
-  /// where passes repeat from their beginning on.
+  /// number of batches. The first has the shards of `first_epochs` passes, and
+  /// looks ahead to the end of the last one; each later one has kGrowth times
+  /// the shards that lie before it, and as many as the first, but at most those
+  /// of kMostPasses passes, and a pass as look-ahead. A generation ends where
+  /// passes repeat from their beginning on.
   /// REQUIRES: begin is 0 or the end of a generation.
   GenerationSpan GenerationAt(int64_t begin, int64_t most_shards) const;
-  /// Where the first generation begins of the repetition that `position`
-  /// belongs to.
+  /// Where the last generation at or before `position` begins that fills the
+  /// cache.
   int64_t CycleBegin(int64_t position) const;
 
  private:
   size_t RunAt(int64_t position) const;
 
   PassSequence sequence_;
+  double first_epochs_ = 0.5;
   int64_t first_shard_ = 0;
   // [order.size() + 1] position of the first shard of each run.
   std::vector<int64_t> begins_;
-  // Runs of the sequence that repeat from its beginning on, and the run at
-  // which the last repetition begins; the whole sequence without repetitions.
+  // Runs of the sequence that repeat from its beginning on, and how often they
+  // are there, at least twice; without repetitions all runs, and 0.
   size_t cycle_runs_ = 0;
-  size_t last_cycle_run_ = 0;
+  size_t cycles_ = 0;
+  // As CycleBegin for the positions behind all repetitions.
+  int64_t rest_begin_ = 0;
 };
 
 }  // namespace hearth::strategy

@@ -54,7 +54,8 @@ class TimelineTest : public ::testing::Test {
       spans.push_back(timeline.GenerationAt(at, most));
       EXPECT_EQ(spans.back().begin, at);
       EXPECT_GT(spans.back().end, at);
-      EXPECT_LE(spans.back().end, spans.back().look_end);
+      EXPECT_LE(spans.back().end - at,
+                spans.back().look_end - spans.back().plan_begin);
       EXPECT_LE(spans.back().look_end, timeline.size());
     }
     return spans;
@@ -103,6 +104,25 @@ TEST_F(TimelineTest, GenerationsGrowFromHalfAPass) {
   EXPECT_EQ(spans.back().look_end, 4000);
 }
 
+TEST_F(TimelineTest, TheFirstGenerationHasAsManyEpochsAsAsked) {
+  const PassSequence sequence = Sequence(4, {0, 4, 1, 4, 2, 4, 3});
+  EXPECT_EQ(Cut(Timeline(sequence, 0.25)).front().end, 25);
+  EXPECT_EQ(Cut(Timeline(sequence, 0.001)).front().end, 1);
+  EXPECT_EQ(Cut(Timeline(sequence, 2)).front().end, 200);
+  // 460 shards, of which fewer than a quarter are left.
+  EXPECT_EQ(Cut(Timeline(sequence, 4)).size(), 1u);
+  // All of a repetition, which looks ahead to the next one's first pass.
+  const std::vector<GenerationSpan> spans =
+      Cut(Timeline(Sequence(2, {0, 2, 1, 2, 0, 2, 1, 2}), 8));
+  ASSERT_EQ(spans.size(), 2u);
+  for (const GenerationSpan& span : spans) {
+    EXPECT_TRUE(span.fills);
+    EXPECT_TRUE(span.closes);
+    EXPECT_EQ(span.plan_begin, 0);
+    EXPECT_EQ(span.look_end, 340);
+  }
+}
+
 TEST_F(TimelineTest, GenerationsEndWherePassesRepeat) {
   std::vector<size_t> order;
   for (int epoch = 0; epoch < 10; ++epoch) {
@@ -115,17 +135,34 @@ TEST_F(TimelineTest, GenerationsEndWherePassesRepeat) {
   ASSERT_EQ(spans.size(), 10u);
   for (size_t i = 0; i < spans.size(); ++i) {
     EXPECT_EQ(spans[i].fills, i % 2 == 0) << i;
-    EXPECT_EQ(spans[i].repeats, i < 8) << i;
-    EXPECT_EQ(spans[i].closes, i < 8 && i % 2 == 1) << i;
+    EXPECT_TRUE(spans[i].repeats) << i;
+    EXPECT_EQ(spans[i].closes, i % 2 == 1) << i;
+    EXPECT_EQ(spans[i].plan_begin, spans[i % 2].begin) << i;
     EXPECT_EQ(spans[i].begin - spans[i % 2].begin,
               static_cast<int64_t>(i / 2) * 240);
-    if (i + 2 >= spans.size()) continue;
     EXPECT_EQ(spans[i].end - spans[i].begin,
               spans[i % 2].end - spans[i % 2].begin);
-    EXPECT_EQ(spans[i].look_end - spans[i].begin,
-              spans[i % 2].look_end - spans[i % 2].begin)
-        << "the beginning is look-ahead of the end";
+    EXPECT_EQ(spans[i].look_end, spans[i % 2].look_end) << i;
   }
+  EXPECT_EQ(spans[1].look_end, 340) << "the beginning is look-ahead of the end";
+}
+
+TEST_F(TimelineTest, WhatFollowsRepetitionsGoesOnOrBeginsOnceMore) {
+  // Pass 0, validation, pass 1, validation, twice; then pass 1 and validation.
+  const Timeline other(Sequence(2, {0, 2, 1, 2, 0, 2, 1, 2, 1, 2}));
+  GenerationSpan rest = other.GenerationAt(480, 1 << 20);
+  EXPECT_FALSE(rest.fills);
+  EXPECT_FALSE(rest.repeats);
+  EXPECT_EQ(rest.plan_begin, 480);
+  EXPECT_EQ(rest.end, 600);
+  EXPECT_EQ(other.CycleBegin(500), 240);
+  // The same with pass 0: it begins as all repetitions.
+  const Timeline part(Sequence(2, {0, 2, 1, 2, 0, 2, 1, 2, 0, 2}));
+  rest = part.GenerationAt(480, 1 << 20);
+  EXPECT_TRUE(rest.fills);
+  EXPECT_FALSE(rest.repeats);
+  EXPECT_EQ(rest.end, 530);
+  EXPECT_EQ(part.CycleBegin(500), 480);
 }
 
 TEST_F(TimelineTest, GenerationsAreNoLongerThanAsked) {
@@ -136,7 +173,7 @@ TEST_F(TimelineTest, GenerationsAreNoLongerThanAsked) {
 }
 
 TEST_F(TimelineTest, BeginsInTheMiddleOfAPass) {
-  const Timeline timeline(Sequence(2, {1, 2, 0}), 90);
+  const Timeline timeline(Sequence(2, {1, 2, 0}), 0.5, 90);
   EXPECT_EQ(timeline.size(), 130);
   EXPECT_EQ(timeline.At(0).shard, 90);
   EXPECT_EQ(timeline.At(10).shard, 0);
