@@ -226,6 +226,25 @@ TEST(ToStrategyOptionsTest, EveryOptionOfDiskgnnReachesTheEngine) {
   EXPECT_EQ(diskgnn.prepare_memory_bytes, strategy::kAutoBytes);
 }
 
+TEST(ToStrategyOptionsTest, EveryOptionOfForesightReachesTheEngine) {
+  v1::PipelineSpec pipeline;
+  pipeline.set_io_depth(32);
+  EXPECT_EQ(std::get<strategy::ForesightOptions>(ToStrategyOptions(
+                Parse("foresight { disk_limit_bytes: 7 first_epochs: 2.5 } "
+                      "budgets { cpu_cache_bytes: 5 }"),
+                pipeline)),
+            (strategy::ForesightOptions{.cpu_cache_bytes = 5,
+                                        .disk_limit_bytes = 7,
+                                        .first_epochs = 2.5,
+                                        .io_depth = 32}));
+  EXPECT_EQ(std::get<strategy::ForesightOptions>(
+                ToStrategyOptions(Parse("foresight { disk_limit_ratio: 3 "
+                                        "first_epochs: 0.5 }"),
+                                  pipeline))
+                .disk_limit_ratio,
+            3);
+}
+
 TEST(ToStrategyOptionsTest, AnAutoCacheReachesTheEngine) {
   for (const char* strategy : {"gnndrive", "ginex", "diskgnn", "outre"}) {
     const strategy::StrategyOptions options = ToStrategyOptions(

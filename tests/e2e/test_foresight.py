@@ -30,7 +30,7 @@ def fresh(start_daemon, graph_folder):
     ("--cpu-cache", "0"), ("--cpu-cache", "16KiB", "--samplers", "2", "--extractors", "2"),
     ("--cpu-cache", "24KiB", "--disk-limit", "1KiB"),
     ("--cpu-cache", "20KiB", "--topology", "slabs"),
-    ("--cpu-cache", "1GiB"),
+    ("--cpu-cache", "1GiB"), ("--cpu-cache", "16KiB", "--first-epochs", "8"),
 ], ids=lambda options: "-".join(options).replace("--", ""))
 def test_training_is_that_of_memory(daemon, model, options):
     job = (*QUICK, "--model", model, "--epochs", "4")
@@ -68,6 +68,19 @@ def test_repeated_and_refreshed_epochs_are_those_of_memory(daemon, epochs):
     assert len(digests) == 1
 
 
+@pytest.mark.parametrize("first_epochs", ["0.5", "8"])
+def test_repetitions_use_the_plans_of_the_first_one(fresh, first_epochs):
+    job = (*QUICK, "--distinct-epochs", "2", "--model", "sage")
+    report = fresh.json(*job, *FORESIGHT, "--first-epochs", first_epochs, "--epochs", "12")
+    lines = [line["text"] for line in fresh.json("job", "logs", report["id"])["lines"]]
+    second = lines.index(next(line for line in lines if line.startswith("epoch 3:")))
+    # The test alone comes behind all repetitions.
+    assert sum(" made: " in line for line in lines[second:]) <= 1
+    expected = fresh.json(*job, "--strategy", "memory", "--epochs", "12")["report"]
+    assert report["report"]["loss_digest"] == expected["loss_digest"]
+    assert report["report"]["test_metric"] == expected["test_metric"]
+
+
 def test_later_jobs_find_the_plans(fresh):
     first = fresh.json(*QUICK, *FORESIGHT, "--epochs", "4")
     log = fresh.hearth("job", "logs", first["id"]).out
@@ -91,8 +104,17 @@ def test_a_kill_while_training_changes_nothing(fresh):
     assert_a_kill_changes_nothing(fresh, (*LONG, *FORESIGHT))
 
 
-def kill_at_any_time(daemon, kills, seed):
-    """Trains through kills, without, and from memory: the same result."""
+def contents(daemon):
+    """Samples, plans of slots, and slots: what no measured time has a part in."""
+    return {file.relative_to(daemon.data_dir): file.read_bytes()
+            for plan in (daemon.data_dir / "plans").glob("foresight-*")
+            for file in plan.iterdir()
+            if file.name.startswith("samples") or file.name in ("shard_plans", "slots")}
+
+
+def kill_at_any_time(daemon, other, kills, seed):
+    """Trains through kills, on another daemon without, and from memory: the same result, and the
+    same plans."""
     job = (*LONG, *FORESIGHT, "--fanouts", "5,5", "--checkpoint-every", "7")
     chance = random.Random(seed)
     killed = daemon.json(*job, "--detach")["id"]
@@ -101,21 +123,26 @@ def kill_at_any_time(daemon, kills, seed):
         daemon.kill()
         daemon.start()
     report = daemon.json("job", "watch", killed)["report"]
-    undisturbed = daemon.json(*job)["report"]
+    undisturbed = other.json(*job)["report"]
+    assert contents(daemon) == contents(other)
     assert report["loss_digest"] == undisturbed["loss_digest"]
     assert report["test_metric"] == undisturbed["test_metric"]
     in_memory = daemon.json(*LONG, "--strategy", "memory", "--fanouts", "5,5")["report"]
     assert report["loss_digest"] == in_memory["loss_digest"]
 
 
-def test_kills_at_any_time_change_nothing(start_daemon, graph_folder):
-    daemon = start_daemon(*TIRELESS)
-    daemon.import_graph("planted", graph_folder)
-    kill_at_any_time(daemon, kills=3, seed=1)
+@pytest.fixture
+def two_daemons(start_daemon, graph_folder):
+    daemons = [start_daemon(*TIRELESS) for _ in range(2)]
+    for daemon in daemons:
+        daemon.import_graph("planted", graph_folder)
+    return daemons
+
+
+def test_kills_at_any_time_change_nothing(two_daemons):
+    kill_at_any_time(*two_daemons, kills=3, seed=1)
 
 
 @pytest.mark.full("kills")
-def test_many_kills_change_nothing(start_daemon, graph_folder):
-    daemon = start_daemon(*TIRELESS)
-    daemon.import_graph("planted", graph_folder)
-    kill_at_any_time(daemon, kills=20, seed=2)
+def test_many_kills_change_nothing(two_daemons):
+    kill_at_any_time(*two_daemons, kills=20, seed=2)

@@ -479,7 +479,7 @@ TEST(ResumeOptionsTest, AreThoseThatChangeNoResult) {
           "neighbor-rank", "disk-cache", "disk-limit", "prepare-memory",
           "samplers", "sample-on", "extractors", "io-depth", "train-threads",
           "checkpoint-every", "memory-limit", "hot", "window-cache", "window",
-          "merge-max", "striped", "credits"));
+          "merge-max", "striped", "first-epochs", "credits"));
 }
 
 TEST(ResumeOptionsTest, ChangeWhatIsGivenAlone) {

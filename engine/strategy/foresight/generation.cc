@@ -43,9 +43,10 @@ constexpr char kDispatchFile[] = "dispatch.tmp";
 constexpr char kFormat[] = "hearth foresight plan 3";
 // Batches of the smallest generation whose rows are packed.
 constexpr int64_t kLeastBatches = 8;
-// Bytes of a partition of the features, of which three are in memory, and of
-// all blocks that dispatch rows to partitions: this share of the features, and
-// within these bounds. Memory takes time to get, and the cache lacks it.
+// Bytes of a partition of the features, of which three are in memory, of all
+// blocks that dispatch rows to partitions, and of all blocks of packs: this
+// share of the features, and within these bounds. Memory takes time to get, and
+// the cache lacks it.
 constexpr uint64_t kPartitions = 128;
 constexpr uint64_t kLeastPartitionBytes = uint64_t{4} << 20;
 constexpr uint64_t kMostPartitionBytes = uint64_t{32} << 20;
@@ -58,6 +59,7 @@ struct PackDivision {
   int64_t num_partitions = 0;
   uint64_t block_bytes = 0;
   int workers = 1;
+  uint64_t pack_bytes = 0;
 
   static PackDivision Of(int64_t num_nodes, int64_t row_bytes, int threads) {
     PackDivision division;
@@ -70,11 +72,19 @@ struct PackDivision {
     division.num_partitions =
         (num_nodes + division.partition_nodes - 1) / division.partition_nodes;
     division.workers = std::clamp(threads, 1, kMostWorkers);
+    division.pack_bytes = bytes;
     const uint64_t blocks =
         static_cast<uint64_t>(division.num_partitions + 1 + division.workers);
     division.block_bytes = std::clamp(bytes / blocks / kPageBytes * kPageBytes,
                                       kPageBytes, kMostBlockBytes);
     return division;
+  }
+
+  // Bytes of a block of one of `num_shards` packs.
+  uint64_t PackBlockBytes(int64_t num_shards) const {
+    const auto shards = static_cast<uint64_t>(std::max<int64_t>(num_shards, 1));
+    return std::clamp(pack_bytes / shards / kPageBytes * kPageBytes, kPageBytes,
+                      RegionWriter::kMostBlockBytes);
   }
 
   uint64_t MemoryBytes(int64_t row_bytes, int64_t num_shards) const {
@@ -84,7 +94,9 @@ struct PackDivision {
                 2 * kPageBytes) +
            (static_cast<uint64_t>(num_partitions) + 1 + threads) * block_bytes +
            threads * RegionWriter::kStagingBytes +
-           static_cast<uint64_t>(num_shards) * RegionWriter::kBytesPerRegion;
+           std::max(pack_bytes,
+                    static_cast<uint64_t>(num_shards) * kPageBytes) +
+           static_cast<uint64_t>(num_shards) * RegionWriter::BytesPerRegion(0);
   }
 };
 
@@ -789,7 +801,8 @@ absl::Status GenerationMaker::Scan(Planned& planned,
   BeginAhead(planned, attempt.is_awaited);
   HEARTH_ASSIGN_OR_RETURN(
       RegionWriter writer,
-      RegionWriter::Make(*packs, index.Packs(), team->size()));
+      RegionWriter::Make(*packs, index.Packs(), team->size(),
+                         division.PackBlockBytes(std::ssize(index.shards))));
   HEARTH_ASSIGN_OR_RETURN(const store::ScannedFeatures features,
                           context_.dataset.ScanFeatures(attempt.stop));
   HEARTH_ASSIGN_OR_RETURN(FeatureScan scan,

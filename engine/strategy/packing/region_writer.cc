@@ -12,57 +12,64 @@
 namespace hearth::strategy {
 
 RegionWriter::RegionWriter(io::WritableFile& file,
-                           std::vector<FileRange> regions,
-                           io::AlignedMemory carries, io::AlignedMemory staging)
+                           std::vector<FileRange> regions, uint64_t block_bytes,
+                           int workers, io::AlignedMemory carries,
+                           io::AlignedMemory staging)
     : file_(&file),
       regions_(std::move(regions)),
       states_(regions_.size()),
+      block_bytes_(block_bytes),
+      begun_(static_cast<size_t>(workers)),
       carries_(std::move(carries)),
       staging_(std::move(staging)) {}
 
 absl::StatusOr<RegionWriter> RegionWriter::Make(io::WritableFile& file,
                                                 std::vector<FileRange> regions,
-                                                int workers) {
+                                                int workers,
+                                                uint64_t block_bytes) {
   HEARTH_ASSIGN_OR_RETURN(
       io::AlignedMemory carries,
-      io::AlignedMemory::Allocate(regions.size() * kPageBytes));
+      io::AlignedMemory::Allocate(regions.size() * block_bytes));
   HEARTH_ASSIGN_OR_RETURN(io::AlignedMemory staging,
                           io::AlignedMemory::Allocate(
                               static_cast<uint64_t>(workers) * kStagingBytes));
-  return RegionWriter(file, std::move(regions), std::move(carries),
-                      std::move(staging));
+  return RegionWriter(file, std::move(regions), block_bytes, workers,
+                      std::move(carries), std::move(staging));
 }
 
 absl::Span<std::byte> RegionWriter::Begin(int64_t region, uint64_t bytes,
                                           int worker) {
   const State& state = states_[region];
-  const uint64_t carried = state.filled % kPageBytes;
-  const absl::Span<std::byte> staging = Staging(worker);
-  std::memcpy(staging.data(), Carry(region), carried);
-  return staging.subspan(carried,
-                         std::min({bytes, kStagingBytes - carried,
-                                   regions_[region].bytes - state.filled}));
+  const uint64_t carried = state.filled % block_bytes_;
+  const uint64_t count = std::min(
+      {bytes, kStagingBytes - carried, regions_[region].bytes - state.filled});
+  std::byte*& begun = begun_[static_cast<size_t>(worker)];
+  begun = Carry(region);
+  if (carried + count >= block_bytes_) {
+    begun = Staging(worker).data();
+    std::memcpy(begun, Carry(region), carried);
+  }
+  return {begun + carried, count};
 }
 
 absl::Status RegionWriter::Commit(int64_t region, uint64_t count, int worker) {
   State& state = states_[region];
   const FileRange& range = regions_[region];
-  const uint64_t carried = state.filled % kPageBytes;
-  std::byte* const staged = Staging(worker).data();
-  state.crc = Crc32c({staged + carried, count}, state.crc);
+  std::byte* const begun = begun_[static_cast<size_t>(worker)];
+  const uint64_t carried = state.filled % block_bytes_;
+  state.crc = Crc32c({begun + carried, count}, state.crc);
   const uint64_t offset = range.offset + state.filled - carried;
   state.filled += count;
-  uint64_t whole = carried + count;
-  const uint64_t left = whole % kPageBytes;
-  whole -= left;
-  if (left > 0 && state.filled == range.bytes) {
-    std::memset(staged + whole + left, 0, kPageBytes - left);
-    whole += kPageBytes;
-  } else if (left > 0) {
-    std::memcpy(Carry(region), staged + whole, left);
+  const uint64_t held = carried + count;
+  uint64_t written = held / block_bytes_ * block_bytes_;
+  if (state.filled == range.bytes) {
+    written = RoundUpToPage(held);
+    std::memset(begun + held, 0, written - held);
+  } else if (begun != Carry(region)) {
+    std::memcpy(Carry(region), begun + written, held - written);
   }
-  if (whole == 0) return absl::OkStatus();
-  return file_->Write(offset, {staged, whole});
+  if (written == 0) return absl::OkStatus();
+  return file_->Write(offset, {begun, written});
 }
 
 absl::Status RegionWriter::CheckFull() const {

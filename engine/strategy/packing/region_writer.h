@@ -17,22 +17,30 @@
 namespace hearth::strategy {
 
 /// Appends to many regions of one file at a time, as batched packing does
-/// (DiskGNN, section 5.2). All writes are whole pages at page boundaries, so
-/// that they bypass the page cache: a partial page waits in memory for the
-/// region's next piece; the last page of a region is filled up with zeros.
-/// Single-owner, except that each worker may be another thread, as long as no
-/// two append to the same region at the same time.
+/// (DiskGNN, section 5.2). All writes are whole blocks of pages at page
+/// boundaries, so that they bypass the page cache: a partial block waits in
+/// memory for the region's next piece; the last page of a region is filled up
+/// with zeros. Single-owner, except that each worker may be another thread, as
+/// long as no two append to the same region at the same time.
 ///
-/// Memory: kBytesPerRegion for each region, kStagingBytes for each worker.
+/// Memory: BytesPerRegion for each region, kStagingBytes for each worker.
 class RegionWriter {
  public:
-  static constexpr uint64_t kBytesPerRegion = kPageBytes + 40;
   static constexpr uint64_t kStagingBytes = 1 << 20;
+  /// Bytes of a block, at most.
+  static constexpr uint64_t kMostBlockBytes = kStagingBytes / 4;
 
-  /// `file` outlives the writer. RESOURCE_EXHAUSTED without memory.
+  static constexpr uint64_t BytesPerRegion(uint64_t block_bytes = kPageBytes) {
+    return block_bytes + 40;
+  }
+
+  /// `block_bytes`: whole pages, at most kMostBlockBytes; larger blocks take
+  /// fewer writes. `file` outlives the writer. RESOURCE_EXHAUSTED without
+  /// memory.
   static absl::StatusOr<RegionWriter> Make(io::WritableFile& file,
                                            std::vector<FileRange> regions,
-                                           int workers = 1);
+                                           int workers = 1,
+                                           uint64_t block_bytes = kPageBytes);
 
   /// Memory for the next bytes of `region`: `bytes`, or fewer if there is less
   /// staging memory or the region ends. Workers are numbered from 0.
@@ -56,11 +64,13 @@ class RegionWriter {
   };
 
   RegionWriter(io::WritableFile& file, std::vector<FileRange> regions,
-               io::AlignedMemory carries, io::AlignedMemory staging);
+               uint64_t block_bytes, int workers, io::AlignedMemory carries,
+               io::AlignedMemory staging);
 
-  // The region's last, partial page.
+  // The region's last, partial block.
   std::byte* Carry(int64_t region) {
-    return carries_.bytes().data() + static_cast<uint64_t>(region) * kPageBytes;
+    return carries_.bytes().data() +
+           static_cast<uint64_t>(region) * block_bytes_;
   }
 
   absl::Span<std::byte> Staging(int worker) {
@@ -71,6 +81,9 @@ class RegionWriter {
   io::WritableFile* file_;
   std::vector<FileRange> regions_;
   std::vector<State> states_;
+  uint64_t block_bytes_;
+  // [workers] where the memory of the last Begin is: in Carry, or in Staging.
+  std::vector<std::byte*> begun_;
   io::AlignedMemory carries_;
   io::AlignedMemory staging_;
 };

@@ -45,13 +45,38 @@ class RegionWriterTest : public ::testing::Test {
     return bytes;
   }
 
+  void RegionsGrowSideBySide(uint64_t block_bytes);
+
   io::FileSystem& posix_ = io::FileSystem::Posix();
   io::FaultyFileSystem faulty_{posix_};
   const io::ScratchDirectory scratch_;
   const std::string path_ = scratch_.Path("regions");
 };
 
-TEST_F(RegionWriterTest, RegionsGrowSideBySide) {
+TEST_F(RegionWriterTest, RegionsGrowSideBySideInBlocksOfAnySize) {
+  for (const uint64_t block :
+       {kPageBytes, 3 * kPageBytes, RegionWriter::kMostBlockBytes}) {
+    SCOPED_TRACE(block);
+    RegionsGrowSideBySide(block);
+  }
+}
+
+TEST_F(RegionWriterTest, LargeBlocksTakeFewWrites) {
+  const auto writes = [&](uint64_t block) {
+    const auto file = *faulty_.Create(path_);
+    const size_t before = faulty_.calls().size();
+    auto writer = *RegionWriter::Make(*file, {{0, 10 * kPageBytes}}, 1, block);
+    for (int i = 0; i < 10 * 8; ++i) {
+      EXPECT_TRUE(Append(writer, 0, std::string(kPageBytes / 8, 'a')).ok());
+    }
+    EXPECT_EQ(writer.CheckFull(), absl::OkStatus());
+    return faulty_.calls().size() - before;
+  };
+  EXPECT_EQ(writes(kPageBytes), 10u);
+  EXPECT_EQ(writes(4 * kPageBytes), 3u);
+}
+
+void RegionWriterTest::RegionsGrowSideBySide(uint64_t block_bytes) {
   RandomStream random(1, RandomPurpose::kGenerator);
   std::vector<FileRange> regions;
   std::vector<std::string> expected;
@@ -63,7 +88,7 @@ TEST_F(RegionWriterTest, RegionsGrowSideBySide) {
     expected.push_back(RandomBytes(random, bytes));
   }
   const auto file = *posix_.CreateUncached(path_);
-  auto writer = RegionWriter::Make(*file, regions);
+  auto writer = RegionWriter::Make(*file, regions, 1, block_bytes);
   ASSERT_TRUE(writer.ok()) << writer.status();
   std::vector<size_t> done(regions.size(), 0);
   for (int i = 0; i < 40'000; ++i) {

@@ -83,7 +83,7 @@ uint64_t MostSegmentNodes(const PackedLayout& layout, int64_t num_nodes) {
 // Buffers of one worker: of packs, rows of the disk cache and images; one block
 // of the dispatch spool; and the buffer of ordering the disk cache.
 uint64_t ScanBytes(uint64_t num_regions, uint64_t row_bytes) {
-  return num_regions * RegionWriter::kBytesPerRegion +
+  return num_regions * RegionWriter::BytesPerRegion() +
          2 * RegionWriter::kStagingBytes + 3 * io::StreamWriter::kBufferBytes +
          kMaxBlockBytes + 2 * RoundUpToPage(row_bytes) + (512 << 10);
 }
