@@ -340,19 +340,34 @@ std::string DiskProfiles::PathOf(uint64_t file_system) const {
                                             minor(file_system), ".json"));
 }
 
+std::optional<DiskProfile> DiskProfiles::Kept(const std::string& path) const {
+  const auto text = io::ReadWholeFile(files_, path, kMostFileBytes);
+  if (!text.ok()) return std::nullopt;
+  auto parsed = ParseProfile(*text);
+  if (!parsed.ok()) return std::nullopt;
+  return *std::move(parsed);
+}
+
+void DiskProfiles::NoteScan(const std::string& file, double bytes_per_second) {
+  const auto info = files_.Stat(file);
+  if (!info.ok()) return;
+  const std::string path = PathOf(info->file_system);
+  absl::MutexLock lock(&mutex_);
+  std::optional<DiskProfile> kept = Kept(path);
+  if (!kept.has_value() || kept->BytesPerSecond(1) <= 0) return;
+  const double factor = std::sqrt(bytes_per_second / kept->BytesPerSecond(1));
+  for (double& rate : kept->streams) rate *= factor;
+  // Without it, the next job's prices are as far off as this one's.
+  io::WriteFileAtomically(files_, path, SerializeProfile(*kept)).IgnoreError();
+}
+
 absl::StatusOr<DiskProfile> DiskProfiles::Find(
     const MeasuredDisk& disk, const std::function<bool()>& may_measure,
     std::stop_token stop, absl::Duration fresh) {
   HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, files_.Stat(disk.file));
   const std::string path = PathOf(info.file_system);
   absl::MutexLock lock(&mutex_);
-  std::optional<DiskProfile> kept;
-  if (const auto text = io::ReadWholeFile(files_, path, kMostFileBytes);
-      text.ok()) {
-    if (auto parsed = ParseProfile(*text); parsed.ok()) {
-      kept = *std::move(parsed);
-    }
-  }
+  const std::optional<DiskProfile> kept = Kept(path);
   const absl::Time now = clock_.Now();
   // A profile of the future is one of a clock that was set since.
   if (kept.has_value() && kept->measured <= now &&

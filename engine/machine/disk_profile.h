@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -128,6 +129,14 @@ class DiskProfiles {
                                    absl::Duration fresh = kFreshProfile)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  /// Corrects the kept profile of the disk with `file`, if there is one, by the
+  /// rate at which a job read a large file in order: a measurement is short,
+  /// and may find a disk rested, or files in a cache below it. Rates of streams
+  /// become the geometric mean of what was and what was measured now, so that
+  /// they follow a few jobs, not one.
+  void NoteScan(const std::string& file, double bytes_per_second)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   /// The file that keeps the profile of a file system (FileInfo::file_system).
   std::string PathOf(uint64_t file_system) const;
 
@@ -135,6 +144,9 @@ class DiskProfiles {
   io::FileSystem& files_;
   io::ReadQueues& read_queues_;
   const Clock& clock_;
+  std::optional<DiskProfile> Kept(const std::string& path) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   const std::string folder_;
   // One measurement at a time.
   absl::Mutex mutex_;

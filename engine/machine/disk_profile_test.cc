@@ -93,6 +93,25 @@ TEST_F(DiskProfileTest, IsKeptForADay) {
   EXPECT_GT(Find(true)->measured, old + absl::Hours(24));
 }
 
+TEST_F(DiskProfileTest, ScansCorrectTheStreamsOfAKeptProfile) {
+  profiles_.NoteScan(disk_.file, 1e9);
+  EXPECT_TRUE(absl::IsNotFound(files_.Stat(KeptPath()).status()));
+  ASSERT_TRUE(Find(true).ok());
+  const DiskProfile before = *Find(false);
+  profiles_.NoteScan(disk_.file, before.streams[0] / 4);
+  const DiskProfile after = *Find(false);
+  EXPECT_NEAR(after.streams[0], before.streams[0] / 2, 1);
+  EXPECT_NEAR(after.streams[2], before.streams[2] / 2, 1);
+  EXPECT_EQ(after.pages, before.pages);
+  EXPECT_EQ(after.measured, before.measured);
+  // A profile that cannot be kept stays as it is.
+  files_.Inject({.for_good = true, .only = io::Operation::kWrite});
+  profiles_.NoteScan(disk_.file, 1e9);
+  files_.Clear();
+  EXPECT_EQ(*Find(false), after);
+  profiles_.NoteScan(scratch_.Path("absent"), 1e9);
+}
+
 TEST_F(DiskProfileTest, NothingIsMeasuredWhileOthersRead) {
   const auto profile = Find(/*may_measure=*/false);
   ASSERT_TRUE(profile.ok()) << profile.status();

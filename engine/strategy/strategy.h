@@ -66,6 +66,9 @@ struct StrategyResources {
   /// Null: strategies assume a common disk.
   std::function<absl::StatusOr<machine::DiskProfile>(std::stop_token stop)>
       disk_profile = nullptr;
+  /// Hears, on any thread, at how many bytes per second features were scanned.
+  /// May be null.
+  std::function<void(double bytes_per_second)> on_scan = nullptr;
   /// Ends the making of the strategy, which is then CANCELLED. Not looked at
   /// later.
   std::stop_token stop = {};

@@ -338,6 +338,10 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
                    return ProfileOf(environment, dataset,
                                     std::move(profile_stop));
                  },
+             .on_scan =
+                 [environment, &dataset = *work.dataset](double rate) {
+                   NoteScan(environment, dataset, rate);
+                 },
              .stop = stop}));
   }
   return lease;

@@ -46,4 +46,12 @@ absl::StatusOr<machine::DiskProfile> ProfileOf(
       std::move(stop), fresh);
 }
 
+void NoteScan(const JobEnvironment& environment, const store::Dataset& dataset,
+              double bytes_per_second) {
+  if (environment.disks == nullptr) return;
+  const auto features = dataset.OpenFeatures({});
+  if (!features.ok()) return;
+  environment.disks->NoteScan(features->LargestFile().path(), bytes_per_second);
+}
+
 }  // namespace hearth::job

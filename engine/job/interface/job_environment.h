@@ -108,6 +108,11 @@ absl::StatusOr<machine::DiskProfile> ProfileOf(
     const JobEnvironment& environment, const store::Dataset& dataset,
     std::stop_token stop, absl::Duration fresh = machine::kFreshProfile);
 
+/// Tells JobEnvironment::disks, if there are any, at how many bytes per second
+/// the features of `dataset` were scanned.
+void NoteScan(const JobEnvironment& environment, const store::Dataset& dataset,
+              double bytes_per_second);
+
 }  // namespace hearth::job
 
 #endif  // HEARTH_ENGINE_JOB_INTERFACE_JOB_ENVIRONMENT_H_

@@ -142,6 +142,7 @@ class DiskgnnStrategy final : public Strategy {
             .samplers = pipeline_.samplers,
             .topology = pipeline_.topology,
             .plans = plans_.store(),
+            .on_scan = resources_.on_scan,
             .listener = listener,
             .stop = std::move(stop)};
   }

@@ -363,6 +363,7 @@ absl::StatusOr<PackedLayout> Preparation::Pack(PlanLease& lease,
           },
       .threads = context_.samplers,
       .stop = context_.stop,
+      .on_scan = context_.on_scan,
       .clock = &context_.clock};
   return Phase("packing", [&] {
     return PackBatches(context_.files, input, choice.segmentation,

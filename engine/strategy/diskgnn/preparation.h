@@ -84,6 +84,8 @@ struct PreparationContext {
   /// Where the topology is while batches are sampled.
   TopologyPlace topology = TopologyPlace::kAuto;
   plan::PlanStore& plans;
+  /// As StrategyResources::on_scan.
+  std::function<void(double bytes_per_second)> on_scan = nullptr;
   const PreparationListener& listener;
   std::stop_token stop;
 };

@@ -233,7 +233,8 @@ class ForesightStrategy final : public Strategy {
           DiskLimitBytes(options_.disk_limit_bytes, options_.disk_limit_ratio,
                          features_.layout.num_rows, features_.layout.row_bytes),
       .source = source_,
-      .prices = prices_};
+      .prices = prices_,
+      .on_scan = resources_.on_scan};
   absl::Mutex mutex_;
   // Of the last Prepare, or since the job left its sequence.
   std::shared_ptr<Generations> generations_ ABSL_GUARDED_BY(mutex_);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -848,6 +850,8 @@ absl::Status GenerationMaker::Scan(Planned& planned,
   // Otherwise no row is wanted.
   if (index.Packs().back().end() > 0 || !filled.empty()) {
     HEARTH_RETURN_IF_ERROR(scan.Run(use, context_.clock, attempt.stop));
+    const std::optional<double> rate = scan.TellingRate();
+    if (rate.has_value() && context_.on_scan) context_.on_scan(*rate);
   }
   HEARTH_RETURN_IF_ERROR(writer.CheckFull());
   HEARTH_RETURN_IF_ERROR(packs->Sync());

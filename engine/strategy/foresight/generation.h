@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -57,6 +58,8 @@ struct ForesightContext {
   /// The data to sample from.
   KeptSource& source;
   FetchPrices& prices;
+  /// As StrategyResources::on_scan.
+  std::function<void(double bytes_per_second)> on_scan = nullptr;
   /// Whether rows may be packed. Else generations are only planned, for a
   /// forecast.
   bool packs = true;

@@ -13,6 +13,7 @@ namespace hearth::strategy {
 namespace {
 
 constexpr uint64_t kReadBytes = 8 << 20;
+constexpr uint64_t kTellingBytes = uint64_t{256} << 20;
 
 // Bytes of memory of one partition: whole pages, wherever its rows begin.
 uint64_t SliceBytes(int64_t partition_nodes, int64_t row_bytes) {
@@ -66,7 +67,8 @@ absl::Status FeatureScan::Run(
         .queue_capacity = kPartitionsHeld - 2,
         .work =
             [&](int /*thread*/, pipeline::Item& item) {
-              return Read(stop, static_cast<ReadPartition&>(item).partition);
+              return Read(clock, stop,
+                          static_cast<ReadPartition&>(item).partition);
             }}},
       "use", clock);
   return pipeline->Run(
@@ -78,8 +80,14 @@ absl::Status FeatureScan::Run(
       stop);
 }
 
-absl::Status FeatureScan::Read(const std::stop_token& stop,
+std::optional<double> FeatureScan::TellingRate() const {
+  if (read_bytes_ < kTellingBytes || read_seconds_ <= 0) return std::nullopt;
+  return static_cast<double>(read_bytes_) / read_seconds_;
+}
+
+absl::Status FeatureScan::Read(const Clock& clock, const std::stop_token& stop,
                                Partition& partition) {
+  const double start = clock.SteadySeconds();
   partition.first = partition.index * partition_nodes_;
   partition.num_rows =
       std::min(partition_nodes_, rows_.num_rows - partition.first);
@@ -100,6 +108,8 @@ absl::Status FeatureScan::Read(const std::stop_token& stop,
         features_->Read(at, slice.subspan(at - begin, count)));
     at += count;
   }
+  read_bytes_ += end - begin;
+  read_seconds_ += clock.SteadySeconds() - start;
   partition.rows = slice.data() + (first_byte - begin);
   return absl::OkStatus();
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <stop_token>
 
 #include "absl/status/status.h"
@@ -48,6 +49,10 @@ class FeatureScan {
   absl::Status Run(const std::function<absl::Status(const Partition&)>& use,
                    const Clock& clock, const std::stop_token& stop);
 
+  /// Bytes per second at which Run read, while it did; absent if it read too
+  /// little to tell something about the disk.
+  std::optional<double> TellingRate() const;
+
   /// The memory of the partitions, for reuse after Run.
   absl::Span<std::byte> memory() { return memory_.bytes(); }
 
@@ -57,13 +62,16 @@ class FeatureScan {
               io::AlignedMemory memory);
 
   // Reads the next partition into its third of the memory.
-  absl::Status Read(const std::stop_token& stop, Partition& partition);
+  absl::Status Read(const Clock& clock, const std::stop_token& stop,
+                    Partition& partition);
 
   io::ReadableFile* features_;
   io::RowLayout rows_;
   int64_t partition_nodes_;
   uint64_t file_bytes_;
   io::AlignedMemory memory_;
+  uint64_t read_bytes_ = 0;
+  double read_seconds_ = 0;
 };
 
 }  // namespace hearth::strategy

@@ -400,6 +400,10 @@ class Packer {
         RegionWriter disk,
         RegionWriter::Make(*disk_rows, disk_regions, team_->size()));
     HEARTH_RETURN_IF_ERROR(ScanPartitions(scan, packs, disk));
+    const std::optional<double> rate = scan.TellingRate();
+    if (rate.has_value() && context_.options.on_scan) {
+      context_.options.on_scan(*rate);
+    }
     HEARTH_RETURN_IF_ERROR(packs.CheckFull());
     HEARTH_RETURN_IF_ERROR(disk.CheckFull());
     HEARTH_RETURN_IF_ERROR(disk_rows->Close());

@@ -53,6 +53,8 @@ struct PackOptions {
   /// the features.
   int threads = 1;
   std::stop_token stop;
+  /// As StrategyResources::on_scan.
+  std::function<void(double bytes_per_second)> on_scan = nullptr;
   /// Measures waiting times. Outlives the packing.
   const Clock* clock = &Clock::Real();
 };
