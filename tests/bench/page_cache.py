@@ -9,26 +9,30 @@ from pathlib import Path
 from typing import Iterable
 
 _DROP_CACHES = Path("/proc/sys/vm/drop_caches")
+# Files are mapped by parts: a private mapping of more than the machine's memory is refused.
+_WINDOW_BYTES = 1 << 30
 
 
 def resident_bytes(path: Path) -> int:
     """Bytes of a file that the page cache holds (mincore)."""
     size = path.stat().st_size
-    if size == 0:
-        return 0
-    libc = ctypes.CDLL(None, use_errno=True)
-    pages = -(-size // mmap.PAGESIZE)
-    flags = (ctypes.c_ubyte * pages)()
     with open(path, "rb") as file:
-        # ctypes takes the address of writable memory alone: a private mapping is that.
-        with mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY) as mapping:
-            start = ctypes.c_char.from_buffer(mapping)
-            failed = libc.mincore(ctypes.c_void_p(ctypes.addressof(start)),
-                                  ctypes.c_size_t(size), flags)
-            del start
+        return sum(_resident_bytes(file.fileno(), offset, min(_WINDOW_BYTES, size - offset))
+                   for offset in range(0, size, _WINDOW_BYTES))
+
+
+def _resident_bytes(descriptor: int, offset: int, size: int) -> int:
+    libc = ctypes.CDLL(None, use_errno=True)
+    flags = (ctypes.c_ubyte * -(-size // mmap.PAGESIZE))()
+    # ctypes takes the address of writable memory alone: a private mapping is that.
+    with mmap.mmap(descriptor, size, access=mmap.ACCESS_COPY, offset=offset) as mapping:
+        start = ctypes.c_char.from_buffer(mapping)
+        failed = libc.mincore(ctypes.c_void_p(ctypes.addressof(start)), ctypes.c_size_t(size),
+                              flags)
+        del start
     if failed:
-        raise OSError(ctypes.get_errno(), "mincore", str(path))
-    return sum(flag & 1 for flag in flags) * mmap.PAGESIZE
+        raise OSError(ctypes.get_errno(), "mincore")
+    return bytes(flags).count(b"\x01") * mmap.PAGESIZE
 
 
 def _advise_away(path: Path) -> None:
