@@ -69,6 +69,7 @@ class Settings:
     memory_limit: int
     cache_share: float
     disk_limit: Optional[str]
+    strategies: Sequence[str]
     keep: bool
 
     @property
@@ -145,7 +146,7 @@ def _measure(settings: Settings, graph: Graph, figures: dict[str, Any], save: An
         figures["generated"] = _generate(settings, graph)
         save()
         _say(f"{graph.nodes:,} nodes: generated in {figures['generated']['seconds']:.0f} s")
-    for strategy in _STRATEGIES:
+    for strategy in settings.strategies:
         if strategy in figures:
             continue
         try:
@@ -203,10 +204,12 @@ def _parse(arguments: Sequence[str]) -> tuple[Settings, list[Graph]]:
     add("--cache-share", type=float, default=0.05,
         help="cpu_cache as a share of the features; default %(default)s")
     add("--disk-limit", help="of diskgnn's plan, as that of hearth train; default none")
+    add("--strategies", nargs="+", choices=_STRATEGIES, default=_STRATEGIES,
+        help="default all: %(default)s")
     add("--keep", action="store_true", help="leave the graphs on the disk")
     options = parser.parse_args(arguments)
     settings = Settings(options.work.resolve(), options.memory_limit, options.cache_share,
-                        options.disk_limit, options.keep)
+                        options.disk_limit, options.strategies, options.keep)
     return settings, [Graph(int(nodes), options.train_nodes) for nodes in options.nodes.split(",")]
 
 

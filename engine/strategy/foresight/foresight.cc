@@ -299,7 +299,7 @@ absl::StatusOr<MemoryEstimate> EstimateForesightMemory(
   estimate.Add("slots", static_cast<uint64_t>(slots) *
                                 (3 * (sizeof(uint32_t) + sizeof(uint16_t)) +
                                  2 * sizeof(uint32_t)) +
-                            RowSlots::ArrangingBytes(slots, nodes));
+                            RowSlots::ArrangingBytes(slots));
   const int64_t of_passes =
       (Timeline::kMostPasses + 2) * basis.num_batches * basis.shards +
       slots / MostRefillRows(row_bytes) + 1;

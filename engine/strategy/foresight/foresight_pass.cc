@@ -179,8 +179,7 @@ absl::Status ForesightPass::Arrange(ForesightBatch& batch, int64_t position) {
   HEARTH_RETURN_IF_ERROR(
       batch.generation->Checked(wanted.status(), pass_index_));
   HEARTH_RETURN_IF_ERROR(cache.slots.Arrange(
-      wanted->nodes, context_.source.features.layout.num_rows,
-      [&](absl::Span<const RowSlots::Placed> rows) {
+      wanted->nodes, [&](absl::Span<const RowSlots::Placed> rows) {
         if (is_next && refills != nullptr) {
           return Refill(*refills, rows, batch.tally);
         }

@@ -788,12 +788,7 @@ absl::Status GenerationMaker::Scan(Planned& planned,
   if (fill != nullptr) {
     HEARTH_ASSIGN_OR_RETURN(const plan::CacheSlots state,
                             reader.StateBefore(0, ReuseDistance(timeline_)));
-    for (size_t slot = 0; slot < state.nodes.size(); ++slot) {
-      if (state.nodes[slot] == RowSlots::kFree) continue;
-      filled.push_back({state.nodes[slot], static_cast<uint32_t>(slot)});
-    }
-    std::sort(filled.begin(), filled.end(),
-              [](const auto& a, const auto& b) { return a.node < b.node; });
+    filled = RowSlots::ByNode(state.nodes);
   }
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<io::WritableFile> packs,

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "engine/base/status.h"
-#include "engine/io/aligned_memory.h"
 
 namespace hearth::strategy {
 
@@ -13,6 +12,19 @@ RowSlots::RowSlots(cache::SlotArena arena, const store::RowFormat& format)
     : arena_(std::move(arena)),
       format_(format),
       nodes_(static_cast<size_t>(arena_.num_slots()), kFree) {}
+
+std::vector<RowSlots::Placed> RowSlots::ByNode(
+    absl::Span<const uint32_t> nodes) {
+  std::vector<Placed> placed;
+  placed.reserve(nodes.size());
+  for (size_t slot = 0; slot < nodes.size(); ++slot) {
+    if (nodes[slot] == kFree) continue;
+    placed.push_back({nodes[slot], static_cast<uint32_t>(slot)});
+  }
+  std::sort(placed.begin(), placed.end(),
+            [](const Placed& a, const Placed& b) { return a.node < b.node; });
+  return placed;
+}
 
 absl::StatusOr<RowSlots> RowSlots::Make(int64_t num_slots,
                                         const store::RowFormat& format) {
@@ -27,10 +39,9 @@ uint64_t RowSlots::MemoryBytes(int64_t num_slots, int64_t row_bytes) {
          (static_cast<uint64_t>(row_bytes) + sizeof(uint32_t));
 }
 
-uint64_t RowSlots::ArrangingBytes(int64_t num_slots, int64_t num_nodes) {
-  return static_cast<uint64_t>(num_nodes) * sizeof(uint32_t) +
-         static_cast<uint64_t>(num_slots) *
-             (sizeof(uint32_t) + sizeof(Placed) + 1);
+uint64_t RowSlots::ArrangingBytes(int64_t num_slots) {
+  return static_cast<uint64_t>(num_slots) *
+         (sizeof(uint32_t) + 2 * sizeof(Placed) + 1);
 }
 
 void RowSlots::Put(uint32_t node, uint32_t slot, const std::byte* row) {
@@ -47,38 +58,25 @@ void RowSlots::Move(uint32_t from, uint32_t to) {
 // filling it from the next slot makes that one the beginning, up to a slot
 // whose row is to be loaded. What is left are rings, each rotated by one row of
 // memory.
-absl::Status RowSlots::Arrange(absl::Span<const uint32_t> wanted,
-                               int64_t num_nodes, Load load) {
+absl::Status RowSlots::Arrange(absl::Span<const uint32_t> wanted, Load load) {
   if (std::equal(wanted.begin(), wanted.end(), nodes_.begin(), nodes_.end())) {
     return absl::OkStatus();
-  }
-  HEARTH_ASSIGN_OR_RETURN(
-      io::AlignedMemory memory,
-      io::AlignedMemory::Allocate(static_cast<uint64_t>(num_nodes) *
-                                  sizeof(uint32_t)));
-  // The slot of each node.
-  const absl::Span<uint32_t> slot_of(
-      reinterpret_cast<uint32_t*>(memory.bytes().data()),
-      static_cast<size_t>(num_nodes));
-  std::fill(slot_of.begin(), slot_of.end(), kFree);
-  for (size_t slot = 0; slot < nodes_.size(); ++slot) {
-    if (nodes_[slot] != kFree) slot_of[nodes_[slot]] = slot;
   }
   // The slot from which each slot takes its row; itself if it has it, kFree if
   // the row is to be loaded, or none is wanted.
   std::vector<uint32_t> source(nodes_.size(), kFree);
   std::vector<bool> is_wanted(nodes_.size(), false);
-  for (size_t slot = 0; slot < nodes_.size(); ++slot) {
-    if (wanted[slot] == kFree) continue;
-    source[slot] = slot_of[wanted[slot]];
-    if (source[slot] != kFree) is_wanted[source[slot]] = true;
-  }
-  std::vector<Placed> missing;
-  for (size_t slot = 0; slot < nodes_.size(); ++slot) {
-    if (wanted[slot] != kFree && source[slot] == kFree) {
-      missing.push_back(
-          {.node = wanted[slot], .slot = static_cast<uint32_t>(slot)});
-    }
+  std::vector<Placed> missing = ByNode(wanted);
+  {
+    const std::vector<Placed> held = ByNode(nodes_);
+    auto from = held.begin();
+    std::erase_if(missing, [&](const Placed& place) {
+      while (from != held.end() && from->node < place.node) ++from;
+      if (from == held.end() || from->node != place.node) return false;
+      source[place.slot] = from->slot;
+      is_wanted[from->slot] = true;
+      return true;
+    });
   }
   for (size_t begin = 0; begin < nodes_.size(); ++begin) {
     if (is_wanted[begin]) continue;
@@ -108,8 +106,6 @@ absl::Status RowSlots::Arrange(absl::Span<const uint32_t> wanted,
     source[slot] = slot;
   }
   if (missing.empty()) return absl::OkStatus();
-  std::sort(missing.begin(), missing.end(),
-            [](const Placed& a, const Placed& b) { return a.node < b.node; });
   HEARTH_RETURN_IF_ERROR(load(missing));
   for (const Placed& placed : missing) nodes_[placed.slot] = placed.node;
   return absl::OkStatus();

@@ -32,6 +32,9 @@ class RowSlots {
   /// Reads the rows of nodes, which ascend, to the memory of their slots.
   using Load = absl::FunctionRef<absl::Status(absl::Span<const Placed> rows)>;
 
+  /// The nodes of all slots that have one, ascending. `nodes`: as nodes().
+  static std::vector<Placed> ByNode(absl::Span<const uint32_t> nodes);
+
   /// Empty slots. RESOURCE_EXHAUSTED without memory.
   static absl::StatusOr<RowSlots> Make(int64_t num_slots,
                                        const store::RowFormat& format);
@@ -39,7 +42,7 @@ class RowSlots {
   /// Bytes of slots and of the numbers of their nodes.
   static uint64_t MemoryBytes(int64_t num_slots, int64_t row_bytes);
   /// Bytes that Arrange takes in addition.
-  static uint64_t ArrangingBytes(int64_t num_slots, int64_t num_nodes);
+  static uint64_t ArrangingBytes(int64_t num_slots);
 
   int64_t num_slots() const { return arena_.num_slots(); }
   /// [num_slots()], the node in each slot; kFree if there is none.
@@ -57,11 +60,9 @@ class RowSlots {
   void Drop(uint32_t slot) { nodes_[slot] = kFree; }
 
   /// Makes slot i hold wanted[i]: moves rows that are in other slots, and calls
-  /// `load` once with the others, unless there are none. Nodes are below
-  /// `num_nodes`. After an error of `load` the slots that it was called for are
-  /// free. RESOURCE_EXHAUSTED without memory.
-  absl::Status Arrange(absl::Span<const uint32_t> wanted, int64_t num_nodes,
-                       Load load);
+  /// `load` once with the others, unless there are none. After
+  /// an error of `load` the slots that it was called for are free.
+  absl::Status Arrange(absl::Span<const uint32_t> wanted, Load load);
 
  private:
   RowSlots(cache::SlotArena arena, const store::RowFormat& format);

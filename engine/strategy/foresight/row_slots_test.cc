@@ -28,8 +28,8 @@ class RowSlotsTest : public ::testing::Test {
   // Arranges and counts the rows that were loaded.
   static int64_t Arrange(RowSlots& slots, const std::vector<uint32_t>& wanted) {
     int64_t loaded = 0;
-    const absl::Status status = slots.Arrange(
-        wanted, kNodes, [&](absl::Span<const RowSlots::Placed> rows) {
+    const absl::Status status =
+        slots.Arrange(wanted, [&](absl::Span<const RowSlots::Placed> rows) {
           EXPECT_TRUE(std::is_sorted(
               rows.begin(), rows.end(),
               [](const auto& a, const auto& b) { return a.node < b.node; }));
@@ -100,7 +100,7 @@ TEST_F(RowSlotsTest, AFailedLoadLeavesTheSlotsFree) {
   Arrange(slots, {1, 2, 3});
   const std::vector<uint32_t> wanted = {2, 1, 7};
   const absl::Status status =
-      slots.Arrange(wanted, kNodes, [](absl::Span<const RowSlots::Placed>) {
+      slots.Arrange(wanted, [](absl::Span<const RowSlots::Placed>) {
         return absl::UnavailableError("the disk");
       });
   EXPECT_TRUE(absl::IsUnavailable(status));
