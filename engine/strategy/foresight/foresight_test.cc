@@ -252,8 +252,9 @@ TEST_F(ForesightTest, MoreMemoryReadsFewerRowsAndAllRowsReadEachOnce) {
 }
 
 TEST_F(ForesightTest, RowsInPlaceAreThoseOfMemory) {
-  const PassSequence sequence = Epochs(4, 4);
-  for (const uint64_t slots : {0, 20, 50, 150, 300}) {
+  for (const auto& [slots, keys] : std::vector<std::pair<uint64_t, int>>{
+           {0, 4}, {20, 4}, {50, 4}, {150, 4}, {300, 4}, {50, 1}, {50, 2}}) {
+    const PassSequence sequence = Epochs(4, keys);
     const ForesightOptions options = {.cpu_cache_bytes = slots * 152};
     const auto dense = Make(options);
     ASSERT_EQ(PrepareFor(*dense, sequence), absl::OkStatus());

@@ -60,8 +60,8 @@ class RowSlots {
   void Drop(uint32_t slot) { nodes_[slot] = kFree; }
 
   /// Makes slot i hold wanted[i]: moves rows that are in other slots, and calls
-  /// `load` once with the others, unless there are none. After
-  /// an error of `load` the slots that it was called for are free.
+  /// `load` once with the others, unless there are none. After an error of
+  /// `load` the slots that it was called for are free.
   absl::Status Arrange(absl::Span<const uint32_t> wanted, Load load);
 
  private:
