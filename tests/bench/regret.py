@@ -30,7 +30,7 @@ from bench import make_dataset, say
 from dataset import NoRoom
 from hearth_daemon import HearthDaemon, OutOfTime, RunFailed
 from memory_cgroup import MemoryCgroup, why_no_cgroup
-from regret_figures import (AUTO, GridRun, Outcome, Results, choice_seconds, render_regret,
+from regret_figures import (AUTO, GridRun, Outcome, Results, ready_seconds, render_regret,
                             seconds_between, seconds_given, summarize, wants_run)
 from settings import MODELS, Settings, parse_settings
 from sizes import MIB, format_bytes, parse_shares
@@ -238,8 +238,9 @@ class RegretBench:
             return dataclasses.replace(
                 run, outcome=Outcome.REFUSED if refused else Outcome.FAILED, reason=str(failure))
         report = job["report"]
+        lines = daemon.json("job", "logs", job_id)["lines"]
         run = dataclasses.replace(
-            run, outcome=Outcome.ENDED,
+            run, outcome=Outcome.ENDED, ready_seconds=ready_seconds(job["create_time"], lines),
             seconds=seconds_between(job["create_time"], job["end_time"]),
             peak_memory_bytes=report["peak_memory_bytes"],
             memory_bound_bytes=report["memory_bound_bytes"], loss_digest=report["loss_digest"])
@@ -249,10 +250,8 @@ class RegretBench:
             # the epochs that are left.
             told = [each["seconds"] for each in choice["candidates"]
                     if each["strategy"] == choice["strategy"]]
-            lines = daemon.json("job", "logs", job_id)["lines"]
             run = dataclasses.replace(
                 run, chose=choice["strategy"], before=choice["before"],
-                choice_seconds=choice_seconds(job["create_time"], lines),
                 told_seconds=(told[0] or None) if told and not choice["before"] else None)
         daemon.call("job", "delete", job_id)
         return run

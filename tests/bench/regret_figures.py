@@ -14,7 +14,8 @@ from sizes import format_bytes
 from table import align
 
 AUTO = "auto"
-_CHOICE_LINE = "strategy auto chose "
+# Of a job's log, once its strategy is chosen and fitted into memory.
+_READY_LINE = "memory: at most "
 
 
 class Outcome(str, enum.Enum):
@@ -37,12 +38,13 @@ class GridRun:
     memory_limit_bytes: int  # of the daemon's jobs
     # From submission to the end of the job, or to its stop; 0 if it did neither.
     seconds: float = 0.0
-    # Of `auto`: what it chose, what it had before that (empty if nothing), seconds from submission
-    # to its first choice, and the seconds that it foretold; None where nothing was priced, or where
-    # it chose twice.
+    # From submission until the job has its strategy: the dataset is opened, some batches are
+    # measured, and `auto` has chosen.
+    ready_seconds: Optional[float] = None
+    # Of `auto`: what it chose, what it had before that (empty if nothing), and the seconds that it
+    # foretold; None where nothing was priced, or where it chose twice.
     chose: str = ""
     before: str = ""
-    choice_seconds: Optional[float] = None
     told_seconds: Optional[float] = None
     peak_memory_bytes: Optional[int] = None
     memory_bound_bytes: Optional[int] = None
@@ -101,10 +103,10 @@ def seconds_between(begin: str, end: str) -> float:
     return (_nanoseconds(end) - _nanoseconds(begin)) / 1e9
 
 
-def choice_seconds(create_time: str, lines: Sequence[dict[str, Any]]) -> Optional[float]:
-    """From a job's submission until its log says what was chosen; None if it never says so."""
+def ready_seconds(create_time: str, lines: Sequence[dict[str, Any]]) -> Optional[float]:
+    """From a job's submission until its log says that it has its strategy; None if it never does."""
     for line in lines:
-        if line["text"].startswith(_CHOICE_LINE):
+        if line["text"].startswith(_READY_LINE):
             return seconds_between(create_time, line["time"])
     return None
 
@@ -142,7 +144,8 @@ class CaseSummary:
     refused: frozenset[str]
     failed: dict[str, str]  # strategy -> why
     chose: str
-    # Share of auto's time that passed before it had first chosen.
+    # Share of auto's time by which it had its strategy later than the job that named what it first
+    # chose.
     choosing: Optional[float]
     # Seconds that auto foretold, by those that its job took.
     told: Optional[float]
@@ -175,6 +178,15 @@ def _seconds(runs: Sequence[GridRun]) -> Optional[float]:
             or _median([run.seconds for run in runs if run.outcome == Outcome.ENDED]))
 
 
+def _choosing(auto: Sequence[GridRun], by_name: dict[str, list[GridRun]]) -> Optional[float]:
+    shares = []
+    for run in auto:
+        named = _median([each.ready_seconds for each in by_name.get(run.before or run.chose, [])])
+        if run.ready_seconds is not None and named is not None:
+            shares.append(max(0.0, run.ready_seconds - named) / run.seconds)
+    return _median(shares)
+
+
 def summarize(case: str, runs: Sequence[GridRun]) -> CaseSummary:
     """REQUIRES: runs, all of that case."""
     by_name: dict[str, list[GridRun]] = {}
@@ -193,8 +205,7 @@ def summarize(case: str, runs: Sequence[GridRun]) -> CaseSummary:
         stopped=names(Outcome.STOPPED), refused=names(Outcome.REFUSED),
         failed={run.strategy: run.reason for run in runs if run.outcome == Outcome.FAILED},
         chose="/".join(choices),
-        choosing=_median([None if run.choice_seconds is None else run.choice_seconds / run.seconds
-                          for run in chosen]),
+        choosing=_choosing(chosen, by_name),
         told=_median([None if run.told_seconds is None else run.told_seconds / run.seconds
                       for run in chosen]),
         digests=frozenset(run.loss_digest for run in runs if run.outcome == Outcome.ENDED))

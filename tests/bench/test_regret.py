@@ -8,7 +8,7 @@ import json
 import pytest
 
 from regret import FIXED, Case, job_arguments, parse_grid
-from regret_figures import (AUTO, GridRun, Outcome, Results, choice_seconds, render_regret,
+from regret_figures import (AUTO, GridRun, Outcome, Results, ready_seconds, render_regret,
                             seconds_between, seconds_given, summarize, wants_run)
 from settings import parse_settings
 
@@ -20,8 +20,8 @@ def _run(strategy, seconds=0.0, outcome=Outcome.ENDED, number=1, **more):
                    if outcome == Outcome.ENDED else "", **more)
 
 
-AUTO_RUN = _run(AUTO, 6.0, chose="ginex", choice_seconds=1.5, told_seconds=3.0)
-RUNS = [AUTO_RUN, _run("ginex", 5.0), _run("diskgnn", 4.0), _run("mmap", 12.0, Outcome.STOPPED),
+AUTO_RUN = _run(AUTO, 6.0, chose="ginex", ready_seconds=2.0, told_seconds=3.0)
+RUNS = [AUTO_RUN, _run("ginex", 5.0, ready_seconds=0.5), _run("diskgnn", 4.0), _run("mmap", 12.0, Outcome.STOPPED),
         _run("memory", outcome=Outcome.REFUSED),
         _run("gids", outcome=Outcome.FAILED, reason="lost")]
 
@@ -88,15 +88,16 @@ def test_times_of_the_client():
         1.750000001)
     assert seconds_between("2026-11-29T07:59:59Z", "2026-11-29T08:00:00Z") == 1
     lines = [{"text": "preparing", "time": "2026-11-29T08:00:01Z"},
-             {"text": "strategy auto chose mmap: it", "time": "2026-11-29T08:00:03Z"}]
-    assert choice_seconds("2026-11-29T08:00:00Z", lines) == 3
-    assert choice_seconds("2026-11-29T08:00:00Z", lines[:1]) is None
+             {"text": "memory: at most 1 GiB", "time": "2026-11-29T08:00:03Z"}]
+    assert ready_seconds("2026-11-29T08:00:00Z", lines) == 3
+    assert ready_seconds("2026-11-29T08:00:00Z", lines[:1]) is None
 
 
 def test_regret_is_by_the_best_fixed_strategy_that_ended():
     summary = summarize(CASE, RUNS)
     assert summary.best == "diskgnn" and summary.regret == 1.5
     assert summary.choosing == 0.25 and summary.told == 0.5
+    assert summarize(CASE, [AUTO_RUN, RUNS[2]]).choosing is None, "ginex did not run"
     assert summary.failed == {"gids": "lost"} and summary.digests == {"d"}
     assert summarize(CASE, [AUTO_RUN, RUNS[3]]).regret is None
     assert summarize(CASE, RUNS[1:]).regret is None

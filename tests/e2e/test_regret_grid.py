@@ -50,7 +50,8 @@ def test_auto_and_fixed_strategies_run_where_they_fit(measured):
         assert run["peak_memory_bytes"] <= run["memory_bound_bytes"]
         assert bool(run["chose"]) == (strategy == "auto")
     assert runs[ROOMY, "auto"]["chose"] == "memory"
-    assert 0 < runs[ROOMY, "auto"]["choice_seconds"] < runs[ROOMY, "auto"]["seconds"]
+    for run in runs.values():
+        assert 0 < run["ready_seconds"] < run["seconds"]
     assert "regret of 2 cases: largest " in done.stdout
     assert not list((work / "data" / "plans").iterdir())
 
