@@ -155,6 +155,24 @@ TEST_F(PriceTest, PagesThatStayAreReadOnce) {
   EXPECT_LT(roomy->epoch_seconds, tight->epoch_seconds);
 }
 
+// A second scan of the features is worth it where training hides it.
+TEST_F(PriceTest, EpochsArePreparedTogetherWhereTrainingIsShort) {
+  work_.epochs = 3;
+  work_.distinct_epochs = 3;
+  work_.sample_seconds = 0.003;
+  const machine::DiskProfile disk = Disk(5e4, 1e9);
+  const auto seconds = [&](double first_epochs) {
+    return PriceOf(ForesightOptions{.cpu_cache_bytes = kCache,
+                                    .first_epochs = first_epochs},
+                   Job(disk, 8))
+        ->Total(work_);
+  };
+  work_.training.step_seconds = 0.001;
+  EXPECT_LT(seconds(8), seconds(0.5));
+  work_.training.step_seconds = 0.3;
+  EXPECT_LT(seconds(0.5), seconds(8));
+}
+
 TEST_F(PriceTest, MoreProcessorsAndFasterDisksAreNoSlower) {
   work_.epochs = 3;
   work_.distinct_epochs = 3;
