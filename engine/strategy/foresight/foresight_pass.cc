@@ -1,8 +1,8 @@
 #include "engine/strategy/foresight/foresight_pass.h"
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
@@ -191,7 +191,9 @@ absl::Status ForesightPass::Arrange(ForesightBatch& batch, int64_t position) {
   return absl::OkStatus();
 }
 
-// Fills slots from the packs of `generation`, whose refills have the same rows.
+// Fills slots from the refills of `generation`, as far as they have the rows:
+// where disk space was short for a repetition, the next one may begin with
+// others, which are loaded.
 absl::Status ForesightPass::Refill(const Generation& generation,
                                    absl::Span<const RowSlots::Placed> rows,
                                    io::ReadTally& tally) {
@@ -199,41 +201,37 @@ absl::Status ForesightPass::Refill(const Generation& generation,
   const GenerationIndex& index = reader.index();
   const size_t last_pass =
       context_.generations.timeline().At(generation.span().end - 1).pass;
-  const auto checked = [&](absl::Status status) {
-    return generation.Checked(std::move(status), last_pass);
-  };
-  cache::AlignedBuffer buffer;
   const uint64_t row_bytes = context_.source.features.layout.row_bytes;
+  cache::AlignedBuffer buffer;
+  std::vector<RowSlots::Placed> others;
   for (int64_t refill = index.FirstRefill(); refill < std::ssize(index.shards);
        ++refill) {
     const uint64_t plan_bytes = reader.PlanMemory(refill);
-    const uint64_t rows_bytes = reader.PackMemory(refill);
-    HEARTH_RETURN_IF_ERROR(buffer.Resize(plan_bytes + rows_bytes));
+    HEARTH_RETURN_IF_ERROR(
+        buffer.Resize(plan_bytes + reader.PackMemory(refill)));
     const absl::Span<std::byte> bytes(buffer.data(), buffer.size());
     const double start = context_.clock.SteadySeconds();
     const auto plan = reader.ReadPlan(refill, bytes.first(plan_bytes));
-    HEARTH_RETURN_IF_ERROR(checked(plan.status()));
-    if (!std::equal(plan->reads.begin(), plan->reads.end(), rows.begin(),
-                    rows.begin() + std::min(plan->reads.size(), rows.size()),
-                    [](uint32_t node, const RowSlots::Placed& row) {
-                      return node == row.node;
-                    })) {
-      return checked(absl::DataLossError(absl::StrCat(
-          "plan ", generation.name(), ": refill ", refill - index.FirstRefill(),
-          " has other rows than are missing")));
-    }
-    HEARTH_RETURN_IF_ERROR(
-        checked(reader.ReadPack(refill, bytes.subspan(plan_bytes))));
+    HEARTH_RETURN_IF_ERROR(generation.Checked(plan.status(), last_pass));
+    HEARTH_RETURN_IF_ERROR(generation.Checked(
+        reader.ReadPack(refill, bytes.subspan(plan_bytes)), last_pass));
     tally.AddRead(bytes.size(), context_.clock.SteadySeconds() - start);
     for (size_t i = 0; i < plan->reads.size(); ++i) {
-      std::memcpy(context_.cache.slots.row(rows[i].slot),
+      for (; !rows.empty() && rows.front().node < plan->reads[i];
+           rows.remove_prefix(1)) {
+        others.push_back(rows.front());
+      }
+      if (rows.empty() || rows.front().node != plan->reads[i]) continue;
+      std::memcpy(context_.cache.slots.row(rows.front().slot),
                   buffer.data() + plan_bytes + i * row_bytes, row_bytes);
+      rows.remove_prefix(1);
     }
-    rows.remove_prefix(plan->reads.size());
   }
-  if (rows.empty()) return absl::OkStatus();
-  return checked(absl::DataLossError(absl::StrCat(
-      "plan ", generation.name(), ": refills lack ", rows.size(), " rows")));
+  others.insert(others.end(), rows.begin(), rows.end());
+  if (others.empty()) return absl::OkStatus();
+  return row_loaders_.back()->Load(others, context_.cache.slots,
+                                   context_.prices, abandon_.get_token(),
+                                   tally);
 }
 
 absl::Status ForesightPass::Assemble(int /*thread*/, ForesightBatch& batch) {

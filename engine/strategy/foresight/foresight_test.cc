@@ -332,6 +332,31 @@ TEST_F(ForesightTest, RepetitionsBeginWithTheRowsOfARefill) {
   }
 }
 
+// A generation that finds no room is smaller, and fills the cache with other
+// rows than that of the next repetition, which finds room.
+TEST_F(ForesightTest, RepetitionsMayBeginWithOtherRowsThanTheFirst) {
+  PassSequence sequence;
+  sequence.passes = {Validation(), MakePass(0)};
+  sequence.order = {0, 1, 0, 1, 0, 1, 0, 1};
+  for (Pass& pass : sequence.passes) pass.batch_size = 4;
+  // Validation alone needs fewer rows than the cache holds.
+  sequence.passes[0].sampler.fanouts = {1};
+  for (const uint64_t slots : {60, 100, 140, 180}) {
+    SCOPED_TRACE(slots);
+    ASSERT_TRUE(io::FileSystem::Posix().RemoveTree(plans_folder_).ok());
+    const auto strategy = Make(ForesightOptions{
+        .cpu_cache_bytes = slots * 152, .first_epochs = 8, .io_depth = 4});
+    faulty_.Inject({.for_good = true,
+                    .status = absl::ResourceExhaustedError("no room"),
+                    .only = io::Operation::kAllocate,
+                    .path_end = kShardPacksFile});
+    ASSERT_EQ(PrepareFor(*strategy, sequence), absl::OkStatus());
+    EXPECT_THAT(log_, HasSubstr("rows are read directly"));
+    faulty_.Clear();
+    ExpectSequence(*strategy, sequence);
+  }
+}
+
 TEST_F(ForesightTest, TakesPassesInAnyOrderFromAnyBatch) {
   RandomStream random(5, RandomPurpose::kGenerator);
   const PassSequence sequence = Epochs(4, 4);
