@@ -141,12 +141,13 @@ class DiskProfiles {
   std::string PathOf(uint64_t file_system) const;
 
  private:
-  io::FileSystem& files_;
-  io::ReadQueues& read_queues_;
-  const Clock& clock_;
+  // The profile in a file; absent if it is damaged, or there is none.
   std::optional<DiskProfile> Kept(const std::string& path) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  io::FileSystem& files_;
+  io::ReadQueues& read_queues_;
+  const Clock& clock_;
   const std::string folder_;
   // One measurement at a time.
   absl::Mutex mutex_;
