@@ -440,25 +440,28 @@ class FakeFeed:
 
         threading.Thread(target=pass_on, daemon=True).start()
         slots = {}
-        while True:
-            packet, files, _, _ = socket.recv_fds(near, 64 << 10, 1)
-            if not packet:
-                break
-            message = feeds_pb2.FeedDown.FromString(packet)
-            for file in files:
-                slots[message.slot.id] = mmap.mmap(file, message.slot.bytes, prot=mmap.PROT_READ)
-                os.close(file)
-            for array in message.batch.arrays:
-                size = 4 if array.type == feeds_pb2.FeedArray.FLOAT32 else 8
-                end = array.offset + size * math.prod(array.shape)
-                for begin in range(array.offset, end, _PIECE_BYTES):
-                    yield feeds_pb2.FeedDown(piece={
-                        "slot": array.slot, "offset": begin,
-                        "data": slots[array.slot][begin:min(begin + _PIECE_BYTES, end)]})
-            yield message
-            if message.HasField("error"):
-                break
-        near.close()
+        # A session that ends with unread packets resets the connection. The socket is closed here,
+        # as what holds an error holds this frame.
+        with near, contextlib.suppress(ConnectionResetError):
+            while True:
+                packet, files, _, _ = socket.recv_fds(near, 64 << 10, 1)
+                if not packet:
+                    break
+                message = feeds_pb2.FeedDown.FromString(packet)
+                for file in files:
+                    slots[message.slot.id] = mmap.mmap(file, message.slot.bytes,
+                                                       prot=mmap.PROT_READ)
+                    os.close(file)
+                for array in message.batch.arrays:
+                    size = 4 if array.type == feeds_pb2.FeedArray.FLOAT32 else 8
+                    end = array.offset + size * math.prod(array.shape)
+                    for begin in range(array.offset, end, _PIECE_BYTES):
+                        yield feeds_pb2.FeedDown(piece={
+                            "slot": array.slot, "offset": begin,
+                            "data": slots[array.slot][begin:min(begin + _PIECE_BYTES, end)]})
+                yield message
+                if message.HasField("error"):
+                    break
         if self.refusal:
             raise Refusal(*self.refusal)
 
