@@ -150,6 +150,35 @@ absl::StatusOr<cuda::Stream*> DeviceBufferPool::Reader(void* stream) {
   return reader.get();
 }
 
+absl::StatusOr<std::unique_ptr<DeviceBufferPool::Lease>>
+DeviceBufferPool::QueueIn(uint64_t bytes, cuda::Stream& writer, Queue queue) {
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<Lease> lease, Take(bytes, writer));
+  if (bytes > 0) HEARTH_RETURN_IF_ERROR(queue(lease->data()));
+  return lease;
+}
+
+absl::StatusOr<std::unique_ptr<DeviceBufferPool::Lease>> DeviceBufferPool::Fill(
+    uint64_t bytes, cuda::Stream& writer, Queue queue) {
+  absl::StatusOr<std::unique_ptr<Lease>> lease = QueueIn(bytes, writer, queue);
+  absl::Status status = lease.status();
+  if (status.ok()) status = (*lease)->Fill(writer);
+  if (status.ok()) return lease;
+  writer.Wait().IgnoreError();
+  return status;
+}
+
+absl::Status DeviceBufferPool::FillAndCopy(uint64_t bytes, cuda::Stream& writer,
+                                           Queue queue, float* out) {
+  const absl::StatusOr<std::unique_ptr<Lease>> lease =
+      QueueIn(bytes, writer, queue);
+  absl::Status status = lease.status();
+  if (status.ok() && bytes > 0) {
+    status = writer.Copy(out, (*lease)->data(), bytes);
+  }
+  status.Update(writer.Wait());
+  return status;
+}
+
 void DeviceBufferPool::Clear() {
   absl::MutexLock lock(&mutex_);
   free_.clear();
@@ -174,6 +203,31 @@ HearthCudaElement CudaElement(store::DType dtype) {
     default:
       return HEARTH_CUDA_FLOAT32;
   }
+}
+
+absl::Status QueueStoredRows(cuda::Stream& stream,
+                             const HearthCudaScatterPart& part,
+                             absl::Span<const int64_t> rows,
+                             absl::Span<const int32_t> positions,
+                             int64_t row_bytes, std::byte* to) {
+  if (positions.empty()) return absl::OkStatus();
+  // A scatter of float32 rows leaves bytes as they are.
+  constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));
+  if (row_bytes % kFloatBytes == 0) {
+    HearthCudaScatter scatter = {};
+    scatter.parts[0] = part;
+    scatter.element = HEARTH_CUDA_FLOAT32;
+    scatter.dim = row_bytes / kFloatBytes;
+    scatter.out = reinterpret_cast<float*>(to);
+    return stream.Scatter(scatter);
+  }
+  const auto* from = static_cast<const std::byte*>(part.rows);
+  for (size_t i = 0; i < positions.size(); ++i) {
+    HEARTH_RETURN_IF_ERROR(stream.Copy(to + positions[i] * row_bytes,
+                                       from + rows[i] * row_bytes,
+                                       static_cast<uint64_t>(row_bytes)));
+  }
+  return absl::OkStatus();
 }
 
 void DeviceStaging::Begin() {

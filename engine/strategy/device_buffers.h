@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -20,8 +21,8 @@
 #include "kernels/cuda/hearth_cuda.h"
 
 /// Batches in the memory of a GPU: a pool of buffers for their rows
-/// (DeviceBufferPool), and the area for what a kernel needs to assemble them
-/// (DeviceStaging).
+/// (DeviceBufferPool), the area for what a kernel needs to assemble them
+/// (DeviceStaging), and copies of rows as stored (QueueStoredRows).
 
 namespace hearth::strategy {
 
@@ -75,10 +76,28 @@ class DeviceBufferPool {
   absl::StatusOr<std::unique_ptr<Lease>> Take(uint64_t bytes,
                                               cuda::Stream& writer);
 
+  /// Queues work on `writer` that fills `out`, a buffer.
+  using Queue = absl::FunctionRef<absl::Status(std::byte* out)>;
+
+  /// Fills a buffer of `bytes` by `queue`, which is not called for 0 bytes. On
+  /// return the work may still be going on, unless it failed: what it reads
+  /// must outlive the returned rows, whose end waits for it.
+  absl::StatusOr<std::unique_ptr<Lease>> Fill(uint64_t bytes,
+                                              cuda::Stream& writer,
+                                              Queue queue);
+
+  /// Fills a buffer likewise and copies it to `out` in host memory; all work of
+  /// `writer` is done on return.
+  absl::Status FillAndCopy(uint64_t bytes, cuda::Stream& writer, Queue queue,
+                           float* out);
+
   /// Frees all buffers, after the copies of their rows. REQUIRES: none is lent.
   void Clear();
 
  private:
+  absl::StatusOr<std::unique_ptr<Lease>> QueueIn(uint64_t bytes,
+                                                 cuda::Stream& writer,
+                                                 Queue queue);
   absl::StatusOr<std::unique_ptr<Buffer>> Next() ABSL_LOCKS_EXCLUDED(mutex_);
   void Return(std::unique_ptr<Buffer> buffer, const absl::Status& filled)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -100,6 +119,18 @@ class DeviceBufferPool {
 
 /// The element type of kernels for features of type `dtype`.
 HearthCudaElement CudaElement(store::DType dtype);
+
+/// Bytes of pinned host memory through which rows go to a cache on a GPU.
+inline constexpr uint64_t kGpuLoadBytes = 4 << 20;
+
+/// Queues copies of rows of `row_bytes` bytes as they are stored: row rows[i]
+/// of `part` goes to row positions[i] of `to`. `part` has the same lists on the
+/// device, but no slots if rows[i] is i. Errors as cuda::Stream.
+absl::Status QueueStoredRows(cuda::Stream& stream,
+                             const HearthCudaScatterPart& part,
+                             absl::Span<const int64_t> rows,
+                             absl::Span<const int32_t> positions,
+                             int64_t row_bytes, std::byte* to);
 
 /// Device memory for the inputs of a scatter that come from the host: lists,
 /// and rows that were read for a batch. Batches follow each other in one

@@ -56,6 +56,8 @@ struct Entry {
   Options (*with_measured_budgets)(Options, const MemoryBasis&) = nullptr;
   // Null: always in order.
   bool (*delivers_in_order)(const Options&) = nullptr;
+  // Null: never.
+  bool (*leaves_rows_in_place)(const Options&) = nullptr;
   // Null: rows are counted.
   absl::StatusOr<Forecast> (*forecast)(const Options&, const ForecastContext&,
                                        const ForecastRequest&) = nullptr;
@@ -237,8 +239,7 @@ constexpr std::tuple kEntries{
                  .makes_plans = true,
                  .reads_single_rows = true,
                  .places_topology = true,
-                 .samples_in_slabs = true,
-                 .leaves_rows_in_place = true},
+                 .samples_in_slabs = true},
         .make = NewForesightStrategy,
         .estimate_memory = EstimateForesightMemory,
         .budgets = ForesightBudgets,
@@ -246,6 +247,7 @@ constexpr std::tuple kEntries{
             [](const CommonBudgets& budgets) {
               ForesightOptions options = {
                   .cpu_cache_bytes = budgets.cpu_cache_bytes,
+                  .gpu_cache_bytes = budgets.gpu_cache_bytes,
                   .io_depth = DepthOf(budgets)};
               if (budgets.first_epochs > 0) {
                 options.first_epochs = budgets.first_epochs;
@@ -253,6 +255,10 @@ constexpr std::tuple kEntries{
               return options;
             },
         .price = PriceForesight,
+        .leaves_rows_in_place =
+            [](const ForesightOptions& options) {
+              return options.gpu_cache_bytes == 0;
+            },
         .count_reads = CountForesightReads,
         .estimate_forecast_memory = EstimateForesightCountingMemory,
         .row_cache_bytes = &ForesightOptions::cpu_cache_bytes},
@@ -322,6 +328,15 @@ bool DeliversInOrder(const StrategyOptions& options) {
 
 bool IsExact(const StrategyOptions& options) {
   return KindOf(options).exact && DeliversInOrder(options);
+}
+
+bool LeavesRowsInPlace(const StrategyOptions& options) {
+  return std::visit(
+      [](const auto& chosen) {
+        const auto leaves_rows_in_place = EntryOf(chosen).leaves_rows_in_place;
+        return leaves_rows_in_place != nullptr && leaves_rows_in_place(chosen);
+      },
+      options);
 }
 
 absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(

@@ -82,8 +82,6 @@ struct StrategyKind {
   bool exact = true;
   /// Whether training passes may have a history (Pass::history).
   bool takes_history = true;
-  /// Whether input rows may be left where they lie (Pass::rows_in_place).
-  bool leaves_rows_in_place = false;
   /// Whether seeds must be in the order of a partition.
   bool needs_partition = false;
 };
@@ -119,6 +117,9 @@ bool DeliversInOrder(const StrategyOptions& options);
 
 /// Whether training has the batches of `memory`, in their order.
 bool IsExact(const StrategyOptions& options);
+
+/// Whether input rows may be left where they lie (Pass::rows_in_place).
+bool LeavesRowsInPlace(const StrategyOptions& options);
 
 /// Makes a strategy: loads, maps or opens what it needs of `dataset`, which
 /// must outlive it, as must everything that `resources` refers to.

@@ -188,6 +188,7 @@ strategy::StrategyOptions ToStrategyOptions(const v1::DataSpec& data,
     case v1::DataSpec::kForesight:
       return strategy::ForesightOptions{
           .cpu_cache_bytes = CpuCacheBytes(data.budgets()),
+          .gpu_cache_bytes = data.budgets().gpu_cache_bytes(),
           .disk_limit_bytes = data.foresight().disk_limit_bytes(),
           .disk_limit_ratio = data.foresight().disk_limit_ratio(),
           .first_epochs = data.foresight().first_epochs(),

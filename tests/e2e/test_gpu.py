@@ -27,6 +27,7 @@ SAMPLED = (*ON_GPU, "--sample-on", "gpu")
 CACHES = ("--cpu-cache", "32KiB", "--gpu-cache", "32KiB")
 GPU_CACHE = ("--strategy", "diskgnn", *CACHES)
 GPU_WINDOW = ("--strategy", "gids", *CACHES)
+GPU_SLOTS = ("--strategy", "foresight", *CACHES)
 TYPED = (*QUICK, "--dataset", "typed")
 # LONG with fewer neighbors: a fake GPU takes a second for it, not many.
 SHORTER = (*LONG, "--fanouts", "5,5", "--epochs", "3")
@@ -124,6 +125,8 @@ def of_memory(gpu):
     ("diskgnn", *CACHES),
     ("gids", "--cpu-cache", "32KiB", "--window-cache", "32KiB"),
     ("gids", *CACHES),
+    ("foresight", "--cpu-cache", "64KiB"),
+    ("foresight", *CACHES),
 ], ids=lambda strategy: "".join(strategy[0:1] + strategy[3:4]))
 def test_every_strategy_gives_the_digest_of_memory(gpu, of_memory, strategy):
     report = gpu.json(*QUICK, *ON_GPU, "--strategy", *strategy)["report"]
@@ -141,7 +144,8 @@ def test_models_on_the_gpu_share_rows_there(gpu):
     assert sorted(digests) == sorted(alone)
 
 
-@pytest.mark.parametrize("strategy", [GPU_CACHE, GPU_WINDOW], ids=lambda strategy: strategy[1])
+@pytest.mark.parametrize("strategy", [GPU_CACHE, GPU_WINDOW, GPU_SLOTS],
+                         ids=lambda strategy: strategy[1])
 def test_heterographs_and_checkpoints_find_their_rows_on_the_gpu(gpu, strategy):
     job = (*TYPED, *ON_GPU, "--model", "rgat")
     expected = gpu.json(*job)["report"]
@@ -196,7 +200,7 @@ def test_a_gpu_samples_with_other_fanouts(gpu):
     assert gpu.json(*options, *SAMPLED)["report"]["loss_digest"] == expected
 
 
-@pytest.mark.parametrize("strategy", [("--strategy", "mmap"), GPU_CACHE, GPU_WINDOW],
+@pytest.mark.parametrize("strategy", [("--strategy", "mmap"), GPU_CACHE, GPU_WINDOW, GPU_SLOTS],
                          ids=lambda strategy: strategy[1])
 def test_models_on_both_share_a_pass(gpu, strategy):
     options = (*QUICK[1:], *strategy, "--data-seed", "11")
@@ -231,8 +235,8 @@ def expected(gpu):
 
 
 @pytest.mark.parametrize("options", [ON_GPU, SAMPLED, (*ON_GPU, *GPU_CACHE),
-                                     (*SAMPLED, *GPU_WINDOW)],
-                         ids=("cuda", "sampled", "diskgnn", "gids"))
+                                     (*SAMPLED, *GPU_WINDOW), (*ON_GPU, *GPU_SLOTS)],
+                         ids=("cuda", "sampled", "diskgnn", "gids", "foresight"))
 def test_a_killed_job_goes_on(fresh_gpu, expected, options):
     job = fresh_gpu.json(*SHORTER, *options, "--checkpoint-every", "5", "--detach")["id"]
     fresh_gpu.wait_for_batches(job, LONG_BATCHES_PER_EPOCH + 10)
@@ -247,9 +251,10 @@ def test_its_memory_is_told(gpu):
     assert of["cuda:0", "model"] > 1 << 20
     assert of["cuda:0", "gpu cache"] == 32 << 10
     assert of["cuda:0", "gpu batch"] > 0
-    of = shares(gpu.json(*QUICK, *ON_GPU, *GPU_WINDOW)["report"])
-    assert 31 << 10 < of["cuda:0", "gpu cache"] <= 32 << 10
-    assert of["cuda:0", "gpu batch"] > 0
+    for strategy in (GPU_WINDOW, GPU_SLOTS):
+        of = shares(gpu.json(*QUICK, *ON_GPU, *strategy)["report"])
+        assert 31 << 10 < of["cuda:0", "gpu cache"] <= 32 << 10
+        assert of["cuda:0", "gpu batch"] > 0
     told = gpu.json("explain", *QUICK[1:], *ON_GPU)["report"]
     of_host = [share for share in told["memory"] if not share.get("device")]
     assert len(of_host) == len(told["memory"]) - 1
@@ -260,6 +265,15 @@ def test_its_memory_is_told(gpu):
     assert 'hearth_gpu_memory_limit_bytes{device="cuda:0"}' in metrics
     assert 'hearth_gpu_memory_reserved_bytes{device="cuda:0"}' in metrics
     assert ("cuda:0 (" if _REAL else "cuda:0 (a fake)") in gpu.hearth("status").out
+
+
+def test_explain_counts_the_rows_on_the_gpu(gpu):
+    job = (*QUICK[1:], *ON_GPU, *GPU_SLOTS, "--data-seed", "13", "--epochs", "1")
+    told = gpu.json("explain", *job)["report"]["levels"]
+    hits = gpu.json("train", *job)["report"]["epochs"][0]["hits"]
+    assert [level["level"] for level in hits] == ["gpu_cache", "cpu_cache"]
+    assert [(level["level"], level["rows"]) for level in told[:2]] == \
+        [(level["level"], level["rows"]) for level in hits]
 
 
 @_small_gpu

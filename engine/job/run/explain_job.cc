@@ -155,7 +155,7 @@ class ExplainRun {
                              SelfLoopBytes(options_, *dataset_);
     const auto model_bytes = [&](const sample::BatchShape& shape) {
       uint64_t bytes = step_->MemoryBytes(shape) + besides;
-      if (strategy::KindOf(data_.strategy).leaves_rows_in_place) {
+      if (strategy::LeavesRowsInPlace(data_.strategy)) {
         bytes += step_->BytesInPlace(shape).value_or(0);
       }
       return bytes;

@@ -180,7 +180,7 @@ absl::Status TrainRun::StartWith(AttachedJob& first) {
 uint64_t TrainRun::ModelBytes(const Member& member,
                               const sample::BatchShape& shape) const {
   uint64_t bytes = member.ModelBytes(shape);
-  if (strategy::KindOf(source_.strategy()).leaves_rows_in_place) {
+  if (strategy::LeavesRowsInPlace(source_.strategy())) {
     bytes += member.BytesInPlace(shape).value_or(0);
   }
   return bytes;

@@ -23,6 +23,7 @@
 #include "engine/sample/batch_shape.h"
 #include "engine/store/feature_rows.h"
 #include "engine/store/labels.h"
+#include "engine/strategy/device_buffers.h"
 #include "engine/strategy/diskgnn/diskgnn_pass.h"
 #include "engine/strategy/diskgnn/diskgnn_plan.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"

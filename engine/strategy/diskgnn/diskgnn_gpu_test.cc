@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,6 +15,7 @@
 #include "engine/strategy/kinds.h"
 #include "engine/strategy/memory_budget.h"
 #include "engine/strategy/strategy.h"
+#include "engine/strategy/testing/gpu_cache_harness.h"
 #include "engine/strategy/testing/planning_harness.h"
 #include "engine/train/train_step.h"
 #include "gmock/gmock.h"
@@ -38,25 +38,7 @@ constexpr DiskgnnOptions kSome = {.cpu_cache_bytes = 20 * 148,
                                   .disk_limit_bytes = 400'000,
                                   .io_depth = 4};
 
-enum class Where { kEmulated, kAtOnce, kWhenWaitedFor };
-
-class DiskgnnGpuTest : public PlanningHarness,
-                       public ::testing::WithParamInterface<Where> {
- protected:
-  DiskgnnGpuTest() {
-    if (GetParam() == Where::kEmulated) {
-      gpu_ = EmulatedGpu{};
-      return;
-    }
-    fake_ = std::make_unique<FakeCuda>(GetParam() == Where::kAtOnce
-                                           ? FakeCuda::Work::kAtOnce
-                                           : FakeCuda::Work::kWhenWaitedFor);
-    gpu_ = fake_->device();
-  }
-
-  // Null for an EmulatedGpu.
-  std::unique_ptr<FakeCuda> fake_;
-};
+using DiskgnnGpuTest = GpuCacheTest<PlanningHarness>;
 
 TEST_P(DiskgnnGpuTest, AnySplitOfTheBudgetsGivesTheSameBatches) {
   for (const uint64_t gpu_bytes : {1, 148, 40 * 148, 1 << 20}) {
@@ -121,43 +103,10 @@ TEST_P(DiskgnnGpuTest, DamageOfTheCacheIsHealedAtOnce) {
   ExpectAllPasses(*strategy);
 }
 
-std::string NameOf(const ::testing::TestParamInfo<Where>& info) {
-  constexpr const char* kNames[] = {"Emulated", "FakeAtOnce",
-                                    "FakeWhenWaitedFor"};
-  return kNames[static_cast<int>(info.param)];
-}
+INSTANTIATE_TEST_SUITE_P(Where, DiskgnnGpuTest, ::testing::ValuesIn(kGpuPlaces),
+                         GpuPlaceName);
 
-INSTANTIATE_TEST_SUITE_P(Where, DiskgnnGpuTest,
-                         ::testing::Values(Where::kEmulated, Where::kAtOnce,
-                                           Where::kWhenWaitedFor),
-                         NameOf);
-
-class DiskgnnOnFakeTest : public PlanningHarness {
- protected:
-  DiskgnnOnFakeTest() { gpu_ = fake_.device(); }
-
-  // The shape of the batch of the first epoch with the most inputs.
-  sample::BatchShape LargestBatch(Strategy& strategy) const {
-    sample::BatchShape largest;
-    PassReport report;
-    const absl::Status status = strategy.Run(
-        MakePass(0),
-        [&](absl::Span<const train::BatchView> shards) {
-          const sample::BatchShape shape =
-              sample::ShapeOf(shards.front().sample);
-          if (largest.nodes.empty() ||
-              shape.num_inputs() > largest.num_inputs()) {
-            largest = shape;
-          }
-          return absl::OkStatus();
-        },
-        {}, report);
-    EXPECT_TRUE(status.ok()) << status;
-    return largest;
-  }
-
-  FakeCuda fake_;
-};
+using DiskgnnOnFakeTest = FakeGpuCacheTest<PlanningHarness>;
 
 TEST_F(DiskgnnOnFakeTest, ThePlanIsThatOfTheTwin) {
   ASSERT_EQ(Prepare(*Make(kSome)), absl::OkStatus());
@@ -238,7 +187,7 @@ TEST_F(DiskgnnOnFakeTest, RowsOfAPassTakeNoMoreOfTheGpuThanTheirBound) {
   ASSERT_TRUE(
       RunOnGpu(*strategy, MakePass(0), absl::MakeSpan(models)).status.ok());
   // The models of this test hold two batches.
-  const sample::BatchShape largest = LargestBatch(*strategy);
+  const sample::BatchShape largest = LargestBatch(*strategy, MakePass(0));
   const int64_t peak =
       fake_.TakePeakDeviceBytes() - 2 * largest.num_inputs() * kRowBytes;
   const auto estimate = EstimateMemory(

@@ -127,12 +127,9 @@ class CudaRowAssembler final : public RowAssembler {
   }
 
  private:
-  using Buffer = std::unique_ptr<DeviceBufferPool::Lease>;
-
   absl::Status LoadGpuCache(const LevelImages& images,
                             const std::stop_token& stop);
   uint64_t RowBytes(const LoadedRows& batch) const;
-  absl::StatusOr<Buffer> Queue(const LoadedRows& batch);
   absl::Status Scatter(const LoadedRows& batch, std::byte* out);
 
   const cuda::Device device_;
@@ -179,41 +176,20 @@ absl::Status CudaRowAssembler::LoadGpuCache(const LevelImages& images,
 
 absl::Status CudaRowAssembler::Assemble(const LoadedRows& batch,
                                         ThreadTeam& /*team*/, float* out) {
-  if (RowBytes(batch) == 0) return absl::OkStatus();
-  const absl::StatusOr<Buffer> buffer = Queue(batch);
-  absl::Status status = buffer.status();
-  if (status.ok()) {
-    status = stream_->Copy(out, (*buffer)->data(), RowBytes(batch));
-  }
-  status.Update(stream_->Wait());
-  return status;
+  return buffers_.FillAndCopy(
+      RowBytes(batch), *stream_,
+      [&](std::byte* rows) { return Scatter(batch, rows); }, out);
 }
 
 absl::StatusOr<std::unique_ptr<const train::DeviceRows>>
 CudaRowAssembler::AssembleOnDevice(const LoadedRows& batch) {
-  absl::StatusOr<Buffer> buffer = Queue(batch);
-  absl::Status status = buffer.status();
-  if (status.ok()) status = (*buffer)->Fill(*stream_);
-  if (!status.ok()) {
-    stream_->Wait().IgnoreError();
-    return status;
-  }
-  return *std::move(buffer);
+  return buffers_.Fill(RowBytes(batch), *stream_,
+                       [&](std::byte* rows) { return Scatter(batch, rows); });
 }
 
 uint64_t CudaRowAssembler::RowBytes(const LoadedRows& batch) const {
   return static_cast<uint64_t>(batch.table.counts().total() * format_.dim) *
          sizeof(float);
-}
-
-absl::StatusOr<CudaRowAssembler::Buffer> CudaRowAssembler::Queue(
-    const LoadedRows& batch) {
-  HEARTH_ASSIGN_OR_RETURN(Buffer buffer,
-                          buffers_.Take(RowBytes(batch), *stream_));
-  if (buffer->data() != nullptr) {
-    HEARTH_RETURN_IF_ERROR(Scatter(batch, buffer->data()));
-  }
-  return buffer;
 }
 
 absl::Status CudaRowAssembler::Scatter(const LoadedRows& batch,

@@ -78,10 +78,6 @@ struct LevelImages {
 absl::StatusOr<std::unique_ptr<RowAssembler>> NewCpuRowAssembler(
     const LevelImages& images, const std::stop_token& stop);
 
-/// Bytes of pinned host memory through which rows go to the GPU cache while the
-/// assembler is made.
-inline constexpr uint64_t kGpuLoadBytes = 4 << 20;
-
 /// An assembler on a GPU (DiskGNN, sections 4, 5.3 and 6): the GPU cache is in
 /// device memory, the CPU cache in pinned host memory, which the kernel reads
 /// in place; rows that were read for a batch, and the lists of its table, are

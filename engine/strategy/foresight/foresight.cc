@@ -6,22 +6,27 @@
 #include <stop_token>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/base/status.h"
+#include "engine/cuda/device.h"
 #include "engine/io/read_plan.h"
 #include "engine/io/read_queue.h"
 #include "engine/machine/disk_profile.h"
 #include "engine/plan/plan_store.h"
+#include "engine/store/feature_rows.h"
 #include "engine/store/labels.h"
+#include "engine/strategy/device_buffers.h"
 #include "engine/strategy/foresight/fetch_prices.h"
 #include "engine/strategy/foresight/foresight_pass.h"
 #include "engine/strategy/foresight/generation.h"
 #include "engine/strategy/foresight/generation_files.h"
 #include "engine/strategy/foresight/generations.h"
+#include "engine/strategy/foresight/gpu_slots.h"
 #include "engine/strategy/foresight/kept_source.h"
 #include "engine/strategy/foresight/row_loader.h"
 #include "engine/strategy/foresight/row_slots.h"
@@ -111,6 +116,7 @@ class ForesightStrategy final : public Strategy {
                        .source = source,
                        .prices = prices_,
                        .clock = resources_.clock,
+                       .gpu_slots = GpuSlotsOfCache(),
                        .inputs = inputs_,
                        .reads = reads_,
                        .loaders = pipeline_.extractors},
@@ -121,10 +127,19 @@ class ForesightStrategy final : public Strategy {
   void Rest() override {
     inputs_.Clear();
     reads_.Clear();
+    if (cache_.slots.gpu() != nullptr) cache_.slots.gpu()->Rest();
     Replace(nullptr);
   }
 
  private:
+  std::optional<uint32_t> GpuSlotsOfCache() const {
+    if (options_.gpu_cache_bytes == 0) return std::nullopt;
+    return static_cast<uint32_t>(
+        SlotsOf(options_, features_.layout.num_rows,
+                static_cast<int64_t>(features_.layout.row_bytes))
+            .gpu);
+  }
+
   // The generations of an earlier run of the sequence, if the passes that are
   // left can go on with them; else those of what is left.
   absl::StatusOr<std::shared_ptr<Generations>> GenerationsFor(
@@ -242,7 +257,7 @@ class ForesightStrategy final : public Strategy {
 
 absl::Status Validate(const ForesightOptions& options,
                       const PipelineOptions& pipeline,
-                      const store::StoredFeatures& features) {
+                      const store::StoredFeatures& features, const Gpu& gpu) {
   HEARTH_RETURN_IF_ERROR(pipeline.Validate());
   const auto most = static_cast<int>(io::kMaxReadDepth);
   if (options.io_depth < 1 || options.io_depth > most) {
@@ -260,24 +275,56 @@ absl::Status Validate(const ForesightOptions& options,
         "strategy foresight: a graph of ", features.layout.num_rows,
         " nodes; the limit is ", UINT32_MAX - 1));
   }
+  if (options.gpu_cache_bytes > 0 &&
+      std::holds_alternative<std::monostate>(gpu)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("gpu_cache_bytes: ", options.gpu_cache_bytes,
+                     ", but there is no GPU to keep rows on"));
+  }
   return absl::OkStatus();
 }
 
+// The slots of an EmulatedGpu are in host memory.
+absl::StatusOr<RowSlots> MakeSlots(const ForesightOptions& options,
+                                   const store::StoredFeatures& features,
+                                   const Gpu& gpu) {
+  const store::RowFormat format = {.dim = features.dim,
+                                   .dtype = features.dtype};
+  const SlotCounts counts =
+      SlotsOf(options, features.layout.num_rows, format.row_bytes());
+  const auto* device = std::get_if<cuda::Device>(&gpu);
+  std::unique_ptr<GpuSlots> on_gpu;
+  if (counts.gpu > 0 && device != nullptr) {
+    HEARTH_ASSIGN_OR_RETURN(on_gpu,
+                            GpuSlots::Make(*device, counts.gpu, format));
+  }
+  return RowSlots::Make(counts.total(), format, std::move(on_gpu));
+}
+
 }  // namespace
+
+SlotCounts SlotsOf(const ForesightOptions& options, int64_t num_rows,
+                   int64_t row_bytes) {
+  // Slots on a GPU have 32-bit numbers with a sign there (GpuSlots).
+  const auto rows = static_cast<uint64_t>(num_rows);
+  const uint64_t gpu =
+      std::min({rows, uint64_t{INT32_MAX},
+                options.gpu_cache_bytes / static_cast<uint64_t>(row_bytes)});
+  const uint64_t host =
+      std::min(rows - gpu,
+               options.cpu_cache_bytes / RowSlots::MemoryBytes(1, row_bytes));
+  return {.gpu = static_cast<int64_t>(gpu), .host = static_cast<int64_t>(host)};
+}
 
 absl::StatusOr<std::unique_ptr<Strategy>> NewForesightStrategy(
     const ForesightOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources) {
   HEARTH_ASSIGN_OR_RETURN(store::StoredFeatures features,
                           dataset.OpenFeatures({}));
-  HEARTH_RETURN_IF_ERROR(Validate(options, pipeline, features));
+  HEARTH_RETURN_IF_ERROR(Validate(options, pipeline, features, resources.gpu));
   HEARTH_ASSIGN_OR_RETURN(store::Labels labels, dataset.LoadLabels());
-  const io::RowLayout& rows = features.layout;
-  HEARTH_ASSIGN_OR_RETURN(
-      RowSlots slots,
-      RowSlots::Make(SlotsWithin(options.cpu_cache_bytes, rows.num_rows,
-                                 static_cast<int64_t>(rows.row_bytes)),
-                     {.dim = features.dim, .dtype = features.dtype}));
+  HEARTH_ASSIGN_OR_RETURN(RowSlots slots,
+                          MakeSlots(options, features, resources.gpu));
   return std::make_unique<ForesightStrategy>(
       options, pipeline, dataset, resources, std::move(labels),
       std::move(features), std::move(slots));
@@ -287,11 +334,15 @@ absl::StatusOr<MemoryEstimate> EstimateForesightMemory(
     const ForesightOptions& options, const MemoryBasis& basis) {
   const int64_t row_bytes = basis.row_bytes();
   const int64_t nodes = basis.num_nodes();
-  const int64_t slots = SlotsWithin(options.cpu_cache_bytes, nodes, row_bytes);
+  const SlotCounts counts = SlotsOf(options, nodes, row_bytes);
+  const int64_t slots = counts.total();
   const int64_t rows = basis.batches.WithMargin().num_inputs();
   const int64_t loaders = basis.pipeline.extractors;
+  const bool has_gpu = options.gpu_cache_bytes > 0;
   MemoryEstimate estimate;
-  estimate.Add("cache", RowSlots::MemoryBytes(slots, row_bytes),
+  estimate.Add("cache",
+               RowSlots::MemoryBytes(counts.host, row_bytes) +
+                   static_cast<uint64_t>(counts.gpu) * sizeof(uint32_t),
                /*kept=*/true);
   // The slots before a shard and how long they have been idle, twice while a
   // plan is made, and their arrangement; the slots at the beginning of passes
@@ -317,24 +368,39 @@ absl::StatusOr<MemoryEstimate> EstimateForesightMemory(
               2 * 4096));
   // A plan of a shard has an address for each row, and for each row read its
   // node, its slot and the slot of a row that leaves.
-  const int read = ForesightPass::ReadAtOnce(static_cast<int>(loaders),
-                                             basis.shards, /*in_place=*/false);
   const int assembled = ForesightPass::AssembledAtOnce(basis.shards);
   const uint64_t read_bytes =
       static_cast<uint64_t>(rows) *
           (static_cast<uint64_t>(row_bytes) + 5 * sizeof(uint32_t)) +
       2 * 4096;
   const uint64_t buffer_bytes = cache::AlignedBuffer::MemoryBytes(read_bytes);
-  // In place shards keep what was read instead of input rows.
-  const uint64_t input_bytes = cache::AlignedBuffer::MemoryBytes(
-      static_cast<uint64_t>(rows * basis.row_format().dim) * sizeof(float));
-  const uint64_t in_place_bytes =
-      static_cast<uint64_t>(assembled) *
-      (buffer_bytes - std::min(buffer_bytes, input_bytes));
-  estimate.Add("buffers", static_cast<uint64_t>(read) * buffer_bytes +
-                              in_place_bytes +
-                              static_cast<uint64_t>(rows) * 2 *
-                                  (sizeof(int32_t) + sizeof(int64_t)));
+  const uint64_t widened_bytes =
+      static_cast<uint64_t>(rows * basis.row_format().dim) * sizeof(float);
+  const uint64_t list_bytes =
+      static_cast<uint64_t>(rows) * BatchPlaces::kBytesPerRow;
+  const int read = ForesightPass::ReadAtOnce(static_cast<int>(loaders),
+                                             basis.shards, has_gpu);
+  uint64_t buffers = static_cast<uint64_t>(read) * buffer_bytes;
+  if (has_gpu) {
+    buffers += static_cast<uint64_t>(assembled) * list_bytes + kGpuLoadBytes;
+    estimate.Add("gpu cache", static_cast<uint64_t>(counts.gpu * row_bytes),
+                 /*kept=*/true, kRowsOnGpu);
+    // GpuSlots' buffers: input rows of all batches that may stay there (counted
+    // in host memory, too, since it depends on the pass where they are); rows
+    // of one batch as they were read, and the lists; rows that move.
+    estimate.Add("gpu batch",
+                 static_cast<uint64_t>(assembled) * widened_bytes + list_bytes +
+                     read_bytes + GpuSlots::MovingBytes(row_bytes),
+                 /*kept=*/true, kRowsOnGpu);
+  } else {
+    // In place shards keep what was read instead of input rows.
+    const uint64_t input_bytes =
+        cache::AlignedBuffer::MemoryBytes(widened_bytes);
+    buffers +=
+        list_bytes + static_cast<uint64_t>(assembled) *
+                         (buffer_bytes - std::min(buffer_bytes, input_bytes));
+  }
+  estimate.Add("buffers", buffers);
   const int online = static_cast<int>(2 * loaders) +
                      2 * ForesightPass::kLoadedWaiting * basis.shards +
                      assembled;
@@ -354,7 +420,10 @@ std::vector<BudgetOf<ForesightOptions>> ForesightBudgets(
   budgets.push_back(
       {.budget = CacheBudget(
            "cpu-cache", options.cpu_cache_bytes,
-           RowSlots::MemoryBytes(basis.num_nodes(), basis.row_bytes())),
+           RowSlots::MemoryBytes(
+               basis.num_nodes() -
+                   SlotsOf(options, basis.num_nodes(), basis.row_bytes()).gpu,
+               basis.row_bytes())),
        .set = [](uint64_t bytes, Configuration<ForesightOptions>& chosen) {
          chosen.strategy.cpu_cache_bytes = bytes;
        }});

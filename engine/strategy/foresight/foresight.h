@@ -14,8 +14,11 @@ namespace hearth::strategy {
 
 /// Options of strategy `foresight`.
 struct ForesightOptions {
-  /// Bytes of the cache: rows in memory.
+  /// Bytes of the cache in host memory.
   uint64_t cpu_cache_bytes = 0;
+  /// Bytes of the cache in GPU memory: its first slots. Batches are then
+  /// assembled on the GPU. Plans depend on the sum of both.
+  uint64_t gpu_cache_bytes = 0;
   /// Bytes of samples and plans on disk at a time; 0 = no limit but the disk's.
   uint64_t disk_limit_bytes = 0;
   /// disk_limit_bytes as a multiple of the features' bytes; 0 = unset.
@@ -30,6 +33,18 @@ struct ForesightOptions {
   bool operator==(const ForesightOptions&) const = default;
 };
 
+/// Slots of the cache, each for a row: in GPU memory, and in host memory.
+struct SlotCounts {
+  int64_t gpu = 0;
+  int64_t host = 0;
+
+  int64_t total() const { return gpu + host; }
+};
+
+/// The slots that the budgets pay for, at most one for each row.
+SlotCounts SlotsOf(const ForesightOptions& options, int64_t num_rows,
+                   int64_t row_bytes);
+
 /// Prepares the first epochs before training and the rest while it trains:
 /// samples ahead, plans an optimal cache through all passes of the job
 /// (plan::OptimalCache; Belady, "A study of replacement algorithms for a
@@ -38,7 +53,8 @@ struct ForesightOptions {
 /// is cheaper. See README.md.
 ///
 /// INVALID_ARGUMENT for a bad depth or number of epochs, and for 2^32 - 1 nodes
-/// or more; otherwise see NewStrategy for lifetimes and errors.
+/// or more; FAILED_PRECONDITION for a GPU cache without a GPU; otherwise see
+/// NewStrategy for lifetimes and errors.
 absl::StatusOr<std::unique_ptr<Strategy>> NewForesightStrategy(
     const ForesightOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources);

@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "engine/base/status.h"
+#include "engine/cache/row_memory.h"
 #include "engine/plan/optimal_cache.h"
 #include "engine/plan/plan_store.h"
 #include "engine/strategy/foresight/fetch_prices.h"
@@ -55,12 +58,15 @@ Beginning BeginningWithin(const Timeline& timeline, int64_t most_batches) {
 // Rows, bytes and reads of a training pass, or of several.
 struct Reads {
   uint64_t needed = 0;
+  // Found on the GPU.
+  uint64_t on_gpu = 0;
   uint64_t missed = 0;
   uint64_t bytes = 0;
   uint64_t reads = 0;
 
   void Add(const Reads& other) {
     needed += other.needed;
+    on_gpu += other.on_gpu;
     missed += other.missed;
     bytes += other.bytes;
     reads += other.reads;
@@ -70,11 +76,15 @@ struct Reads {
 // Adds up the reads of whole training passes, of each when it comes first.
 class Counting {
  public:
+  // The first `gpu_slots` slots are on a GPU; absent: there is no GPU cache.
   Counting(const Timeline& timeline, FetchPrices& prices,
-           const io::RowLayout& rows)
-      : timeline_(timeline), prices_(prices), rows_(rows) {}
+           const io::RowLayout& rows, std::optional<int64_t> gpu_slots)
+      : timeline_(timeline),
+        prices_(prices),
+        rows_(rows),
+        gpu_slots_(gpu_slots) {}
 
-  void Add(const Generation& generation) {
+  absl::Status Add(const Generation& generation) {
     const GenerationIndex& index = generation.reader().index();
     GenerationIndex packed = index;
     packed.fetching = Fetching::kPacked;
@@ -92,7 +102,10 @@ class Counting {
       const auto shard = static_cast<size_t>(at - span.begin);
       const ShardRecord& record = packed.shards[shard];
       // Sample, plan and rows.
+      HEARTH_ASSIGN_OR_RETURN(const uint64_t on_gpu,
+                              RowsOnGpu(generation.reader(), at - span.begin));
       pass_.Add({.needed = record.addresses,
+                 .on_gpu = on_gpu,
                  .missed = record.reads,
                  .bytes = generation.SamplesOf(place.pass)
                               .sizes()[static_cast<size_t>(place.shard)] +
@@ -104,6 +117,7 @@ class Counting {
         ++passes_;
       }
     }
+    return absl::OkStatus();
   }
 
   std::optional<Forecast> Result() const {
@@ -114,13 +128,15 @@ class Counting {
     Forecast forecast;
     forecast.rows_needed = mean(sum_.needed);
     const uint64_t missed = mean(sum_.missed);
-    const uint64_t hits = forecast.rows_needed - missed;
-    forecast.levels.push_back(
-        {.level = "cpu_cache", .rows = hits, .bytes = hits * rows_.row_bytes});
+    const uint64_t on_gpu = mean(sum_.on_gpu);
+    const auto level = [&](const char* name, uint64_t rows) {
+      forecast.levels.push_back(
+          {.level = name, .rows = rows, .bytes = rows * rows_.row_bytes});
+    };
+    if (gpu_slots_.has_value()) level("gpu_cache", on_gpu);
+    level("cpu_cache", forecast.rows_needed - missed - on_gpu);
     if (is_packed_) {
-      forecast.levels.push_back({.level = "packs",
-                                 .rows = missed,
-                                 .bytes = missed * rows_.row_bytes});
+      level("packs", missed);
       forecast.bytes_read = mean(sum_.bytes);
       forecast.read_ops = mean(sum_.reads);
     }
@@ -141,9 +157,23 @@ class Counting {
            Fetching::kPacked;
   }
 
+  absl::StatusOr<uint64_t> RowsOnGpu(const GenerationReader& reader,
+                                     int64_t shard) {
+    if (!gpu_slots_.has_value()) return 0;
+    HEARTH_RETURN_IF_ERROR(buffer_.Resize(reader.PlanMemory(shard)));
+    HEARTH_ASSIGN_OR_RETURN(
+        const ShardPlan plan,
+        reader.ReadPlan(shard, absl::MakeSpan(buffer_.data(), buffer_.size())));
+    return static_cast<uint64_t>(
+        std::count_if(plan.addresses.begin(), plan.addresses.end(),
+                      [&](uint32_t address) { return address < *gpu_slots_; }));
+  }
+
   const Timeline& timeline_;
   FetchPrices& prices_;
   const io::RowLayout& rows_;
+  const std::optional<int64_t> gpu_slots_;
+  cache::AlignedBuffer buffer_;
   // Of the pass that is not yet whole, and of those that are.
   Reads pass_;
   Reads sum_;
@@ -164,6 +194,8 @@ absl::StatusOr<std::optional<Forecast>> CountForesightReads(
   HEARTH_ASSIGN_OR_RETURN(const store::StoredFeatures features,
                           context.dataset.OpenFeatures({}));
   const io::RowLayout& rows = features.layout;
+  const SlotCounts counts =
+      SlotsOf(options, rows.num_rows, static_cast<int64_t>(rows.row_bytes));
   FetchPrices prices;
   if (context.disk != nullptr) {
     prices.SetRates(RatesOf(*context.disk, context.pipeline.extractors,
@@ -176,28 +208,29 @@ absl::StatusOr<std::optional<Forecast>> CountForesightReads(
     plan::PlanStore plans(context.files, context.clock, {.folder = folder});
     KeptSource source(context.dataset, context.labels,
                       context.pipeline.topology, context.files);
-    const ForesightContext making = {
-        .dataset = context.dataset,
-        .labels = context.labels,
-        .rows = rows,
-        .files = context.files,
-        .clock = context.clock,
-        .plans = plans,
-        .samplers = context.pipeline.samplers,
-        .num_slots = SlotsWithin(options.cpu_cache_bytes, rows.num_rows,
-                                 static_cast<int64_t>(rows.row_bytes)),
-        .source = source,
-        .prices = prices,
-        .packs = false};
+    const ForesightContext making = {.dataset = context.dataset,
+                                     .labels = context.labels,
+                                     .rows = rows,
+                                     .files = context.files,
+                                     .clock = context.clock,
+                                     .plans = plans,
+                                     .samplers = context.pipeline.samplers,
+                                     .num_slots = counts.total(),
+                                     .source = source,
+                                     .prices = prices,
+                                     .packs = false};
     GenerationMaker maker(making, timeline);
-    Counting counting(timeline, prices, rows);
+    Counting counting(
+        timeline, prices, rows,
+        options.gpu_cache_bytes > 0 ? std::optional(counts.gpu) : std::nullopt);
     std::string first_plan;
     for (int64_t at = 0; at < beginning.end && status.ok();) {
       const auto made = maker.MakeNext({.position = at}, /*fill=*/nullptr,
                                        context.listener, context.stop);
       status = made.status();
       if (!status.ok()) break;
-      counting.Add(*made->generation);
+      status = counting.Add(*made->generation);
+      if (!status.ok()) break;
       if (first_plan.empty()) first_plan = made->generation->name();
       at = made->generation->span().end;
     }
@@ -220,8 +253,8 @@ MemoryEstimate EstimateForesightCountingMemory(const ForesightOptions& options,
                                                const MemoryBasis& basis) {
   MemoryEstimate estimate;
   estimate.Add("topology", OfflineTopologyBytes(basis, basis.num_batches));
-  const int64_t slots = SlotsWithin(options.cpu_cache_bytes, basis.num_nodes(),
-                                    basis.row_bytes());
+  const int64_t slots =
+      SlotsOf(options, basis.num_nodes(), basis.row_bytes()).total();
   estimate.Add(
       "planning",
       plan::OptimalCache::MemoryBytes(

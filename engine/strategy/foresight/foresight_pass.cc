@@ -1,6 +1,6 @@
 #include "engine/strategy/foresight/foresight_pass.h"
 
-#include <cstring>
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -16,10 +16,11 @@
 //  graph      The sample of a shard comes from the samples of its pass; its
 //             labels are gathered.
 //  features   Its plan and the rows that the cache lacks are read.
-//  assemble   One shard after the other, in order, by a team of threads: widens
-//             rows of the cache and rows that were read to their places, unless
-//             layers read them where they are (Pass::rows_in_place), then
-//             copies to the cache the rows that enter it.
+//  assemble   One shard after the other, in order, by a team of threads, or by
+//             the GPU that has slots: widens rows of the cache and rows that
+//             were read to their places, unless layers read them where they are
+//             (Pass::rows_in_place), then copies to the cache the rows that
+//             enter it. A GPU on which all models train keeps the input rows.
 //
 // Rows enter slots that no shard reads any more: a plan gives them slots whose
 // last reader came kReuseBatches before, and all but the last AssembledAtOnce
@@ -35,7 +36,9 @@ static_assert(ForesightPass::AssembledAtOnce(1) <= kReuseBatches);
 void CountBatch(const ForesightBatch& batch, PassReport& report) {
   AddReads(batch.tally, report);
   report.rows_read = report.rows_read.value_or(0) + batch.rows_read;
-  report.hits.back().rows += batch.num_rows() - batch.rows_read;
+  if (report.hits.size() > 1) report.hits.front().rows += batch.gpu_hits;
+  report.hits.back().rows +=
+      batch.num_rows() - batch.rows_read - batch.gpu_hits;
 }
 
 }  // namespace
@@ -60,6 +63,9 @@ absl::Status ForesightPass::Run(const Strategy::Consumer& consumer,
   report.read_ops = 0;
   report.io_wait_seconds = 0;
   report.rows_read = 0;
+  if (context_.gpu_slots.has_value()) {
+    report.hits.push_back({.level = "gpu_cache"});
+  }
   report.hits.push_back({.level = "cpu_cache"});
   HEARTH_ASSIGN_OR_RETURN(assemblers_, ThreadTeam::Create(context_.loaders));
   const auto stage = [&](const char* name, int width, int waiting,
@@ -98,6 +104,12 @@ absl::Status ForesightPass::Run(const Strategy::Consumer& consumer,
              CountBatch(static_cast<const ForesightBatch&>(shard), counted);
            }},
       consumer, std::move(stop), report);
+  if (context_.cache.slots.gpu() != nullptr && !status.ok() &&
+      !absl::IsCancelled(status)) {
+    // Rows may not have reached the GPU.
+    context_.cache.slots.Clear();
+    context_.cache.generations = nullptr;
+  }
   direct_reads_.Correct(context_.source.features.layout.row_bytes,
                         context_.prices);
   return status;
@@ -222,8 +234,8 @@ absl::Status ForesightPass::Refill(const Generation& generation,
         others.push_back(rows.front());
       }
       if (rows.empty() || rows.front().node != plan->reads[i]) continue;
-      std::memcpy(context_.cache.slots.row(rows.front().slot),
-                  buffer.data() + plan_bytes + i * row_bytes, row_bytes);
+      HEARTH_RETURN_IF_ERROR(context_.cache.slots.Write(
+          rows.front().slot, buffer.data() + plan_bytes + i * row_bytes));
       rows.remove_prefix(1);
     }
   }
@@ -238,23 +250,25 @@ absl::Status ForesightPass::Assemble(int /*thread*/, ForesightBatch& batch) {
   const int64_t position = PositionOf(batch);
   HEARTH_RETURN_IF_ERROR(Arrange(batch, position));
   PlannedCache& cache = context_.cache;
-  const cache::StoredRows slots = cache.slots.rows();
-  const auto num_slots = static_cast<uint32_t>(cache.slots.num_slots());
-  if (pass_.rows_in_place) {
-    batch.LeaveInputs({.slots = slots.data,
-                       .landed = batch.rows,
-                       .num_slots = num_slots,
-                       .format = {.dim = slots.dim, .dtype = slots.dtype},
-                       .addresses = batch.plan.addresses.data()});
+  if (context_.gpu_slots.has_value()) {
+    batch.gpu_hits = std::count_if(
+        batch.plan.addresses.begin(), batch.plan.addresses.end(),
+        [&](uint32_t address) { return address < *context_.gpu_slots; });
+  }
+  if (cache.slots.gpu() != nullptr) {
+    HEARTH_RETURN_IF_ERROR(AssembleOnGpu(batch));
+  } else if (pass_.rows_in_place) {
+    const cache::StoredRows slots = cache.slots.host_rows();
+    batch.LeaveInputs(
+        {.slots = slots.data,
+         .landed = batch.rows,
+         .num_slots = static_cast<uint32_t>(cache.slots.num_slots()),
+         .format = {.dim = slots.dim, .dtype = slots.dtype},
+         .addresses = batch.plan.addresses.data()});
   } else {
     HEARTH_RETURN_IF_ERROR(Widen(batch));
   }
-  const uint64_t row_bytes = context_.source.features.layout.row_bytes;
-  for (const uint32_t slot : batch.plan.drops) cache.slots.Drop(slot);
-  for (const plan::OptimalCache::Entry& entry : batch.plan.entries) {
-    cache.slots.Put(batch.plan.reads[entry.read], entry.slot,
-                    batch.rows + entry.read * row_bytes);
-  }
+  HEARTH_RETURN_IF_ERROR(EnterRows(batch));
   cache.position = position + 1;
   const Generation& generation = *batch.generation;
   if (cache.position == generation.span().end && generation.HasRefills()) {
@@ -262,35 +276,86 @@ absl::Status ForesightPass::Assemble(int /*thread*/, ForesightBatch& batch) {
   }
   context_.generations.GoOnAt(position + 1);
   batch.generation.reset();
-  if (pass_.rows_in_place) return absl::OkStatus();
+  if (LeavesInputs()) return absl::OkStatus();
   // The rows are assembled: another batch may use the memory.
   batch.plan = {};
   batch.read = {};
   return absl::OkStatus();
 }
 
+void ForesightPass::Locate(const ShardPlan& plan, BatchPlaces& places) const {
+  const RowSlots& slots = context_.cache.slots;
+  const uint32_t first_on_host = slots.first_on_host();
+  const auto num_slots = static_cast<uint32_t>(slots.num_slots());
+  places.gpu.Clear();
+  places.host.Clear();
+  places.read.Clear();
+  places.entering.Clear();
+  for (size_t i = 0; i < plan.addresses.size(); ++i) {
+    const uint32_t address = plan.addresses[i];
+    const auto position = static_cast<int64_t>(i);
+    if (address < first_on_host) {
+      places.gpu.Add(address, position);
+    } else if (address < num_slots) {
+      places.host.Add(address - first_on_host, position);
+    } else {
+      places.read.Add(address - num_slots, position);
+    }
+  }
+  for (const plan::OptimalCache::Entry& entry : plan.entries) {
+    if (entry.slot < first_on_host) places.entering.Add(entry.read, entry.slot);
+  }
+}
+
 absl::Status ForesightPass::Widen(ForesightBatch& batch) {
-  const cache::StoredRows slots = context_.cache.slots.rows();
+  const cache::StoredRows slots = context_.cache.slots.host_rows();
   const cache::StoredRows read = {
       .data = batch.rows, .dtype = slots.dtype, .dim = slots.dim};
-  const auto num_slots =
-      static_cast<uint32_t>(context_.cache.slots.num_slots());
-  slot_positions_.clear();
-  slot_rows_.clear();
-  read_positions_.clear();
-  read_rows_.clear();
-  for (size_t i = 0; i < batch.plan.addresses.size(); ++i) {
-    const uint32_t address = batch.plan.addresses[i];
-    const bool in_slot = address < num_slots;
-    (in_slot ? slot_positions_ : read_positions_)
-        .push_back(static_cast<int32_t>(i));
-    (in_slot ? slot_rows_ : read_rows_)
-        .push_back(in_slot ? address : address - num_slots);
-  }
+  Locate(batch.plan, places_);
   HEARTH_ASSIGN_OR_RETURN(float* const inputs,
                           batch.TakeInputs(slots.dim, context_.inputs));
-  cache::ScatterRows(*assemblers_, slots, slot_rows_, slot_positions_, inputs);
-  cache::ScatterRows(*assemblers_, read, read_rows_, read_positions_, inputs);
+  cache::ScatterRows(*assemblers_, slots, places_.host.rows,
+                     places_.host.positions, inputs);
+  cache::ScatterRows(*assemblers_, read, places_.read.rows,
+                     places_.read.positions, inputs);
+  return absl::OkStatus();
+}
+
+absl::Status ForesightPass::AssembleOnGpu(ForesightBatch& batch) {
+  RowSlots& slots = context_.cache.slots;
+  const int64_t dim = slots.host_rows().dim;
+  const auto read_bytes = static_cast<size_t>(batch.rows_read) *
+                          context_.source.features.layout.row_bytes;
+  Locate(batch.plan, batch.places);
+  const GpuSlots::Batch parts = {.places = batch.places,
+                                 .host = slots.host_rows().data,
+                                 .read = {batch.rows, read_bytes}};
+  if (!pass_.rows_on_gpu) {
+    HEARTH_ASSIGN_OR_RETURN(float* const inputs,
+                            batch.TakeInputs(dim, context_.inputs));
+    HEARTH_RETURN_IF_ERROR(slots.gpu()->Assemble(parts, inputs));
+    batch.places = {};
+    return absl::OkStatus();
+  }
+  HEARTH_ASSIGN_OR_RETURN(batch.device_rows,
+                          slots.gpu()->AssembleOnDevice(parts));
+  batch.LeaveInputs(dim, *batch.device_rows);
+  return absl::OkStatus();
+}
+
+// Copies the rows that enter slots in host memory, and notes which rows are
+// where. The GPU has copied those that enter its slots.
+absl::Status ForesightPass::EnterRows(const ForesightBatch& batch) {
+  RowSlots& slots = context_.cache.slots;
+  const uint64_t row_bytes = context_.source.features.layout.row_bytes;
+  for (const uint32_t slot : batch.plan.drops) slots.Drop(slot);
+  for (const plan::OptimalCache::Entry& entry : batch.plan.entries) {
+    if (entry.slot >= slots.first_on_host()) {
+      HEARTH_RETURN_IF_ERROR(
+          slots.Write(entry.slot, batch.rows + entry.read * row_bytes));
+    }
+    slots.Name(entry.slot, batch.plan.reads[entry.read]);
+  }
   return absl::OkStatus();
 }
 

@@ -4,11 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "engine/base/clock.h"
 #include "engine/base/thread_team.h"
 #include "engine/cache/row_memory.h"
@@ -20,10 +20,12 @@
 #include "engine/strategy/foresight/generation.h"
 #include "engine/strategy/foresight/generation_files.h"
 #include "engine/strategy/foresight/generations.h"
+#include "engine/strategy/foresight/gpu_slots.h"
 #include "engine/strategy/foresight/row_loader.h"
 #include "engine/strategy/foresight/row_slots.h"
 #include "engine/strategy/sampled_batch.h"
 #include "engine/strategy/strategy.h"
+#include "engine/train/train_step.h"
 
 /// Delivers a pass from the generations of a timeline (ForesightPass).
 
@@ -48,6 +50,9 @@ struct ForesightPassContext {
   const RowSource& source;
   FetchPrices& prices;
   const Clock& clock;
+  /// The first slots, whose rows count as hits of a GPU cache; absent: there is
+  /// none. They may be emulated, in host memory.
+  std::optional<uint32_t> gpu_slots;
   /// Buffers of input rows, and of bytes read.
   BufferPool& inputs;
   BufferPool& reads;
@@ -67,6 +72,12 @@ class ForesightBatch final : public SampledBatch {
   BufferPool::Lease read;
   io::ReadTally tally;
   int64_t rows_read = 0;
+  int64_t gpu_hits = 0;
+  /// Of a batch that is assembled on a GPU.
+  BatchPlaces places;
+  /// The input rows if they stay on a GPU. Destroyed first, which waits until
+  /// they no longer need the rest.
+  std::unique_ptr<const train::DeviceRows> device_rows;
 };
 
 /// Delivers one pass. Belongs to the thread that runs the pass.
@@ -77,11 +88,11 @@ class ForesightPass {
   /// Shards with input rows at a time: one is assembled, those of one batch
   /// wait, those of another are with the trainer.
   static constexpr int AssembledAtOnce(int shards) { return 1 + 2 * shards; }
-  /// Shards that hold read rows at a time. In place they hold them until they
-  /// are released, but no input rows of their own.
-  static constexpr int ReadAtOnce(int loaders, int shards, bool in_place) {
+  /// Shards that hold read rows at a time. In place, or if their input rows
+  /// stay on a GPU, they hold them until they are released.
+  static constexpr int ReadAtOnce(int loaders, int shards, bool stays) {
     return loaders + kLoadedWaiting * shards +
-           (in_place ? AssembledAtOnce(shards) : 1);
+           (stays ? AssembledAtOnce(shards) : 1);
   }
 
   /// `position`: that of the first shard of the pass.
@@ -98,11 +109,19 @@ class ForesightPass {
   absl::Status LoadGraph(int thread, ForesightBatch& batch);
   absl::Status LoadRows(int thread, ForesightBatch& batch);
   absl::Status Assemble(int thread, ForesightBatch& batch);
+  void Locate(const ShardPlan& plan, BatchPlaces& places) const;
   absl::Status Widen(ForesightBatch& batch);
+  absl::Status AssembleOnGpu(ForesightBatch& batch);
+  absl::Status EnterRows(const ForesightBatch& batch);
   absl::Status Arrange(ForesightBatch& batch, int64_t position);
   absl::Status Refill(const Generation& generation,
                       absl::Span<const RowSlots::Placed> rows,
                       io::ReadTally& tally);
+  // Whether input rows stay where they are until the batch is released.
+  bool LeavesInputs() const {
+    return context_.cache.slots.gpu() == nullptr ? pass_.rows_in_place
+                                                 : pass_.rows_on_gpu;
+  }
   int64_t PositionOf(const ForesightBatch& batch) const {
     return position_ + batch.number() - first_shard_;
   }
@@ -118,12 +137,8 @@ class ForesightPass {
   // One for each loader, and one for the assembler.
   std::vector<std::unique_ptr<RowLoader>> row_loaders_;
   std::unique_ptr<ThreadTeam> assemblers_;
-  // Addresses of a batch, by where the rows are: positions among the inputs,
-  // and rows of the slots, or of the rows read.
-  std::vector<int32_t> slot_positions_;
-  std::vector<int64_t> slot_rows_;
-  std::vector<int32_t> read_positions_;
-  std::vector<int64_t> read_rows_;
+  // Of the batch that is assembled.
+  BatchPlaces places_;
   DirectReads direct_reads_;
   std::stop_source abandon_;
 };

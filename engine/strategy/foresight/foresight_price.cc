@@ -29,9 +29,9 @@ class Pricing {
         misses_(job.work.misses->Optimal(
             static_cast<double>(plan::OptimalCache::Capacity(
                 {.num_nodes = job.basis.num_nodes(),
-                 .num_slots =
-                     SlotsWithin(options.cpu_cache_bytes, job.basis.num_nodes(),
-                                 job.basis.row_bytes()),
+                 .num_slots = SlotsOf(options, job.basis.num_nodes(),
+                                      job.basis.row_bytes())
+                                  .total(),
                  .reuse_distance = kReuseBatches,
                  .scratch_path = ""})))) {}
 

@@ -148,12 +148,6 @@ class SpanTrace final : public plan::AccessTrace {
 
 }  // namespace
 
-int64_t SlotsWithin(uint64_t cache_bytes, int64_t num_rows, int64_t row_bytes) {
-  return static_cast<int64_t>(
-      std::min(static_cast<uint64_t>(num_rows),
-               cache_bytes / RowSlots::MemoryBytes(1, row_bytes)));
-}
-
 uint64_t PackingBytes(int64_t num_nodes, int64_t row_bytes, int samplers) {
   return PackDivision::Of(num_nodes, row_bytes, samplers)
       .MemoryBytes(row_bytes, /*num_shards=*/0);
@@ -819,9 +813,11 @@ absl::Status GenerationMaker::Scan(Planned& planned,
         team->TryRun(team->size() + 1, [&](int64_t part) -> absl::Status {
           if (part == team->size()) {
             for (size_t i = first_filled; i < next_filled; ++i) {
-              fill->Put(filled[i].node, filled[i].slot,
-                        partition.rows +
-                            (filled[i].node - partition.first) * row_bytes);
+              HEARTH_RETURN_IF_ERROR(fill->Write(
+                  filled[i].slot,
+                  partition.rows +
+                      (filled[i].node - partition.first) * row_bytes));
+              fill->Name(filled[i].slot, filled[i].node);
             }
             return absl::OkStatus();
           }
@@ -844,7 +840,13 @@ absl::Status GenerationMaker::Scan(Planned& planned,
   };
   // Otherwise no row is wanted.
   if (index.Packs().back().end() > 0 || !filled.empty()) {
-    HEARTH_RETURN_IF_ERROR(scan.Run(use, context_.clock, attempt.stop));
+    absl::Status status = scan.Run(use, context_.clock, attempt.stop);
+    if (fill != nullptr) {
+      status.Update(fill->Flush());
+      // Which rows are there is unknown.
+      if (!status.ok()) fill->Clear();
+    }
+    HEARTH_RETURN_IF_ERROR(status);
     const std::optional<double> rate = scan.TellingRate();
     if (rate.has_value() && context_.on_scan) context_.on_scan(*rate);
   }

@@ -65,9 +65,6 @@ struct ForesightContext {
   bool packs = true;
 };
 
-/// Rows that a cache of `cache_bytes` holds.
-int64_t SlotsWithin(uint64_t cache_bytes, int64_t num_rows, int64_t row_bytes);
-
 /// Memory of packing, at most, beside what it takes for each shard.
 uint64_t PackingBytes(int64_t num_nodes, int64_t row_bytes, int samplers);
 

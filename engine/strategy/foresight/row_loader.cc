@@ -34,12 +34,16 @@ absl::Status RowLoader::Read(absl::Span<const uint32_t> nodes, std::byte* to,
                              io::ReadTally& tally) {
   rows_.assign(nodes.begin(), nodes.end());
   const uint64_t row_bytes = source_.features.layout.row_bytes;
-  return ReadEach([&](size_t i) { return to + i * row_bytes; }, stop, tally);
+  return ReadEach(
+      [&](size_t i, const std::byte* row) {
+        std::memcpy(to + i * row_bytes, row, row_bytes);
+      },
+      stop, tally);
 }
 
-absl::Status RowLoader::ReadEach(absl::FunctionRef<std::byte*(size_t)> to,
-                                 const std::stop_token& stop,
-                                 io::ReadTally& tally) {
+absl::Status RowLoader::ReadEach(
+    absl::FunctionRef<void(size_t position, const std::byte* row)> take,
+    const std::stop_token& stop, io::ReadTally& tally) {
   if (!reader_.has_value()) {
     HEARTH_ASSIGN_OR_RETURN(
         io::QueuedReader reader,
@@ -48,13 +52,7 @@ absl::Status RowLoader::ReadEach(absl::FunctionRef<std::byte*(size_t)> to,
             source_.features.layout, source_.clock, source_.check));
     reader_.emplace(std::move(reader));
   }
-  const uint64_t row_bytes = source_.features.layout.row_bytes;
-  return reader_->reader().Read(
-      rows_,
-      [&](size_t position, const std::byte* row) {
-        std::memcpy(to(position), row, row_bytes);
-      },
-      stop, tally);
+  return reader_->reader().Read(rows_, take, stop, tally);
 }
 
 absl::Status RowLoader::Load(absl::Span<const RowSlots::Placed> rows,
@@ -71,8 +69,14 @@ absl::Status RowLoader::Load(absl::Span<const RowSlots::Placed> rows,
   }
   rows_.clear();
   for (const RowSlots::Placed& placed : rows) rows_.push_back(placed.node);
-  return ReadEach([&](size_t i) { return slots.row(rows[i].slot); }, stop,
-                  tally);
+  absl::Status written;
+  absl::Status status = ReadEach(
+      [&](size_t i, const std::byte* row) {
+        written.Update(slots.Write(rows[i].slot, row));
+      },
+      stop, tally);
+  status.Update(written);
+  return status;
 }
 
 absl::Status RowLoader::Scan(absl::Span<const RowSlots::Placed> rows,
@@ -86,13 +90,13 @@ absl::Status RowLoader::Scan(absl::Span<const RowSlots::Placed> rows,
       FeatureScan::Make(*features.file, features.rows,
                         PartitionRows(row_bytes, features.rows.num_rows)));
   HEARTH_RETURN_IF_ERROR(scan.Run(
-      [&](const FeatureScan::Partition& partition) {
+      [&](const FeatureScan::Partition& partition) -> absl::Status {
         const int64_t end = partition.first + partition.num_rows;
         while (!rows.empty() && rows.front().node < end) {
-          std::memcpy(slots.row(rows.front().slot),
-                      partition.rows +
-                          (rows.front().node - partition.first) * row_bytes,
-                      static_cast<size_t>(row_bytes));
+          HEARTH_RETURN_IF_ERROR(slots.Write(
+              rows.front().slot,
+              partition.rows +
+                  (rows.front().node - partition.first) * row_bytes));
           rows.remove_prefix(1);
         }
         tally.bytes_read += partition.num_rows * row_bytes;

@@ -48,15 +48,16 @@ class RowLoader {
   absl::Status Read(absl::Span<const uint32_t> nodes, std::byte* to,
                     const std::stop_token& stop, io::ReadTally& tally);
 
-  /// Copies rows to their slots, by the cheaper of the two ways. Errors as
-  /// Read, and of scanning the features.
+  /// Copies rows to their slots (RowSlots::Write), by the cheaper of the two
+  /// ways. Errors as Read, of scanning the features, and of the slots.
   absl::Status Load(absl::Span<const RowSlots::Placed> rows, RowSlots& slots,
                     const FetchPrices& prices, const std::stop_token& stop,
                     io::ReadTally& tally);
 
  private:
-  absl::Status ReadEach(absl::FunctionRef<std::byte*(size_t)> to,
-                        const std::stop_token& stop, io::ReadTally& tally);
+  absl::Status ReadEach(
+      absl::FunctionRef<void(size_t position, const std::byte* row)> take,
+      const std::stop_token& stop, io::ReadTally& tally);
   absl::Status Scan(absl::Span<const RowSlots::Placed> rows, RowSlots& slots,
                     const std::stop_token& stop, io::ReadTally& tally);
 

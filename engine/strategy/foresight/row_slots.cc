@@ -8,10 +8,14 @@
 
 namespace hearth::strategy {
 
-RowSlots::RowSlots(cache::SlotArena arena, const store::RowFormat& format)
+RowSlots::RowSlots(cache::SlotArena arena, const store::RowFormat& format,
+                   std::unique_ptr<GpuSlots> gpu, cuda::Registration pinned,
+                   int64_t num_slots)
     : arena_(std::move(arena)),
+      pinned_(std::move(pinned)),
       format_(format),
-      nodes_(static_cast<size_t>(arena_.num_slots()), kFree) {}
+      gpu_(std::move(gpu)),
+      nodes_(static_cast<size_t>(num_slots), kFree) {}
 
 std::vector<RowSlots::Placed> RowSlots::ByNode(
     absl::Span<const uint32_t> nodes) {
@@ -27,11 +31,22 @@ std::vector<RowSlots::Placed> RowSlots::ByNode(
 }
 
 absl::StatusOr<RowSlots> RowSlots::Make(int64_t num_slots,
-                                        const store::RowFormat& format) {
+                                        const store::RowFormat& format,
+                                        std::unique_ptr<GpuSlots> gpu) {
+  const int64_t on_gpu = gpu == nullptr ? 0 : gpu->num_slots();
   HEARTH_ASSIGN_OR_RETURN(
       cache::SlotArena arena,
-      cache::SlotArena::Make(num_slots, format.row_bytes()));
-  return RowSlots(std::move(arena), format);
+      cache::SlotArena::Make(num_slots - on_gpu, format.row_bytes()));
+  cuda::Registration pinned;
+  if (gpu != nullptr) {
+    HEARTH_ASSIGN_OR_RETURN(
+        pinned, cuda::Registration::Register(
+                    gpu->device(),
+                    {arena.rows(), static_cast<size_t>(arena.num_slots() *
+                                                       arena.row_bytes())}));
+  }
+  return RowSlots(std::move(arena), format, std::move(gpu), std::move(pinned),
+                  num_slots);
 }
 
 uint64_t RowSlots::MemoryBytes(int64_t num_slots, int64_t row_bytes) {
@@ -44,20 +59,35 @@ uint64_t RowSlots::ArrangingBytes(int64_t num_slots) {
          (sizeof(uint32_t) + 2 * sizeof(Placed) + 1);
 }
 
-void RowSlots::Put(uint32_t node, uint32_t slot, const std::byte* row) {
-  std::memcpy(arena_.row(slot), row, static_cast<size_t>(arena_.row_bytes()));
-  nodes_[slot] = node;
+absl::Status RowSlots::Write(uint32_t slot, const std::byte* row) {
+  if (slot < first_on_host()) return gpu_->Write(slot, row);
+  std::memcpy(host_row(slot), row, static_cast<size_t>(format_.row_bytes()));
+  return absl::OkStatus();
 }
 
-void RowSlots::Move(uint32_t from, uint32_t to) {
-  Put(nodes_[from], to, arena_.row(from));
+absl::Status RowSlots::Read(uint32_t slot, std::byte* row) {
+  if (slot < first_on_host()) return gpu_->Read(slot, row);
+  std::memcpy(row, host_row(slot), static_cast<size_t>(format_.row_bytes()));
+  return absl::OkStatus();
+}
+
+absl::Status RowSlots::Flush() {
+  return gpu_ == nullptr ? absl::OkStatus() : gpu_->Flush();
+}
+
+absl::Status RowSlots::Move(uint32_t from, uint32_t to) {
+  Name(to, nodes_[from]);
+  if (from >= first_on_host()) return Write(to, host_row(from));
+  if (to >= first_on_host()) return gpu_->Read(from, host_row(to));
+  return gpu_->Move(from, to);
 }
 
 // Each slot that changes takes its row from the slot that has it, so that slots
 // form chains and rings. A chain begins with a slot whose row no slot wants;
 // filling it from the next slot makes that one the beginning, up to a slot
 // whose row is to be loaded. What is left are rings, each rotated by one row of
-// memory.
+// memory. So each slot is read before it is written, and written once, as
+// GpuSlots requires.
 absl::Status RowSlots::Arrange(absl::Span<const uint32_t> wanted, Load load) {
   if (std::equal(wanted.begin(), wanted.end(), nodes_.begin(), nodes_.end())) {
     return absl::OkStatus();
@@ -83,30 +113,35 @@ absl::Status RowSlots::Arrange(absl::Span<const uint32_t> wanted, Load load) {
     auto slot = static_cast<uint32_t>(begin);
     while (source[slot] != kFree) {
       const uint32_t from = source[slot];
-      Move(from, slot);
+      HEARTH_RETURN_IF_ERROR(Move(from, slot));
       source[slot] = slot;
       nodes_[from] = kFree;
       slot = from;
     }
     nodes_[slot] = kFree;
   }
-  std::vector<std::byte> row(static_cast<size_t>(arena_.row_bytes()));
+  std::vector<std::byte> row(static_cast<size_t>(format_.row_bytes()));
   for (size_t begin = 0; begin < nodes_.size(); ++begin) {
     if (source[begin] == kFree || source[begin] == begin) continue;
-    std::memcpy(row.data(), arena_.row(begin), row.size());
-    const uint32_t node = nodes_[begin];
     auto slot = static_cast<uint32_t>(begin);
+    const uint32_t node = nodes_[slot];
+    HEARTH_RETURN_IF_ERROR(Read(slot, row.data()));
+    HEARTH_RETURN_IF_ERROR(Flush());
     while (source[slot] != begin) {
       const uint32_t from = source[slot];
-      Move(from, slot);
+      HEARTH_RETURN_IF_ERROR(Move(from, slot));
       source[slot] = slot;
       slot = from;
     }
-    Put(node, slot, row.data());
+    HEARTH_RETURN_IF_ERROR(Write(slot, row.data()));
+    Name(slot, node);
     source[slot] = slot;
   }
+  HEARTH_RETURN_IF_ERROR(Flush());
   if (missing.empty()) return absl::OkStatus();
-  HEARTH_RETURN_IF_ERROR(load(missing));
+  absl::Status loaded = load(missing);
+  loaded.Update(Flush());
+  HEARTH_RETURN_IF_ERROR(loaded);
   for (const Placed& placed : missing) nodes_[placed.slot] = placed.node;
   return absl::OkStatus();
 }

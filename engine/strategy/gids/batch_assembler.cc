@@ -228,26 +228,23 @@ class DeviceAssembler final : public BatchAssembler {
         buffers_(device) {}
 
   absl::Status Assemble(const ReadBatch& batch, float* out) override {
-    const absl::StatusOr<Buffer> buffer = Queue(batch);
-    absl::Status status = buffer.status();
-    if (status.ok()) {
-      status = stream_->Copy(out, (*buffer)->data(), InputBytes(batch));
-    }
-    status.Update(stream_->Wait());
-    return status;
+    return buffers_.FillAndCopy(
+        InputBytes(batch), *stream_,
+        [&](std::byte* rows) { return QueueRows(batch, rows); }, out);
   }
 
   absl::StatusOr<std::unique_ptr<const train::DeviceRows>> AssembleOnDevice(
       const ReadBatch& batch) override {
-    absl::StatusOr<Buffer> buffer = Queue(batch);
-    absl::Status status = buffer.status();
-    if (status.ok()) status = (*buffer)->Fill(*stream_);
-    if (status.ok()) status = copied_->Wait();
+    HEARTH_ASSIGN_OR_RETURN(
+        std::unique_ptr<DeviceBufferPool::Lease> rows,
+        buffers_.Fill(InputBytes(batch), *stream_,
+                      [&](std::byte* out) { return QueueRows(batch, out); }));
+    const absl::Status status = copied_->Wait();
     if (!status.ok()) {
       stream_->Wait().IgnoreError();
       return status;
     }
-    return *std::move(buffer);
+    return rows;
   }
 
   // No work is queued: the end of all rows has waited for it.
@@ -257,20 +254,9 @@ class DeviceAssembler final : public BatchAssembler {
   }
 
  private:
-  using Buffer = std::unique_ptr<DeviceBufferPool::Lease>;
-
   uint64_t InputBytes(const ReadBatch& batch) const {
     return static_cast<uint64_t>(batch.rows.num_rows() * format_.dim) *
            sizeof(float);
-  }
-
-  absl::StatusOr<Buffer> Queue(const ReadBatch& batch) {
-    HEARTH_ASSIGN_OR_RETURN(Buffer buffer,
-                            buffers_.Take(InputBytes(batch), *stream_));
-    if (buffer->data() != nullptr) {
-      HEARTH_RETURN_IF_ERROR(QueueRows(batch, buffer->data()));
-    }
-    return buffer;
   }
 
   absl::Status QueueRows(const ReadBatch& batch, std::byte* out) {
@@ -295,31 +281,9 @@ class DeviceAssembler final : public BatchAssembler {
     scatter.parts[1] = staging_.At(missing);
     scatter.parts[2] = staging_.At(cached);
     HEARTH_RETURN_IF_ERROR(stream_->Scatter(scatter));
-    return KeepRows(rows, staging_.At(entering));
-  }
-
-  // Queues copies of missing rows, as stored, to their lines. If their size
-  // allows, by a scatter of float32 rows, which leaves bytes as they are.
-  absl::Status KeepRows(const LocatedRows& rows,
-                        const HearthCudaScatterPart& entering) {
-    if (rows.entering.empty()) return absl::OkStatus();
-    const int64_t row_bytes = format_.row_bytes();
-    if (row_bytes % static_cast<int64_t>(sizeof(float)) == 0) {
-      HearthCudaScatter scatter = {};
-      scatter.parts[0] = entering;
-      scatter.element = HEARTH_CUDA_FLOAT32;
-      scatter.dim = row_bytes / static_cast<int64_t>(sizeof(float));
-      scatter.out = reinterpret_cast<float*>(lines_.data());
-      return stream_->Scatter(scatter);
-    }
-    const auto* from = static_cast<const std::byte*>(entering.rows);
-    for (size_t i = 0; i < rows.entering.size(); ++i) {
-      HEARTH_RETURN_IF_ERROR(
-          stream_->Copy(lines_.data() + rows.entering_lines[i] * row_bytes,
-                        from + rows.entering[i] * row_bytes,
-                        static_cast<uint64_t>(row_bytes)));
-    }
-    return absl::OkStatus();
+    return QueueStoredRows(*stream_, staging_.At(entering), rows.entering,
+                           rows.entering_lines, format_.row_bytes(),
+                           lines_.data());
   }
 
   const store::RowFormat format_;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,6 +15,7 @@
 #include "engine/strategy/kinds.h"
 #include "engine/strategy/memory_budget.h"
 #include "engine/strategy/strategy.h"
+#include "engine/strategy/testing/gpu_cache_harness.h"
 #include "engine/train/train_step.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -39,25 +39,7 @@ GidsOptions Some() {
           .io_depth = 8};
 }
 
-enum class Where { kEmulated, kAtOnce, kWhenWaitedFor };
-
-class GidsGpuTest : public GidsTest,
-                    public ::testing::WithParamInterface<Where> {
- protected:
-  GidsGpuTest() {
-    if (GetParam() == Where::kEmulated) {
-      gpu_ = EmulatedGpu{};
-      return;
-    }
-    fake_ = std::make_unique<FakeCuda>(GetParam() == Where::kAtOnce
-                                           ? FakeCuda::Work::kAtOnce
-                                           : FakeCuda::Work::kWhenWaitedFor);
-    gpu_ = fake_->device();
-  }
-
-  // Null for an EmulatedGpu.
-  std::unique_ptr<FakeCuda> fake_;
-};
+using GidsGpuTest = GpuCacheTest<GidsTest>;
 
 TEST_P(GidsGpuTest, HitsAndBatchesAreThoseOfLinesInHostMemory) {
   GidsOptions in_host = Some();
@@ -101,21 +83,11 @@ TEST_P(GidsGpuTest, LessThanALineKeepsNone) {
   EXPECT_EQ(outcome.batches, Expected(MakePass(0)));
 }
 
-std::string NameOf(const ::testing::TestParamInfo<Where>& info) {
-  constexpr const char* kNames[] = {"Emulated", "FakeAtOnce",
-                                    "FakeWhenWaitedFor"};
-  return kNames[static_cast<int>(info.param)];
-}
+INSTANTIATE_TEST_SUITE_P(Where, GidsGpuTest, ::testing::ValuesIn(kGpuPlaces),
+                         GpuPlaceName);
 
-INSTANTIATE_TEST_SUITE_P(Where, GidsGpuTest,
-                         ::testing::Values(Where::kEmulated, Where::kAtOnce,
-                                           Where::kWhenWaitedFor),
-                         NameOf);
-
-class GidsOnFakeTest : public GidsTest {
+class GidsOnFakeTest : public FakeGpuCacheTest<GidsTest> {
  protected:
-  GidsOnFakeTest() { gpu_ = fake_.device(); }
-
   // A pass whose rows stay on the GPU.
   static Outcome RunOnGpu(Strategy& strategy, const Pass& pass,
                           absl::Span<ModelOnFake> models) {
@@ -125,8 +97,6 @@ class GidsOnFakeTest : public GidsTest {
                                   outcome.batches, outcome.report);
     return outcome;
   }
-
-  FakeCuda fake_;
 };
 
 TEST_F(GidsOnFakeTest, RowsStayThereForModelsThere) {
