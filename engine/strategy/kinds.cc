@@ -255,6 +255,7 @@ constexpr std::tuple kEntries{
               return options;
             },
         .price = PriceForesight,
+        .with_measured_budgets = WithMeasuredForesightBudgets,
         .leaves_rows_in_place =
             [](const ForesightOptions& options) {
               return options.gpu_cache_bytes == 0;

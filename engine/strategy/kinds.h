@@ -173,8 +173,8 @@ StrategyOptions WithAutoBudgets(StrategyOptions options,
                                 const store::Manifest& manifest,
                                 uint64_t limit_bytes);
 
-/// The options with those budgets of kAutoBytes sized that depend on batch
-/// sizes.
+/// The options with what follows from sizes and numbers of batches: budgets of
+/// kAutoBytes, and whether generations are made apart (ForesightOptions).
 StrategyOptions WithMeasuredBudgets(StrategyOptions options,
                                     const MemoryBasis& basis);
 

@@ -125,8 +125,12 @@ class RegretBench:
                 limit = runs[0].memory_limit_bytes if runs else self._memory_limit(case)
                 seconds = seconds_given(runs, strategy, self._grid.limit_seconds,
                                         self._grid.slower)
-                run = self._measure(GridRun(case.name, strategy, number, Outcome.FAILED, limit),
-                                    case, seconds)
+                run = GridRun(case.name, strategy, number, Outcome.FAILED, limit)
+                if not runs:
+                    # A virtual machine's host takes back what is free: the first run would pay
+                    # for getting memory again.
+                    self._measure(run, case, seconds)
+                run = self._measure(run, case, seconds)
                 self._results.add(run)
                 say(f"{case.name}, round {number}, {strategy}: {run.outcome.value}"
                     + (f" after {run.seconds:.2f} s" if run.seconds else "")

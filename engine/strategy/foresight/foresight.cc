@@ -1,6 +1,7 @@
 #include "engine/strategy/foresight/foresight.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -65,8 +66,7 @@ class ForesightStrategy final : public Strategy {
   absl::StatusOr<PreparationReport> Prepare(const PassSequence& sequence,
                                             const PreparationListener& listener,
                                             std::stop_token stop) override {
-    inputs_.Clear();
-    reads_.Clear();
+    FreeShards();
     HEARTH_RETURN_IF_ERROR(dataset_.CheckUnchanged());
     HEARTH_RETURN_IF_ERROR(TakeRates(stop));
     HEARTH_ASSIGN_OR_RETURN(std::shared_ptr<Generations> generations,
@@ -100,8 +100,7 @@ class ForesightStrategy final : public Strategy {
     if (!position.has_value()) return absl::OkStatus();
     // Other buffers than those of the pass before: both would be too many.
     if (std::exchange(in_place_, pass.rows_in_place) != pass.rows_in_place) {
-      inputs_.Clear();
-      reads_.Clear();
+      FreeShards();
     }
     const RowSource source = {.dataset = dataset_,
                               .features = features_,
@@ -125,13 +124,17 @@ class ForesightStrategy final : public Strategy {
   }
 
   void Rest() override {
-    inputs_.Clear();
-    reads_.Clear();
+    FreeShards();
     if (cache_.slots.gpu() != nullptr) cache_.slots.gpu()->Rest();
     Replace(nullptr);
   }
 
  private:
+  void FreeShards() {
+    inputs_.Clear();
+    reads_.Clear();
+  }
+
   std::optional<uint32_t> GpuSlotsOfCache() const {
     if (options_.gpu_cache_bytes == 0) return std::nullopt;
     return static_cast<uint32_t>(
@@ -199,6 +202,7 @@ class ForesightStrategy final : public Strategy {
         return position;
       }
     }
+    FreeShards();
     Replace(std::make_shared<Generations>(
         context_, TimelineOf(timeline.SequenceFrom(pass, expected), shard)));
     HEARTH_RETURN_IF_ERROR(Current()->MakeFirst(nullptr, {}, stop).status());
@@ -249,7 +253,10 @@ class ForesightStrategy final : public Strategy {
                          features_.layout.num_rows, features_.layout.row_bytes),
       .source = source_,
       .prices = prices_,
-      .on_scan = resources_.on_scan};
+      .on_scan = resources_.on_scan,
+      .free_shards = options_.makes_apart
+                         ? std::function<void()>([this] { FreeShards(); })
+                         : nullptr};
   absl::Mutex mutex_;
   // Of the last Prepare, or since the job left its sequence.
   std::shared_ptr<Generations> generations_ ABSL_GUARDED_BY(mutex_);
@@ -352,12 +359,12 @@ absl::StatusOr<MemoryEstimate> EstimateForesightMemory(
                                  2 * sizeof(uint32_t)) +
                             RowSlots::ArrangingBytes(slots));
   const int64_t of_passes =
-      (Timeline::kMostPasses + 2) * basis.num_batches * basis.shards +
+      (options.makes_apart ? basis.total_batches
+                           : (Timeline::kMostPasses + 2) * basis.num_batches) *
+          basis.shards +
       slots / MostRefillRows(row_bytes) + 1;
   estimate.Add("topology", OfflineTopologyBytes(basis, basis.num_batches),
                /*kept=*/true);
-  estimate.Add("planning", MakingBytes(nodes, slots, row_bytes, rows, of_passes,
-                                       basis.pipeline.samplers));
   estimate.Add(
       "reads",
       static_cast<uint64_t>(loaders + 1) *
@@ -401,16 +408,34 @@ absl::StatusOr<MemoryEstimate> EstimateForesightMemory(
                          (buffer_bytes - std::min(buffer_bytes, input_bytes));
   }
   estimate.Add("buffers", buffers);
+  uint64_t making = MakingBytes(nodes, slots, row_bytes, rows, of_passes,
+                                basis.pipeline.samplers, options.makes_apart);
+  const int offline = OfflineSamples(basis);
   const int online = static_cast<int>(2 * loaders) +
                      2 * ForesightPass::kLoadedWaiting * basis.shards +
                      assembled;
+  int sampled = offline + online;
+  if (options.makes_apart) {
+    // Assembled shards are with the trainer; others hold no buffers then.
+    const int idle = has_gpu ? read - assembled : read;
+    making -= std::min(making, static_cast<uint64_t>(idle) * buffer_bytes);
+    sampled = std::max(offline + assembled, online);
+  }
+  estimate.Add("planning", making);
   AddBatches(basis,
              {.samplers = basis.pipeline.samplers,
-              // Passes are sampled while others run.
-              .sampled = OfflineSamples(basis) + online,
+              .sampled = sampled,
               .assembled = assembled},
              estimate);
   return estimate;
+}
+
+ForesightOptions WithMeasuredForesightBudgets(ForesightOptions options,
+                                              const MemoryBasis& basis) {
+  options.makes_apart =
+      options.first_epochs * static_cast<double>(basis.num_batches) >=
+      static_cast<double>(basis.total_batches);
+  return options;
 }
 
 std::vector<BudgetOf<ForesightOptions>> ForesightBudgets(

@@ -29,6 +29,10 @@ struct ForesightOptions {
   double first_epochs = 0.5;
   /// Reads that each reading thread keeps in flight.
   int io_depth = 64;
+  /// Whether generations are made while no batch is on its way to the trainer,
+  /// so that memory is held for the one or the other: costs nothing where one
+  /// generation has all epochs. See WithMeasuredForesightBudgets.
+  bool makes_apart = false;
 
   bool operator==(const ForesightOptions&) const = default;
 };
@@ -63,6 +67,11 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewForesightStrategy(
 /// error.
 absl::StatusOr<MemoryEstimate> EstimateForesightMemory(
     const ForesightOptions& options, const MemoryBasis& basis);
+
+/// The options with makes_apart set if the first generation has all passes of
+/// the job.
+ForesightOptions WithMeasuredForesightBudgets(ForesightOptions options,
+                                              const MemoryBasis& basis);
 
 /// Budgets that may be cut so that a job fits into memory, in the order of
 /// cutting.

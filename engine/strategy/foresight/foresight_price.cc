@@ -101,9 +101,9 @@ class Pricing {
   double ScanSeconds() const {
     return job_.feature_bytes() * (1 / job_.disk.BytesPerSecond(1) +
                                    job_.disk.checksum_seconds_per_byte) +
-           static_cast<double>(PackingBytes(job_.basis.num_nodes(),
-                                            job_.basis.row_bytes(),
-                                            job_.basis.pipeline.samplers)) *
+           static_cast<double>(PackingBytes(
+               job_.basis.num_nodes(), job_.basis.row_bytes(),
+               job_.basis.pipeline.samplers, options_.makes_apart)) *
                job_.disk.memory_seconds_per_byte;
   }
 

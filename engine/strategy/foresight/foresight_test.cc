@@ -25,6 +25,7 @@
 #include "engine/strategy/forecast.h"
 #include "engine/strategy/foresight/generation_files.h"
 #include "engine/strategy/kinds.h"
+#include "engine/strategy/memory_budget.h"
 #include "engine/strategy/pass.h"
 #include "engine/strategy/pass_sequence.h"
 #include "engine/strategy/strategy.h"
@@ -233,6 +234,51 @@ TEST_F(ForesightTest, MakesGenerationsOnDemand) {
   const auto strategy = Make(kSome);
   ASSERT_EQ(PrepareFor(*strategy, sequence), absl::OkStatus());
   ExpectSequence(*strategy, sequence);
+}
+
+// Only the first one is made ahead; later ones when all shards before are
+// delivered.
+TEST_F(ForesightTest, GenerationsThatAreMadeApartAreTheSame) {
+  ForesightOptions options = kSome;
+  options.makes_apart = true;
+  for (const int keys : {2, 4}) {
+    const PassSequence sequence = Epochs(4, keys);
+    const auto apart = Make(options, {.samplers = 2, .extractors = 3});
+    ASSERT_EQ(PrepareFor(*apart, sequence), absl::OkStatus());
+    const auto ahead = apart->PrepareAhead(sequence, {}, {});
+    ASSERT_TRUE(ahead.ok()) << ahead.status();
+    EXPECT_FALSE(ahead->more);
+    ExpectSequence(*apart, sequence);
+    const auto generations = Generations();
+    const auto beside = Make(kSome);
+    ASSERT_EQ(PrepareFor(*beside, sequence), absl::OkStatus());
+    ExpectSequence(*beside, sequence);
+    EXPECT_EQ(Generations(), generations);
+    // In place, from the middle, and out of turn.
+    ExpectInPlace(*apart, sequence.passes[0]);
+    Pass later = sequence.passes[1];
+    later.first_batch = 7;
+    ExpectPass(*apart, later);
+    ExpectInPlace(*apart, sequence.passes[0]);
+  }
+}
+
+TEST_F(ForesightTest, OneGenerationIsMadeApartAndTakesLessMemory) {
+  const auto basis = [](int64_t epochs) {
+    return MemoryBasis{.manifest = Dataset().manifest(),
+                       .pipeline = {},
+                       .batches = {},
+                       .num_batches = 12,
+                       .total_batches = 12 * epochs};
+  };
+  ForesightOptions options = kSome;
+  options.first_epochs = 3;
+  EXPECT_FALSE(WithMeasuredForesightBudgets(options, basis(4)).makes_apart);
+  const ForesightOptions apart =
+      WithMeasuredForesightBudgets(options, basis(3));
+  EXPECT_TRUE(apart.makes_apart);
+  EXPECT_LT(EstimateForesightMemory(apart, basis(3))->TotalBytes(),
+            EstimateForesightMemory(options, basis(3))->TotalBytes());
 }
 
 TEST_F(ForesightTest, MoreMemoryReadsFewerRowsAndAllRowsReadEachOnce) {

@@ -54,6 +54,9 @@ constexpr uint64_t kLeastPartitionBytes = uint64_t{4} << 20;
 constexpr uint64_t kMostPartitionBytes = uint64_t{32} << 20;
 constexpr uint64_t kMostBlockBytes = uint64_t{1} << 20;
 constexpr int kMostWorkers = 16;
+// All blocks of packs, by this share, where the memory of shards is free: they
+// are those of more shards then, and larger blocks are written faster.
+constexpr uint64_t kPackShareApart = 4;
 
 // The division of memory for packing.
 struct PackDivision {
@@ -63,18 +66,22 @@ struct PackDivision {
   int workers = 1;
   uint64_t pack_bytes = 0;
 
-  static PackDivision Of(int64_t num_nodes, int64_t row_bytes, int threads) {
+  static PackDivision Of(int64_t num_nodes, int64_t row_bytes, int threads,
+                         bool apart) {
     PackDivision division;
-    const uint64_t bytes =
-        std::clamp(static_cast<uint64_t>(num_nodes * row_bytes) / kPartitions,
-                   kLeastPartitionBytes, kMostPartitionBytes);
+    const auto features = static_cast<uint64_t>(num_nodes * row_bytes);
+    const uint64_t bytes = std::clamp(
+        features / kPartitions, kLeastPartitionBytes, kMostPartitionBytes);
+    const uint64_t share = apart ? kPackShareApart : 1;
     division.partition_nodes =
         std::clamp<int64_t>(static_cast<int64_t>(bytes) / row_bytes, 1,
                             std::max<int64_t>(num_nodes, 1));
     division.num_partitions =
         (num_nodes + division.partition_nodes - 1) / division.partition_nodes;
     division.workers = std::clamp(threads, 1, kMostWorkers);
-    division.pack_bytes = bytes;
+    division.pack_bytes =
+        std::clamp(share * features / kPartitions, kLeastPartitionBytes,
+                   share * kMostPartitionBytes);
     const uint64_t blocks =
         static_cast<uint64_t>(division.num_partitions + 1 + division.workers);
     division.block_bytes = std::clamp(bytes / blocks / kPageBytes * kPageBytes,
@@ -148,17 +155,21 @@ class SpanTrace final : public plan::AccessTrace {
 
 }  // namespace
 
-uint64_t PackingBytes(int64_t num_nodes, int64_t row_bytes, int samplers) {
-  return PackDivision::Of(num_nodes, row_bytes, samplers)
+uint64_t PackingBytes(int64_t num_nodes, int64_t row_bytes, int samplers,
+                      bool apart) {
+  return PackDivision::Of(num_nodes, row_bytes, samplers, apart)
       .MemoryBytes(row_bytes, /*num_shards=*/0);
 }
 
 uint64_t MakingBytes(int64_t num_nodes, int64_t num_slots, int64_t row_bytes,
-                     int64_t largest_batch, int64_t num_shards, int samplers) {
-  return OptimalCache::MemoryBytes(num_nodes, num_slots, largest_batch,
-                                   num_shards) +
-         PackDivision::Of(num_nodes, row_bytes, samplers)
-             .MemoryBytes(row_bytes, num_shards);
+                     int64_t largest_batch, int64_t num_shards, int samplers,
+                     bool apart) {
+  const uint64_t planning = OptimalCache::MemoryBytes(
+      num_nodes, num_slots, largest_batch, num_shards);
+  const uint64_t packing =
+      PackDivision::Of(num_nodes, row_bytes, samplers, apart)
+          .MemoryBytes(row_bytes, num_shards);
+  return apart ? std::max(planning, packing) : planning + packing;
 }
 
 absl::Status Generation::Checked(absl::Status status, size_t pass) const {
@@ -314,7 +325,7 @@ void GenerationMaker::Discard(PlanLease lease) const {
 // Begins to sample, and perhaps to plan, the generation behind `planned`, which
 // is about to be packed.
 void GenerationMaker::BeginAhead(Planned& planned, bool plan) {
-  if (planned.span.end == timeline_.size()) return;
+  if (planned.span.end == timeline_.size() || context_.free_shards) return;
   ahead_ = std::make_unique<Ahead>(
       Ahead{.span = timeline_.GenerationAt(planned.span.end, timeline_.size()),
             .before = planned.key.name,
@@ -756,7 +767,8 @@ absl::Status GenerationMaker::Scan(Planned& planned,
   GenerationIndex& index = planned.index;
   const auto row_bytes = static_cast<int64_t>(context_.rows.row_bytes);
   const PackDivision division =
-      PackDivision::Of(context_.rows.num_rows, row_bytes, context_.samplers);
+      PackDivision::Of(context_.rows.num_rows, row_bytes, context_.samplers,
+                       /*apart=*/context_.free_shards != nullptr);
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ThreadTeam> team,
                           ThreadTeam::Create(division.workers));
   HEARTH_ASSIGN_OR_RETURN(

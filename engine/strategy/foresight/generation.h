@@ -63,14 +63,22 @@ struct ForesightContext {
   /// Whether rows may be packed. Else generations are only planned, for a
   /// forecast.
   bool packs = true;
+  /// Set: generations are made while no shard is on its way to the trainer
+  /// (ForesightOptions::makes_apart). Called before one is made for a shard
+  /// that waits for it; frees the memory of shards.
+  std::function<void()> free_shards = nullptr;
 };
 
-/// Memory of packing, at most, beside what it takes for each shard.
-uint64_t PackingBytes(int64_t num_nodes, int64_t row_bytes, int samplers);
+/// Memory of packing, at most, beside what it takes for each shard. `apart`:
+/// whether generations are made apart (ForesightOptions::makes_apart).
+uint64_t PackingBytes(int64_t num_nodes, int64_t row_bytes, int samplers,
+                      bool apart);
 
-/// Memory of planning one generation while another is packed, at most.
+/// Memory of planning one generation while another is packed, at most; apart,
+/// of planning or packing.
 uint64_t MakingBytes(int64_t num_nodes, int64_t num_slots, int64_t row_bytes,
-                     int64_t largest_batch, int64_t num_shards, int samplers);
+                     int64_t largest_batch, int64_t num_shards, int samplers,
+                     bool apart);
 
 /// A slot of the cache is overwritten no sooner than this many batches after
 /// the last one that reads it, so that layers can read it in place: more than

@@ -42,6 +42,7 @@ absl::StatusOr<PreparationReport> Generations::MakeAhead(
     changed_.SignalAll();
   });
   absl::MutexLock lock(&mutex_);
+  if (free_shards_ && has_made_) return PreparationReport();
   // Of the ready generations one is being delivered.
   while (!is_abandoned_ && !stop.stop_requested() && end_ < timeline_.size() &&
          (is_making_ || ready_.size() > 1)) {
@@ -70,10 +71,11 @@ absl::StatusOr<std::shared_ptr<const Generation>> Generations::At(
     if (stop.stop_requested()) {
       return absl::CancelledError("waiting for a plan: stopped on request");
     }
-    if (is_making_) {
+    if (is_making_ || (free_shards_ && position_ < end_)) {
       changed_.Wait(&mutex_);
       continue;
     }
+    if (free_shards_) free_shards_();
     HEARTH_RETURN_IF_ERROR(Make(nullptr, {}, stop).status());
   }
   for (const auto& generation : ready_) {
@@ -124,12 +126,11 @@ bool Generations::IsNear(int64_t position) const {
 void Generations::GoOnAt(int64_t position) {
   absl::MutexLock lock(&mutex_);
   position_ = position;
-  bool released = false;
+  if (position >= end_) changed_.SignalAll();
   while (!ready_.empty() && ready_.front()->span().end <= position) {
     ready_.pop_front();
-    released = true;
+    changed_.SignalAll();
   }
-  if (released) changed_.SignalAll();
 }
 
 void Generations::Abandon() {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <utility>
@@ -26,7 +27,9 @@ class Generations {
  public:
   /// `context` outlives the object.
   Generations(const ForesightContext& context, Timeline timeline)
-      : timeline_(std::move(timeline)), maker_(context, timeline_) {}
+      : timeline_(std::move(timeline)),
+        maker_(context, timeline_),
+        free_shards_(context.free_shards) {}
   Generations(const Generations&) = delete;
   Generations& operator=(const Generations&) = delete;
 
@@ -47,13 +50,16 @@ class Generations {
       const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Waits until there is use for another generation, and makes it. ABORTED
-  /// after Abandon; the report's `more` is false if there is none to make.
+  /// after Abandon; the report's `more` is false if there is none to make, and
+  /// with ForesightContext::free_shards, with which only the first one is made
+  /// ahead.
   absl::StatusOr<PreparationReport> MakeAhead(
       const PreparationListener& listener, const std::stop_token& stop)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// The generation with `position`: waits while it is made, and makes it if
-  /// nobody does. NOT_FOUND if it was released.
+  /// nobody does, with ForesightContext::free_shards not before passes go on at
+  /// its beginning. NOT_FOUND if it was released.
   absl::StatusOr<std::shared_ptr<const Generation>> At(
       int64_t position, const std::stop_token& stop)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -79,6 +85,7 @@ class Generations {
   const Timeline timeline_;
   // Used by the thread that has set is_making_.
   GenerationMaker maker_;
+  const std::function<void()> free_shards_;
 
   mutable absl::Mutex mutex_;
   absl::CondVar changed_;
