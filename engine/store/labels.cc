@@ -119,6 +119,20 @@ std::vector<T> GatherRows(const std::vector<T>& rows, int64_t row_size,
 
 }  // namespace
 
+LabelsView LabelsView::Rows(int64_t first, int64_t count) const {
+  LabelsView part = *this;
+  part.num_rows = count;
+  const auto cut = [&](const auto& rows, int64_t row_size) {
+    return rows.empty() ? rows
+                        : rows.subspan(static_cast<size_t>(first * row_size),
+                                       static_cast<size_t>(count * row_size));
+  };
+  part.classes = cut(classes, 1);
+  part.bits = cut(bits, MultiLabelRowBytes(width, partial));
+  part.targets = cut(targets, width);
+  return part;
+}
+
 bool LabelsView::IsLabeled(int64_t row) const {
   switch (kind) {
     case LabelKind::kClasses:

@@ -85,6 +85,9 @@ struct LabelsView {
 
   bool IsLabeled(int64_t row) const;
 
+  /// Rows [first, first + count).
+  LabelsView Rows(int64_t first, int64_t count) const;
+
   /// INVALID_ARGUMENT unless the arrays have the sizes that follow from
   /// `num_rows` and `width`, and every row is labeled: a class below `width`;
   /// no bit set beyond the bit that marks it as labeled, and at least one known

@@ -83,6 +83,19 @@ TEST(HasBitTest, CountsFromTheLeastSignificantOne) {
   EXPECT_TRUE(HasBit(row, 15));
 }
 
+TEST(LabelsViewTest, RowsOfEachKindAreThoseOfTheWhole) {
+  const Labels classes = Labels::Classes({3, 1, 4, 1}, 5);
+  EXPECT_THAT(classes.view().Rows(1, 2).classes, ElementsAre(1, 4));
+  EXPECT_EQ(classes.view().Rows(1, 2).num_rows, 2);
+  EXPECT_THAT(classes.view().Rows(4, 0).classes, IsEmpty());
+  // Rows of 9 labels have two bytes.
+  const Labels bits = Labels::MultiLabel({1, 2, 3, 2, 5, 2}, 3, 9);
+  EXPECT_THAT(bits.view().Rows(1, 2).bits, ElementsAre(3, 2, 5, 2));
+  EXPECT_EQ(*bits.view().Rows(2, 1).BitRow(0), 5);
+  const Labels targets = Labels::Targets({1, 2, 3, 4, 5, 6}, 3, 2);
+  EXPECT_THAT(targets.view().Rows(2, 1).targets, ElementsAre(5, 6));
+}
+
 TEST(LabelsTest, ClassesBelowZeroAreUnlabeled) {
   const Labels labels = Labels::Classes({2, -1, 0}, 3);
   EXPECT_EQ(labels.kind(), LabelKind::kClasses);

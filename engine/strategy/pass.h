@@ -14,6 +14,7 @@
 #include "engine/sample/neighbor_sampler.h"
 #include "engine/sample/seed_order.h"
 #include "engine/sample/seed_requests.h"
+#include "engine/sample/shard_window.h"
 
 namespace hearth::train {
 class InputPool;
@@ -122,6 +123,9 @@ struct Pass {
   /// the layer in which the shard meets it.
   int64_t shards = 1;
   uint64_t epoch_key = 0;
+  /// Which shards of each batch these are, where several machines share it. All
+  /// other machines' passes are equal but for this.
+  sample::ShardWindow window = {};
   /// Batches before this one are skipped, as in a resumed epoch.
   int64_t first_batch = 0;
   /// The seeds of each batch, each delivered as soon as it is asked for, until

@@ -37,6 +37,7 @@ train::BatchView SampledBatch::view() const {
           .feature_dim = feature_dim_,
           .input_memory = input_memory_,
           .labels = labels_.view(),
+          .batch_labels = batch_labels_.view(),
           .all_labels = all_labels_,
           .top_rows = {},
           .device_rows = device_rows_,

@@ -109,10 +109,12 @@ class SampledBatch : public pipeline::Item {
   /// Labels of the seeds. The sampling stage sets them.
   const store::Labels& labels() const { return labels_; }
   /// Takes the labels of `seeds` from those of all nodes, which outlive the
-  /// batch.
+  /// batch; and those of the seeds of the whole batch, where machines share it.
   void TakeLabels(const store::Labels& all,
-                  absl::Span<const store::NodeId> seeds) {
+                  absl::Span<const store::NodeId> seeds,
+                  absl::Span<const store::NodeId> seeds_of_batch = {}) {
     labels_ = all.Gather(seeds);
+    batch_labels_ = all.Gather(seeds_of_batch);
     all_labels_ = &all;
   }
 
@@ -154,6 +156,7 @@ class SampledBatch : public pipeline::Item {
   std::vector<store::NodeId> seeds_;
   sample::MiniBatch sample_;
   store::Labels labels_;
+  store::Labels batch_labels_;
   const store::Labels* all_labels_ = nullptr;
   int64_t feature_dim_ = 0;
   BufferPool::Lease inputs_;

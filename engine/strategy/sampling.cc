@@ -17,6 +17,7 @@
 #include "engine/sample/device_sampler.h"
 #include "engine/sample/history.h"
 #include "engine/sample/neighbor_sampler.h"
+#include "engine/sample/shard_window.h"
 #include "engine/sample/slab_sampler.h"
 #include "engine/sample/slab_topology.h"
 #include "engine/store/topology.h"
@@ -40,15 +41,17 @@ ShardRange ShardsOf(const Pass& pass, int64_t num_seeds) {
 }
 
 int64_t MostSeeds(const Pass& pass, int64_t num_seeds) {
-  return (std::min(num_seeds, pass.batch_size) + pass.shards - 1) / pass.shards;
+  const int64_t shards = pass.window.AllOf(pass.shards);
+  return (std::min(num_seeds, pass.batch_size) + shards - 1) / shards;
 }
 
 SeedRange SeedsOfShard(const Pass& pass, int64_t num_seeds, int64_t number) {
   const int64_t first = number / pass.shards * pass.batch_size;
   const int64_t size = std::min(pass.batch_size, num_seeds - first);
-  const int64_t shard = number % pass.shards;
-  const int64_t begin = size * shard / pass.shards;
-  const int64_t end = size * (shard + 1) / pass.shards;
+  const int64_t shard = pass.window.first + number % pass.shards;
+  const int64_t shards = pass.window.AllOf(pass.shards);
+  const int64_t begin = sample::ShardBegin(size, shard, shards);
+  const int64_t end = sample::ShardBegin(size, shard + 1, shards);
   return {.first = first + begin, .count = end - begin};
 }
 
@@ -57,6 +60,17 @@ absl::Span<const store::NodeId> ShardSeeds(
   const SeedRange range = SeedsOfShard(pass, std::ssize(seeds), number);
   return seeds.subspan(static_cast<size_t>(range.first),
                        static_cast<size_t>(range.count));
+}
+
+void TakeLabels(const Pass& pass, absl::Span<const store::NodeId> seeds,
+                const store::Labels& labels, SampledBatch& shard) {
+  absl::Span<const store::NodeId> of_batch;
+  if (pass.window.is_part()) {
+    const int64_t first = shard.number() / pass.shards * pass.batch_size;
+    of_batch = seeds.subspan(static_cast<size_t>(first),
+                             static_cast<size_t>(pass.batch_size));
+  }
+  shard.TakeLabels(labels, ShardSeeds(pass, seeds, shard.number()), of_batch);
 }
 
 sample::BatchKey KeyOfShard(const Pass& pass, int64_t number) {
@@ -116,10 +130,10 @@ pipeline::Stage StageOf(const char* name, const Pass& pass,
                &topology = source.topology,
                &labels = source.labels](int thread, pipeline::Item& item) {
                 auto& batch = static_cast<SampledBatch&>(item);
+                const bool is_asked_for = pass.requests != nullptr;
                 const absl::Span<const store::NodeId> shard =
-                    pass.requests != nullptr
-                        ? batch.seeds()
-                        : ShardSeeds(pass, seeds, batch.number());
+                    is_asked_for ? batch.seeds()
+                                 : ShardSeeds(pass, seeds, batch.number());
                 absl::StatusOr<sample::MiniBatch> sample =
                     take(*(*samplers)[thread], KeyOfShard(pass, batch.number()),
                          shard);
@@ -127,7 +141,11 @@ pipeline::Stage StageOf(const char* name, const Pass& pass,
                 HEARTH_RETURN_IF_ERROR(topology.status());
                 HEARTH_RETURN_IF_ERROR(sample.status());
                 batch.sample() = *std::move(sample);
-                batch.TakeLabels(labels, shard);
+                if (is_asked_for) {
+                  batch.TakeLabels(labels, shard);
+                } else {
+                  TakeLabels(pass, seeds, labels, batch);
+                }
                 return absl::OkStatus();
               },
           .interrupt =

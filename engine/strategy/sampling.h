@@ -32,6 +32,8 @@
 
 namespace hearth::strategy {
 
+class SampledBatch;
+
 /// The data that batches are sampled from.
 struct SampleSource {
   const store::LoadedTopology& topology;
@@ -94,6 +96,12 @@ SeedRange SeedsOfShard(const Pass& pass, int64_t num_seeds, int64_t number);
 /// The seeds of shard `number` of a pass over `seeds`, as nodes.
 absl::Span<const store::NodeId> ShardSeeds(
     const Pass& pass, absl::Span<const store::NodeId> seeds, int64_t number);
+
+/// Gathers the labels of a shard, and those of its whole batch where several
+/// machines share it (Pass::window), from those of all nodes, which outlive the
+/// shard. `seeds` are all seeds of the pass.
+void TakeLabels(const Pass& pass, absl::Span<const store::NodeId> seeds,
+                const store::Labels& labels, SampledBatch& shard);
 
 /// The key by which the neighbors of shard `number` are drawn: that of its
 /// whole batch.

@@ -282,6 +282,7 @@ absl::Status ModelShape::Validate() const {
   status.Update(InRange("label_width", label_width, 1, INT32_MAX));
   status.Update(InRange("num_layers", num_layers, 1, kMaxLayers));
   status.Update(InRange("trainers", trainers, 1, kMaxTrainers));
+  status.Update(window.Validate(trainers));
   status.Update(InRange("epoch_steps", epoch_steps, 1, INT64_MAX));
   status.Update(InRange("epochs", epochs, 1, INT32_MAX));
   status.Update(ValidateTypes(*this));

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "engine/sample/shard_window.h"
 #include "engine/store/labels.h"
 #include "engine/train/metric.h"
 
@@ -269,6 +270,9 @@ struct ModelShape {
   int64_t num_layers = 0;
   /// Number of replicas, each of which takes one shard of every batch.
   int64_t trainers = 1;
+  /// Which shards of each batch the replicas take, where those of other
+  /// machines take the others.
+  sample::ShardWindow window = {};
   /// Steps per epoch, and epochs of the training, which schedules refer to.
   int64_t epoch_steps = 1;
   int64_t epochs = 1;

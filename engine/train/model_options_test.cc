@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "engine/sample/shard_window.h"
 #include "engine/store/labels.h"
 #include "engine/train/metric.h"
 #include "gmock/gmock.h"
@@ -212,6 +213,25 @@ void ExpectRefused(const ModelShape& shape, const std::string& text) {
   EXPECT_EQ(shape.Validate().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(absl::StartsWith(shape.Validate().message(), text))
       << shape.Validate();
+}
+
+TEST(ModelShapeTest, AWindowIsAmongTheShardsOfABatch) {
+  ModelShape shape{.feature_dim = 1, .label_width = 1, .num_layers = 1};
+  shape.trainers = 2;
+  for (const sample::ShardWindow& window :
+       {sample::ShardWindow{}, sample::ShardWindow{.first = 4, .all = 6},
+        sample::ShardWindow{.first = 254, .all = 256}}) {
+    shape.window = window;
+    EXPECT_TRUE(shape.Validate().ok());
+  }
+  for (const sample::ShardWindow& window :
+       {sample::ShardWindow{.first = 5, .all = 6},
+        sample::ShardWindow{.first = -1, .all = 6},
+        sample::ShardWindow{.first = 1, .all = 0},
+        sample::ShardWindow{.first = 0, .all = 257}}) {
+    shape.window = window;
+    EXPECT_TRUE(absl::IsInvalidArgument(shape.Validate()));
+  }
 }
 
 TEST(ModelShapeTest, TypesAreInRange) {

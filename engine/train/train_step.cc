@@ -121,7 +121,7 @@ absl::Status ValidateBatch(absl::Span<const BatchView> shards,
       Expect("shards of the batch", static_cast<int64_t>(shards.size()),
              shape.trainers);
   for (const BatchView& shard : shards) status.Update(shard.Validate(shape));
-  if (status.ok() && NumSeeds(shards) == 0) {
+  if (status.ok() && NumSeeds(shards) == 0 && !shape.window.is_part()) {
     return absl::InvalidArgumentError("the batch has no seeds");
   }
   return status;

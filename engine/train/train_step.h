@@ -117,6 +117,9 @@ struct BatchView {
   /// One row for each of sample.num_seeds seeds, all labeled; in feeds, seeds
   /// of clients may be unlabeled.
   store::LabelsView labels;
+  /// Labels of all seeds of the whole batch, of which other machines have some
+  /// (ModelShape::window); else without rows.
+  store::LabelsView batch_labels = {};
   /// Labels of all nodes of the seeds' type; null: not known.
   const store::Labels* all_labels = nullptr;
   /// Arrays are null where sample.top has no such nodes.
@@ -138,7 +141,8 @@ struct BatchView {
 };
 
 /// INVALID_ARGUMENT unless there are as many shards as trainers, each fits a
-/// model of this shape, and at least one has seeds.
+/// model of this shape, and at least one has seeds, here or on another machine
+/// (ModelShape::window).
 absl::Status ValidateBatch(absl::Span<const BatchView> shards,
                            const ModelShape& shape);
 

@@ -21,6 +21,7 @@
 #include "engine/sample/mini_batch.h"
 #include "engine/sample/neighbor_sampler.h"
 #include "engine/sample/seed_order.h"
+#include "engine/sample/shard_window.h"
 #include "engine/store/dataset.h"
 #include "engine/store/topology.h"
 #include "engine/strategy/kinds.h"
@@ -100,13 +101,16 @@ io::ReadQueues* queues = nullptr;
 
 // 360 training nodes in 8 batches, the last one of 10.
 Pass MakePass(int64_t shards, int64_t batch_size = 50,
-              const sample::NeighborSamplerOptions& sampler = {
-                  .fanouts = {5, 3}, .data_seed = 3}) {
+              const sample::NeighborSamplerOptions& sampler = {.fanouts = {5,
+                                                                           3},
+                                                               .data_seed = 3},
+              const sample::ShardWindow& window = {}) {
   return hearth::testing::Measured(*planted, {.order = order,
                                               .sampler = sampler,
                                               .batch_size = batch_size,
                                               .shards = shards,
                                               .epoch_key = 1,
+                                              .window = window,
                                               .batches = {}});
 }
 
@@ -241,6 +245,30 @@ TEST_P(ShardConformanceTest, AreThoseOfMemory) {
 }
 
 // With rows in place, too, if the strategy leaves them there.
+// Machines that share batches have, together, the shards of one machine. With
+// 359 seeds a batch the last one leaves some machines without seeds.
+TEST_P(ShardConformanceTest, OfAWindowAreThoseOfTheWholeBatch) {
+  for (const int64_t batch_size : {50, 359}) {
+    const sample::NeighborSamplerOptions sampler = {.fanouts = {5, 3},
+                                                    .data_seed = 3};
+    const Pass whole = MakePass(3, batch_size);
+    const Delivered all =
+        RunPass(*MakeFor({MemoryOptions{}, {}}, {whole}), whole);
+    for (const auto& [shards, window] :
+         std::vector<std::pair<int64_t, sample::ShardWindow>>{
+             {1, {.first = 0, .all = 3}}, {2, {.first = 1, .all = 3}}}) {
+      const Pass pass = MakePass(shards, batch_size, sampler, window);
+      const Delivered part = RunPass(*MakeFor(GetParam(), {pass}), pass);
+      ASSERT_EQ(part.fingerprints.size(), all.fingerprints.size());
+      for (size_t batch = 0; batch < part.fingerprints.size(); ++batch) {
+        const auto begin = all.fingerprints[batch].begin() + window.first;
+        EXPECT_EQ(part.fingerprints[batch],
+                  std::vector<std::string>(begin, begin + shards));
+      }
+    }
+  }
+}
+
 TEST_P(ShardConformanceTest, AreThoseOfMemoryWithRowsInPlace) {
   const auto strategy = Make(GetParam());
   const auto reference = Make({MemoryOptions{}, {}});

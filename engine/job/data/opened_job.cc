@@ -264,6 +264,7 @@ absl::StatusOr<std::unique_ptr<train::TrainStep>> NewModel(
       .label_width = target.label_width,
       .num_layers = static_cast<int64_t>(options.data.fanouts.size()),
       .trainers = options.data.trainers,
+      .window = options.data.window,
       .epoch_steps =
           strategy::NumBatches(passes.num_train(), options.data.batch_size),
       .epochs = options.data.epochs,

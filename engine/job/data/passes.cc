@@ -187,6 +187,7 @@ strategy::Pass PassSchedule::Of(const sample::SeedOrder& order,
           .batch_size = data_.batch_size,
           .shards = data_.trainers,
           .epoch_key = epoch_key,
+          .window = data_.window,
           .batches = batches_};
 }
 

@@ -194,9 +194,10 @@ absl::Status BatchOptions::Validate() const {
     return absl::InvalidArgumentError(absl::StrCat(
         "trainers must be at most ", train::kMaxTrainers, ", not ", trainers));
   }
-  if (trainers > batch_size) {
+  HEARTH_RETURN_IF_ERROR(window.Validate(trainers));
+  if (const int64_t all = window.AllOf(trainers); all > batch_size) {
     return absl::InvalidArgumentError(absl::StrCat(
-        trainers, " trainers need a batch_size of at least as many, not ",
+        all, " trainers need a batch_size of at least as many, not ",
         batch_size));
   }
   HEARTH_RETURN_IF_ERROR(RequireAtLeast("epochs", epochs, 1));
@@ -215,6 +216,10 @@ absl::Status BatchOptions::Validate() const {
         strategy::Name(strategy)));
   }
   if (history.has_value()) {
+    if (window.is_part()) {
+      return absl::InvalidArgumentError(
+          "history: other machines compute some of a batch's embeddings");
+    }
     HEARTH_RETURN_IF_ERROR(RequireAtLeast("staleness", history->staleness, 0));
     HEARTH_RETURN_IF_ERROR(
         RequireAtLeast("compare_epochs", history->compare_epochs, 0));

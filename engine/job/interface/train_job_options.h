@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "engine/feed/channel.h"
+#include "engine/sample/shard_window.h"
 #include "engine/store/array_type.h"
 #include "engine/strategy/kinds.h"
 #include "engine/train/model_options.h"
@@ -105,6 +106,9 @@ struct BatchOptions {
   int64_t batch_size = 1024;
   /// Number of data-parallel trainers that share each batch.
   int64_t trainers = 1;
+  /// Which trainers of a batch these are, where several machines share it; not
+  /// with a history, whose embeddings each machine would have a part of.
+  sample::ShardWindow window;
   int64_t epochs = 5;
   /// Epochs with different batches, which then repeat; 0 = epochs, or
   /// refresh_epochs.

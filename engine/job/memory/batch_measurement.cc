@@ -45,6 +45,9 @@ ordered_json KeyOf(const MeasuredPasses& of) {
     key["fanouts_of"] = any.sampler.fanouts_of;
   }
   if (any.sampler.once) key["once"] = true;
+  if (any.window.is_part()) {
+    key["window"] = {any.window.first, any.window.all};
+  }
   // An untyped graph has one split, so that its seeds follow from the dataset.
   if (of.dataset.manifest().is_typed()) {
     key["target"] = of.dataset.target_type();

@@ -45,6 +45,22 @@ absl::StatusOr<std::unique_ptr<train::TrainStep>> NewTrainStep(
   return NewTorchStep(options, shape);
 }
 
+absl::StatusOr<std::unique_ptr<train::TrainStep>> NewRankedStep(
+    const train::TrainOptions& options, const train::ModelShape& shape,
+    train::RankGroup& ranks) {
+  HEARTH_RETURN_IF_ERROR(options.Validate());
+  if (std::holds_alternative<train::NoModelOptions>(options.model)) {
+    return absl::InvalidArgumentError(
+        "model: must not be none on several machines");
+  }
+  if (options.gpu.has_value()) {
+    return absl::InvalidArgumentError(
+        "device: must be cpu on several machines");
+  }
+  HEARTH_RETURN_IF_ERROR(CheckModel(options, shape));
+  return NewParallelStep(options, shape, &ranks);
+}
+
 absl::StatusOr<std::unique_ptr<train::TrainStep>> NewGpuStep(
     const train::TrainOptions& options, const train::ModelShape& shape,
     const cuda::Device& device) {

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "engine/cuda/device.h"
 #include "engine/train/model_options.h"
+#include "engine/train/rank_group.h"
 #include "engine/train/train_step.h"
 
 namespace hearth::model {
@@ -25,6 +26,13 @@ void InitializeTorch(char** argv);
 /// Exceptions of LibTorch become statuses, out of memory RESOURCE_EXHAUSTED.
 absl::StatusOr<std::unique_ptr<train::TrainStep>> NewTrainStep(
     const train::TrainOptions& options, const train::ModelShape& shape);
+
+/// A model on the processor that takes the steps of `ranks`, of which this
+/// machine is one: see NewParallelStep. INVALID_ARGUMENT for NoModelOptions,
+/// which leave nothing to agree on, and for models on GPUs.
+absl::StatusOr<std::unique_ptr<train::TrainStep>> NewRankedStep(
+    const train::TrainOptions& options, const train::ModelShape& shape,
+    train::RankGroup& ranks);
 
 /// A model on the GPU that the plug-in knows as `device`: see NewDeviceStep.
 /// FAILED_PRECONDITION as GpuTraining.

@@ -10,10 +10,13 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/types/span.h"
 #include "engine/base/random.h"
@@ -27,6 +30,8 @@
 #include "engine/store/topology.h"
 #include "engine/train/metric.h"
 #include "engine/train/model_options.h"
+#include "engine/train/rank_group.h"
+#include "engine/train/testing/local_group.h"
 #include "engine/train/train_step.h"
 #include "gtest/gtest.h"
 
@@ -123,6 +128,17 @@ train::TrainOptions Options(const train::ModelOptions& model,
 
 const train::SageOptions kSage = {.hidden = 16};
 
+std::vector<train::ModelOptions> Models() {
+  return {kSage,
+          train::GcnOptions{.hidden = 16},
+          train::GatOptions{.hidden = 16, .heads = 2},
+          train::Gatv2Options{.hidden = 16, .heads = 2},
+          train::GinOptions{.hidden = 16},
+          train::RgcnOptions{.hidden = 16, .bases = 2},
+          train::RsageOptions{.hidden = 16},
+          train::RgatOptions{.hidden = 16, .heads = 2}};
+}
+
 train::ModelShape Shape(LabelKind kind, int64_t trainers) {
   return {.feature_dim = kFeatureDim,
           .label_kind = kind,
@@ -181,15 +197,7 @@ void ExpectLossesOfOneTrainer(const train::TrainOptions& options,
 }
 
 TEST(ParallelStepTest, LossesAreThoseOfOneTrainerWithTheWholeBatch) {
-  const std::vector<train::ModelOptions> models = {
-      kSage,
-      train::GcnOptions{.hidden = 16},
-      train::GatOptions{.hidden = 16, .heads = 2},
-      train::Gatv2Options{.hidden = 16, .heads = 2},
-      train::GinOptions{.hidden = 16},
-      train::RgcnOptions{.hidden = 16, .bases = 2},
-      train::RsageOptions{.hidden = 16},
-      train::RgatOptions{.hidden = 16, .heads = 2}};
+  const std::vector<train::ModelOptions> models = Models();
   for (size_t model = 0; model < models.size(); ++model) {
     for (const LabelKind kind : kKinds) {
       for (const int64_t trainers : {2, 3}) {
@@ -402,6 +410,233 @@ TEST(ParallelStepTest, RefusesShardsThatDoNotFit) {
                 .status()
                 .code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+// Ranks that are threads, each with a step of its own.
+class RankedStepTest : public ::testing::Test {
+ protected:
+  // `each` trainers on each of `size` ranks.
+  void Open(const train::TrainOptions& options, LabelKind kind, int size,
+            int64_t each = 1) {
+    each_ = each;
+    groups_ = train::NewLocalGroup(size);
+    steps_.clear();
+    for (int rank = 0; rank < size; ++rank) {
+      train::ModelShape shape = Shape(kind, each);
+      shape.window = {.first = rank * each, .all = size * each};
+      auto step = NewRankedStep(options, shape, *groups_[rank]);
+      EXPECT_TRUE(step.ok()) << step.status();
+      steps_.push_back(*std::move(step));
+    }
+  }
+
+  using Results = std::vector<absl::StatusOr<train::BatchResult>>;
+  using Call = absl::FunctionRef<absl::StatusOr<train::BatchResult>(
+      train::TrainStep& step, absl::Span<const train::BatchView> shards)>;
+
+  // Calls the step of each rank with its shards of a batch, which `change` may
+  // change before.
+  Results OnRanks(
+      const Graph& graph, uint64_t number, int64_t seeds, Call call,
+      absl::FunctionRef<void(int, std::vector<train::BatchView>&)> change =
+          [](int, std::vector<train::BatchView>&) {}) {
+    const auto size = std::ssize(steps_);
+    const auto shards = graph.Shards(number, seeds, size * each_);
+    const SyntheticBatch whole = graph.Sample(number, 0, seeds);
+    Results results(steps_.size(), absl::UnknownError("not called"));
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < size; ++rank) {
+      threads.emplace_back([&, rank] {
+        std::vector<train::BatchView> views;
+        for (int64_t i = 0; i < each_; ++i) {
+          views.push_back(shards[rank * each_ + i].View());
+          views.back().batch_labels = whole.labels.view();
+        }
+        change(rank, views);
+        results[rank] = call(*steps_[rank], views);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return results;
+  }
+
+  Results Train(const Graph& graph, uint64_t number) {
+    return OnRanks(graph, number, kSeeds[number % std::size(kSeeds)],
+                   [&](train::TrainStep& step, auto shards) {
+                     return step.Train(shards, {.epoch = 0, .batch = number});
+                   });
+  }
+
+  // Expects that `steps_` and `expected` do the same in every bit: training,
+  // evaluation, and the state afterwards.
+  void ExpectStepsOf(train::TrainStep& expected, const Graph& graph) {
+    const int64_t all = std::ssize(steps_) * each_;
+    for (uint64_t number = 0; number < std::size(kSeeds); ++number) {
+      const train::BatchResult one = TrainBatch(expected, graph, number, all);
+      for (const auto& result : Train(graph, number)) {
+        ASSERT_TRUE(result.ok()) << result.status();
+        ExpectSame(*result, one);
+      }
+    }
+    for (const int64_t seeds : {100, 1}) {
+      const auto one = expected.Evaluate(Views(graph.Shards(9, seeds, all)));
+      ASSERT_TRUE(one.ok()) << one.status();
+      for (const auto& result :
+           OnRanks(graph, 9, seeds, [](train::TrainStep&step, auto shards) {
+             return step.Evaluate(shards);
+           })) {
+        ASSERT_TRUE(result.ok()) << result.status();
+        ExpectSame(*result, *one);
+      }
+    }
+    const auto state = expected.Save();
+    ASSERT_TRUE(state.ok()) << state.status();
+    for (const auto& step : steps_) {
+      const auto other = step->Save();
+      ASSERT_TRUE(other.ok()) << other.status();
+      ASSERT_EQ(other->size(), state->size());
+      for (const auto& [name, tensor] : *state) {
+        EXPECT_EQ(other->at(name).data, tensor.data) << name;
+      }
+    }
+  }
+
+  static void ExpectSame(const train::BatchResult& a,
+                         const train::BatchResult& b) {
+    EXPECT_EQ(a.loss, b.loss);
+    EXPECT_EQ(a.num_seeds, b.num_seeds);
+    EXPECT_EQ(a.weight, b.weight);
+    EXPECT_EQ(a.tally.num_correct, b.tally.num_correct);
+    EXPECT_EQ(a.tally.true_positives, b.tally.true_positives);
+    EXPECT_EQ(a.tally.squared_error, b.tally.squared_error);
+    ASSERT_EQ(a.tally.ranking.scores.size(), b.tally.ranking.scores.size());
+    for (size_t i = 0; i < a.tally.ranking.scores.size(); ++i) {
+      EXPECT_EQ(a.tally.ranking.scores[i].score,
+                b.tally.ranking.scores[i].score);
+    }
+  }
+
+  int64_t each_ = 1;
+  std::vector<std::unique_ptr<train::RankGroup>> groups_;
+  std::vector<std::unique_ptr<train::TrainStep>> steps_;
+};
+
+TEST_F(RankedStepTest, TakesTheStepsOfAsManyTrainersOnOneMachine) {
+  for (const train::ModelOptions& model : Models()) {
+    for (const LabelKind kind : kKinds) {
+      const Graph graph(kind);
+      const train::TrainOptions options = Options(model, /*dropout=*/0.3);
+      Open(options, kind, 3);
+      ExpectStepsOf(*NewStep(options, kind, 3), graph);
+    }
+  }
+}
+
+TEST_F(RankedStepTest, WithWeightsClippingAndAnyOptimizer) {
+  const Graph graph(LabelKind::kClasses);
+  for (const train::OptimizerOptions& optimizer :
+       {train::OptimizerOptions(train::AdamWOptions{}),
+        train::OptimizerOptions(train::SgdOptions{
+            .learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.01})}) {
+    train::TrainOptions options = Options(kSage);
+    options.optimizer = optimizer;
+    options.class_weights = train::ClassWeights{.values = {0.1, 20, 1, 1, 5}};
+    options.clip_norm = 0.05;
+    options.metric = train::Metric::kRocAuc;
+    Open(options, LabelKind::kClasses, 2);
+    ExpectStepsOf(*NewStep(options, LabelKind::kClasses, 2), graph);
+  }
+}
+
+// With several trainers on each machine the order of additions is another.
+TEST_F(RankedStepTest, SeveralTrainersOnEachMachineTakeItsStepsButForRounding) {
+  const Graph graph(LabelKind::kClasses);
+  const auto one = NewStep(Options(kSage), LabelKind::kClasses, 4);
+  std::vector<std::vector<float>> losses;
+  for (int repetition = 0; repetition < 2; ++repetition) {
+    Open(Options(kSage), LabelKind::kClasses, 2, 2);
+    losses.emplace_back();
+    for (uint64_t number = 0; number < std::size(kSeeds); ++number) {
+      const Results results = Train(graph, number);
+      ASSERT_TRUE(results[0].ok() && results[1].ok()) << results[0].status();
+      EXPECT_EQ(results[0]->loss, results[1]->loss);
+      losses.back().push_back(results[0]->loss);
+    }
+  }
+  EXPECT_EQ(losses[0], losses[1]);
+  for (uint64_t number = 0; number < std::size(kSeeds); ++number) {
+    EXPECT_NEAR(losses[0][number], TrainBatch(*one, graph, number, 4).loss,
+                5e-5);
+  }
+}
+
+// Another number of machines goes on as as many trainers would.
+TEST_F(RankedStepTest, GoesOnFromTheStateOfAnotherNumberOfMachines) {
+  const Graph graph(LabelKind::kClasses);
+  const train::TrainOptions options = Options(kSage, /*dropout=*/0.2);
+  Open(options, LabelKind::kClasses, 3);
+  for (uint64_t number = 0; number < 3; ++number) Train(graph, number);
+  const auto state = steps_.front()->Save();
+  ASSERT_TRUE(state.ok()) << state.status();
+  const auto two = NewStep(options, LabelKind::kClasses, 2);
+  ASSERT_TRUE(two->Load(*state).ok());
+  Open(options, LabelKind::kClasses, 2);
+  for (const auto& step : steps_) ASSERT_TRUE(step->Load(*state).ok());
+  ExpectStepsOf(*two, graph);
+}
+
+TEST_F(RankedStepTest, AnErrorOfOneIsThatOfAllAndChangesNothing) {
+  const Graph graph(LabelKind::kClasses);
+  Open(Options(kSage), LabelKind::kClasses, 3);
+  const store::Labels wrong =
+      store::Labels::Classes(std::vector<int32_t>(20, kWidth), kWidth);
+  const auto train = [](train::TrainStep& step, auto shards) {
+    return step.Train(shards, {});
+  };
+  for (const auto& result :
+       OnRanks(graph, 0, 60, train,
+               [&](int rank, std::vector<train::BatchView>&views) {
+                 if (rank == 1) views.front().labels = wrong.view();
+               })) {
+    EXPECT_TRUE(absl::IsInvalidArgument(result.status())) << result.status();
+    EXPECT_TRUE(absl::StrContains(result.status().message(), "label 5"));
+  }
+  ExpectStepsOf(*NewStep(Options(kSage), LabelKind::kClasses, 3), graph);
+}
+
+TEST_F(RankedStepTest, TheEndOfOneIsThatOfAll) {
+  const Graph graph(LabelKind::kClasses);
+  Open(Options(kSage), LabelKind::kClasses, 3);
+  const Results results =
+      OnRanks(graph, 0, 60,
+              [&](train::TrainStep& step,
+                  auto shards) -> absl::StatusOr<train::BatchResult> {
+                if (&step == steps_[2].get()) {
+                  groups_[2]->End(absl::UnavailableError("host-c has gone"));
+                  return absl::CancelledError();
+                }
+                return step.Train(shards, {});
+              });
+  for (const int rank : {0, 1}) {
+    EXPECT_TRUE(absl::IsUnavailable(results[rank].status()))
+        << results[rank].status();
+  }
+}
+
+TEST_F(RankedStepTest, RefusesWhatMachinesCannotAgreeOn) {
+  Open(Options(kSage), LabelKind::kClasses, 2);
+  train::ModelShape shape = Shape(LabelKind::kClasses, 1);
+  shape.window = {.first = 0, .all = 2};
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      NewRankedStep(Options(train::NoModelOptions()), shape, *groups_[0])
+          .status()));
+  train::TrainOptions on_gpu = Options(kSage);
+  on_gpu.gpu = 0;
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      NewRankedStep(on_gpu, shape, *groups_[0]).status()));
+  shape.window = {.first = 2, .all = 2};
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      NewRankedStep(Options(kSage), shape, *groups_[0]).status()));
 }
 
 // While it lives, the process can have this much more writable memory.

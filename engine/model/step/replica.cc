@@ -240,7 +240,7 @@ Replica::Derivative Replica::Differentiate(const train::BatchView& batch,
       .result = scores.is_cpu()
                     ? Result(batch, scores, loss)
                     : train::BatchResult{.num_seeds = batch.sample.num_seeds,
-                                         .weight = LossWeight(batch)},
+                                         .weight = LossWeight(batch.labels)},
       .loss = loss.detach(),
       .gradients = torch::autograd::grad(
           {loss}, parameters_, {at::full({}, weight, loss.options())})};
@@ -273,8 +273,8 @@ train::BatchResult Replica::Evaluate(const train::BatchView& batch) const {
   return result;
 }
 
-double Replica::LossWeight(const train::BatchView& batch) const {
-  return model::LossWeight(batch.labels, weights_);
+double Replica::LossWeight(const store::LabelsView& labels) const {
+  return model::LossWeight(labels, weights_);
 }
 
 train::BatchResult Replica::Result(const train::BatchView& batch,
@@ -282,7 +282,7 @@ train::BatchResult Replica::Result(const train::BatchView& batch,
                                    const at::Tensor& loss) const {
   return {.loss = loss.item<float>(),
           .num_seeds = batch.sample.num_seeds,
-          .weight = LossWeight(batch),
+          .weight = LossWeight(batch.labels),
           .tally = TallyOf(scores, batch.labels)};
 }
 

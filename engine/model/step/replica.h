@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "engine/model/layers/network.h"
 #include "engine/model/layers/parameters.h"
+#include "engine/store/labels.h"
 #include "engine/store/safetensors.h"
 #include "engine/train/model_options.h"
 #include "engine/train/train_step.h"
@@ -79,8 +80,9 @@ class Replica {
   /// Forward pass without dropout. REQUIRES: as Differentiate.
   train::BatchResult Evaluate(const train::BatchView& batch) const;
 
-  /// BatchResult::weight of a batch, known before the batch is computed.
-  double LossWeight(const train::BatchView& batch) const;
+  /// BatchResult::weight of seeds with these labels, known before their batch
+  /// is computed.
+  double LossWeight(const store::LabelsView& labels) const;
 
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
 

@@ -4,6 +4,7 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/CachingDeviceAllocator.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -21,6 +22,8 @@
 #include "engine/model/runtime/torch_boundary.h"
 #include "engine/model/step/replica.h"
 #include "engine/sample/batch_shape.h"
+#include "engine/sample/shard_window.h"
+#include "engine/store/labels.h"
 
 namespace hearth::model {
 
@@ -251,6 +254,9 @@ absl::StatusOr<std::unique_ptr<train::TrainStep>> NewDeviceStep(
 //     order of their ranks, and writes the sum into all arrays.
 //  3. Each trainer's optimizer takes a step. Replicas begin equal and take
 //     equal gradients, so they stay equal in every bit.
+//
+// With other machines, all of them tell each other between rounds 2 and 3 what
+// became of the batch, and then add up their sums.
 
 namespace {
 
@@ -305,9 +311,10 @@ struct Trainer {
 class ParallelStep final : public train::TrainStep {
  public:
   ParallelStep(const train::TrainOptions& options,
-               const train::ModelShape& shape)
+               const train::ModelShape& shape, train::RankGroup* ranks)
       : options_(options),
         shape_(shape),
+        ranks_(ranks),
         trainers_(static_cast<size_t>(shape.trainers)) {}
 
   absl::Status Open() {
@@ -319,32 +326,31 @@ class ParallelStep final : public train::TrainStep {
   absl::StatusOr<train::BatchResult> Train(
       absl::Span<const train::BatchView> shards,
       const train::StepPosition& position) override {
-    HEARTH_RETURN_IF_ERROR(train::ValidateBatch(shards, shape_));
-    HEARTH_RETURN_IF_ERROR(MakeTrainers());
-    double total = 0;
-    for (const train::BatchView& shard : shards) total += WeightOf(shard);
-    HEARTH_RETURN_IF_ERROR(OnTeam([&](int rank) {
-      train::StepPosition place = position;
-      place.shard = static_cast<uint64_t>(rank);
-      trainers_[rank]->Differentiate(
-          shards[rank], place,
-          static_cast<float>(WeightOf(shards[rank]) / total));
-    }));
-    HEARTH_RETURN_IF_ERROR(SumGradients());
+    const absl::Status differentiated = Differentiate(shards, position);
+    HEARTH_ASSIGN_OR_RETURN(const train::BatchResult result,
+                            ResultOfAll(differentiated, position));
+    if (ranks_ != nullptr) {
+      HEARTH_RETURN_IF_ERROR(ranks_->Sum(flats_.front()));
+      for (const absl::Span<float> flat : absl::MakeSpan(flats_).subspan(1)) {
+        std::copy(flats_.front().begin(), flats_.front().end(), flat.begin());
+      }
+    }
     update_ = OnTeam([&](int rank) { trainers_[rank]->Step(); });
     HEARTH_RETURN_IF_ERROR(update_);
     EndTorchStep();
-    return Result();
+    return result;
   }
 
   absl::StatusOr<train::BatchResult> Evaluate(
       absl::Span<const train::BatchView> shards) override {
-    HEARTH_RETURN_IF_ERROR(train::ValidateBatch(shards, shape_));
-    HEARTH_RETURN_IF_ERROR(MakeTrainers());
-    HEARTH_RETURN_IF_ERROR(
-        OnTeam([&](int rank) { trainers_[rank]->Evaluate(shards[rank]); }));
+    absl::Status evaluated = train::ValidateBatch(shards, shape_);
+    if (evaluated.ok()) evaluated = MakeTrainers();
+    if (evaluated.ok()) {
+      evaluated =
+          OnTeam([&](int rank) { trainers_[rank]->Evaluate(shards[rank]); });
+    }
     EndTorchStep();
-    return Result();
+    return ResultOfAll(evaluated, /*position=*/{});
   }
 
   absl::StatusOr<store::TensorMap> Save() override {
@@ -368,8 +374,12 @@ class ParallelStep final : public train::TrainStep {
   }
 
   uint64_t MemoryBytes(const sample::BatchShape& shape) const override {
+    // Other machines send parts of their gradients, and parts of the sums.
+    const uint64_t exchanged =
+        ranks_ == nullptr ? 0 : 2 * model::ParameterBytes(options_, shape_);
     return static_cast<uint64_t>(shape_.trainers) *
-           StepMemoryBytes(options_, shape_, shape);
+               StepMemoryBytes(options_, shape_, shape) +
+           exchanged;
   }
 
   std::optional<uint64_t> BytesInPlace(
@@ -431,9 +441,44 @@ class ParallelStep final : public train::TrainStep {
     });
   }
 
+  // Leaves the sum of the gradients of all shards here in all flat arrays.
+  absl::Status Differentiate(absl::Span<const train::BatchView> shards,
+                             const train::StepPosition& position) {
+    HEARTH_RETURN_IF_ERROR(train::ValidateBatch(shards, shape_));
+    HEARTH_RETURN_IF_ERROR(MakeTrainers());
+    const double total = TotalWeight(shards);
+    HEARTH_RETURN_IF_ERROR(OnTeam([&](int rank) {
+      train::StepPosition place = position;
+      place.shard = static_cast<uint64_t>(shape_.window.first + rank);
+      trainers_[rank]->Differentiate(
+          shards[rank], place,
+          static_cast<float>(WeightOf(shards[rank].labels) / total));
+    }));
+    return SumGradients();
+  }
+
   // All replicas have the same weights of classes.
-  double WeightOf(const train::BatchView& shard) const {
-    return trainers_.front()->replica.LossWeight(shard);
+  double WeightOf(const store::LabelsView& labels) const {
+    return trainers_.front()->replica.LossWeight(labels);
+  }
+
+  // Loss weight of the whole batch, summed in the order of its shards.
+  double TotalWeight(absl::Span<const train::BatchView> shards) const {
+    double total = 0;
+    if (!shape_.window.is_part()) {
+      for (const train::BatchView& shard : shards) {
+        total += WeightOf(shard.labels);
+      }
+      return total;
+    }
+    const store::LabelsView& labels = shards.front().batch_labels;
+    const int64_t all = shape_.window.all;
+    for (int64_t shard = 0; shard < all; ++shard) {
+      const int64_t begin = sample::ShardBegin(labels.num_rows, shard, all);
+      const int64_t end = sample::ShardBegin(labels.num_rows, shard + 1, all);
+      total += WeightOf(labels.Rows(begin, end - begin));
+    }
+    return total;
   }
 
   absl::Status SumGradients() {
@@ -443,24 +488,46 @@ class ParallelStep final : public train::TrainStep {
     });
   }
 
-  // Result of the whole batch, summed in the order of the shards.
-  train::BatchResult Result() const {
+  // Result of the whole batch, after `status` of the shards here.
+  absl::StatusOr<train::BatchResult> ResultOfAll(
+      const absl::Status& status, const train::StepPosition& position) {
+    std::vector<train::BatchResult> parts;
+    if (status.ok()) {
+      for (const auto& trainer : trainers_) parts.push_back(trainer->result);
+    }
+    if (ranks_ == nullptr) {
+      HEARTH_RETURN_IF_ERROR(status);
+    } else {
+      HEARTH_ASSIGN_OR_RETURN(
+          parts, ranks_->Agree(position,
+                               status.ok() ? absl::StatusOr<train::BatchResult>(
+                                                 Merged(parts))
+                                           : status));
+    }
+    return Merged(parts);
+  }
+
+  // The result of several parts of a batch, summed in their order.
+  static train::BatchResult Merged(absl::Span<const train::BatchResult> parts) {
     train::BatchResult whole;
     double sum = 0;
-    for (const auto& trainer : trainers_) {
-      const train::BatchResult& part = trainer->result;
+    for (const train::BatchResult& part : parts) {
       sum += double{part.loss} * part.weight;
       whole.num_seeds += part.num_seeds;
       whole.weight += part.weight;
       whole.tally.Add(part.tally);
     }
-    whole.loss = static_cast<float>(sum / whole.weight);
+    // Another machine may have all seeds.
+    if (whole.num_seeds > 0)
+      whole.loss = static_cast<float>(sum / whole.weight);
     return whole;
   }
 
   const TorchMemory memory_;
   const train::TrainOptions options_;
   const train::ModelShape shape_;
+  // Null without other machines.
+  train::RankGroup* const ranks_;
   std::vector<std::unique_ptr<Trainer>> trainers_;
   std::unique_ptr<ThreadTeam> team_;
   // Flat arrays of all trainers, in the order of their ranks.
@@ -472,8 +539,9 @@ class ParallelStep final : public train::TrainStep {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<train::TrainStep>> NewParallelStep(
-    const train::TrainOptions& options, const train::ModelShape& shape) {
-  auto step = std::make_unique<ParallelStep>(options, shape);
+    const train::TrainOptions& options, const train::ModelShape& shape,
+    train::RankGroup* ranks) {
+  auto step = std::make_unique<ParallelStep>(options, shape, ranks);
   HEARTH_RETURN_IF_ERROR(step->Open());
   return step;
 }

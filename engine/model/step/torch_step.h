@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "engine/cuda/device.h"
 #include "engine/train/model_options.h"
+#include "engine/train/rank_group.h"
 #include "engine/train/train_step.h"
 
 namespace hearth::model {
@@ -41,9 +42,18 @@ absl::StatusOr<std::unique_ptr<train::TrainStep>> NewDeviceStep(
 ///
 /// An error in any shard is returned before anything has changed. If an
 /// optimizer fails, replicas may differ: the step then returns that error in
-/// every later call. REQUIRES: valid `options` and `shape`; a model.
+/// every later call.
+///
+/// With `ranks`, which outlives the step, other machines have the other shards
+/// (ModelShape::window) and make the same calls: gradients of each machine are
+/// added up over its trainers, then over the machines, in the order of their
+/// ranks, and results are those of the whole batch everywhere. An error on any
+/// machine is returned on all, before anything has changed. N machines with a
+/// trainer each take the steps of N trainers on one, in every bit.
+/// REQUIRES: valid `options` and `shape`; a model.
 absl::StatusOr<std::unique_ptr<train::TrainStep>> NewParallelStep(
-    const train::TrainOptions& options, const train::ModelShape& shape);
+    const train::TrainOptions& options, const train::ModelShape& shape,
+    train::RankGroup* ranks = nullptr);
 
 }  // namespace hearth::model
 

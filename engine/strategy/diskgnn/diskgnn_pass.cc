@@ -154,7 +154,7 @@ absl::Status DiskgnnPass::LoadGraph(int thread, PackedBatch& batch) {
   batch.tally.AddRead(PagesOf(plan.layout().SampleRange(chunk)),
                       context_.clock.SteadySeconds() - start);
   batch.sample() = *std::move(sample);
-  batch.TakeLabels(context_.labels, ShardSeeds(pass_, seeds_, batch.number()));
+  TakeLabels(pass_, seeds_, context_.labels, batch);
   return absl::OkStatus();
 }
 

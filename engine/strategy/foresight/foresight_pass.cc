@@ -132,7 +132,7 @@ absl::Status ForesightPass::LoadGraph(int thread, ForesightBatch& batch) {
   HEARTH_RETURN_IF_ERROR(
       batch.generation->Checked(sample.status(), pass_index_));
   batch.sample() = *std::move(sample);
-  batch.TakeLabels(context_.labels, ShardSeeds(pass_, seeds_, batch.number()));
+  TakeLabels(pass_, seeds_, context_.labels, batch);
   return absl::OkStatus();
 }
 

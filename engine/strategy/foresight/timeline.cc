@@ -25,7 +25,7 @@ bool IsSame(const sample::HistoryPolicy* a, const sample::HistoryPolicy* b) {
 bool IsSame(const Pass& a, const Pass& b) {
   return a.order == b.order && a.epoch_key == b.epoch_key &&
          a.batch_size == b.batch_size && a.shards == b.shards &&
-         a.sampler.fanouts == b.sampler.fanouts &&
+         a.window == b.window && a.sampler.fanouts == b.sampler.fanouts &&
          a.sampler.fanouts_of == b.sampler.fanouts_of &&
          a.sampler.layer_nodes == b.sampler.layer_nodes &&
          a.sampler.once == b.sampler.once &&

@@ -437,6 +437,9 @@ std::string HotNodesKey(const GidsOptions& options, const Pass& training,
     add(training.sampler.data_seed);
     add(training.batch_size);
     add(training.shards);
+    if (training.window.is_part()) {
+      add("window", training.window.first, ",", training.window.all);
+    }
   } else {
     // With several edge types, scores depend on the fan-outs.
     if (manifest.edge_types.size() > 1) {

@@ -30,6 +30,9 @@ std::string DigestOfPass(const Pass& pass,
     hash.AddField("history", pass.history->staleness,
                   pass.history->candidates->digest());
   }
+  if (pass.window.is_part()) {
+    hash.AddField("window", pass.window.first, pass.window.all);
+  }
   hash.AddField(seeds.size());
   hash.Update({reinterpret_cast<const std::byte*>(seeds.data()),
                seeds.size() * sizeof(store::NodeId)});

@@ -212,8 +212,7 @@ absl::Status Executor::Load(ExecutedBatch& batch) const {
                           context_.files.TakeSample(batch.number()));
   HEARTH_ASSIGN_OR_RETURN(
       batch.changeset, plan_->ReadUpdate(batch.number() - superbatch_.first));
-  batch.TakeLabels(context_.data.labels,
-                   ShardSeeds(context_.pass, context_.seeds, batch.number()));
+  TakeLabels(context_.pass, context_.seeds, context_.data.labels, batch);
   return absl::OkStatus();
 }
 
