@@ -1,7 +1,7 @@
 #include "engine/train/testing/local_group.h"
 
+#include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -106,7 +106,7 @@ class LocalGroup final : public RankGroup {
             }
           }
         }));
-    std::memcpy(values.data(), sums.data(), sums.size() * sizeof(float));
+    std::copy(sums.begin(), sums.end(), values.begin());
     sums_crc_ = Crc32c({reinterpret_cast<const std::byte*>(sums.data()),
                         sums.size() * sizeof(float)});
     return absl::OkStatus();
