@@ -174,6 +174,19 @@ TEST_F(RanksTest, AHistoryIsRefused) {
   }
 }
 
+TEST_F(RanksTest, StrategiesThatAreNotExactAreRefused) {
+  for (const strategy::StrategyOptions& strategy :
+       {strategy::StrategyOptions(strategy::GnndriveOptions{.reorder = true}),
+        strategy::StrategyOptions(strategy::MariusOptions{})}) {
+    TrainJobOptions options = Options(strategy::Name(strategy));
+    options.data.strategy = strategy;
+    for (const auto& report : RunOnRanks(options, 2)) {
+      EXPECT_TRUE(absl::IsInvalidArgument(report.status())) << report.status();
+      EXPECT_TRUE(absl::StrContains(report.status().message(), "exact"));
+    }
+  }
+}
+
 TEST_F(RanksTest, OneThatFailsEndsAll) {
   // Rank 1 has no dataset.
   const auto groups = train::NewLocalGroup(2);

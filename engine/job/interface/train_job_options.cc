@@ -215,11 +215,19 @@ absl::Status BatchOptions::Validate() const {
         "strategy must be memory where it is chosen automatically, not ",
         strategy::Name(strategy)));
   }
-  if (history.has_value()) {
-    if (window.is_part()) {
+  if (window.is_part()) {
+    if (history.has_value()) {
       return absl::InvalidArgumentError(
           "history: other machines compute some of a batch's embeddings");
     }
+    if (!strategy::IsExact(strategy)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("strategy ", strategy::Name(strategy),
+                       ": machines share the batches of exact strategies, "
+                       "delivered in order, alone"));
+    }
+  }
+  if (history.has_value()) {
     HEARTH_RETURN_IF_ERROR(RequireAtLeast("staleness", history->staleness, 0));
     HEARTH_RETURN_IF_ERROR(
         RequireAtLeast("compare_epochs", history->compare_epochs, 0));

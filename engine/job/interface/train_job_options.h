@@ -106,8 +106,9 @@ struct BatchOptions {
   int64_t batch_size = 1024;
   /// Number of data-parallel trainers that share each batch.
   int64_t trainers = 1;
-  /// Which trainers of a batch these are, where several machines share it; not
-  /// with a history, whose embeddings each machine would have a part of.
+  /// Which trainers of a batch these are, where several machines share it; with
+  /// neither a history, whose embeddings each machine would have a part of, nor
+  /// a strategy that is not exact (strategy::IsExact).
   sample::ShardWindow window;
   int64_t epochs = 5;
   /// Epochs with different batches, which then repeat; 0 = epochs, or
