@@ -126,7 +126,7 @@ absl::StatusOr<std::vector<train::BatchResult>> LinkGroup::Agree(
   if (!decides) {
     mail.in[0] = Inbox(decisions, &received[0], kMostMessageBytes);
     HEARTH_RETURN_IF_ERROR(
-        EndWith(Exchange(mail, absl::InfiniteDuration(), Others::kStay)));
+        EndWith(Exchange(mail, absl::InfiniteDuration(), Others::kMayGo)));
     auto decision = DecodeDecision(received[0]);
     HEARTH_RETURN_IF_ERROR(EndWith(decision.status()));
     return *std::move(decision);

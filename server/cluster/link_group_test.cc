@@ -159,6 +159,20 @@ TEST(LinkGroupTest, TheEndOfOneRankWakesAllThatWait) {
   EXPECT_EQ(groups[1]->Sum(absl::MakeSpan(values)), statuses[1]);
 }
 
+// Whoever has what the last call gives may go while others still wait for it.
+TEST(LinkGroupTest, ARankMayGoAfterItsLastCall) {
+  for (int round = 0; round < 300; ++round) {
+    auto groups = Connect(4);
+    OnRanks(4, [&](size_t rank) {
+      std::vector<float> values(100);
+      EXPECT_EQ(groups[rank]->Sum(absl::MakeSpan(values)), absl::OkStatus());
+      const auto agreed = groups[rank]->Agree({}, train::BatchResult());
+      EXPECT_TRUE(agreed.ok()) << agreed.status();
+      groups[rank].reset();
+    });
+  }
+}
+
 TEST(LinkGroupTest, ARankThatGoesEndsTheGroup) {
   auto groups = Connect(2);
   groups[1].reset();
