@@ -107,7 +107,7 @@ absl::Status GpuSlots::QueueRows(const Batch& batch, std::byte* out) {
 }
 
 absl::Status GpuSlots::TakeMovingMemory() {
-  if (pinned_.size() > 0) return absl::OkStatus();
+  if (moving_.size() > 0) return absl::OkStatus();
   const uint64_t bytes =
       static_cast<uint64_t>(most_moving_) * static_cast<uint64_t>(row_bytes_);
   HEARTH_ASSIGN_OR_RETURN(
