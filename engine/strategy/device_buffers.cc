@@ -1,7 +1,9 @@
 #include "engine/strategy/device_buffers.h"
 
 #include <utility>
+#include <variant>
 
+#include "absl/strings/str_cat.h"
 #include "engine/base/byte_size.h"
 #include "engine/base/status.h"
 
@@ -203,6 +205,15 @@ HearthCudaElement CudaElement(store::DType dtype) {
     default:
       return HEARTH_CUDA_FLOAT32;
   }
+}
+
+absl::Status CheckGpuCache(uint64_t gpu_cache_bytes, const Gpu& gpu) {
+  if (gpu_cache_bytes == 0 || !std::holds_alternative<std::monostate>(gpu)) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("gpu_cache_bytes: ", gpu_cache_bytes,
+                   ", but there is no GPU to keep rows on"));
 }
 
 absl::Status QueueStoredRows(cuda::Stream& stream,

@@ -17,6 +17,7 @@
 #include "engine/cuda/device.h"
 #include "engine/cuda/stream.h"
 #include "engine/store/array_type.h"
+#include "engine/strategy/strategy.h"
 #include "engine/train/train_step.h"
 #include "kernels/cuda/hearth_cuda.h"
 
@@ -119,6 +120,9 @@ class DeviceBufferPool {
 
 /// The element type of kernels for features of type `dtype`.
 HearthCudaElement CudaElement(store::DType dtype);
+
+/// FAILED_PRECONDITION if rows are to be cached on a GPU and there is none.
+absl::Status CheckGpuCache(uint64_t gpu_cache_bytes, const Gpu& gpu);
 
 /// Bytes of pinned host memory through which rows go to a cache on a GPU.
 inline constexpr uint64_t kGpuLoadBytes = 4 << 20;

@@ -7,7 +7,6 @@
 #include <stop_token>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -203,13 +202,7 @@ absl::Status Validate(const DiskgnnOptions& options,
     return absl::InvalidArgumentError(absl::StrCat(
         "io_depth: ", options.io_depth, " is not within 1 .. ", most));
   }
-  if (options.gpu_cache_bytes > 0 &&
-      std::holds_alternative<std::monostate>(gpu)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("gpu_cache_bytes: ", options.gpu_cache_bytes,
-                     ", but there is no GPU to keep rows on"));
-  }
-  return absl::OkStatus();
+  return CheckGpuCache(options.gpu_cache_bytes, gpu);
 }
 
 }  // namespace

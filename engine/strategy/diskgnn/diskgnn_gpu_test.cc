@@ -137,15 +137,6 @@ TEST_F(DiskgnnOnFakeTest, ARestLeavesTheCaches) {
   ExpectAllPasses(*strategy);
 }
 
-// Runs a pass with rows that stay on the GPU.
-Outcome RunOnGpu(Strategy& strategy, const Pass& pass,
-                 absl::Span<ModelOnFake> models) {
-  Outcome outcome;
-  outcome.status = hearth::testing::RunOnGpu(strategy, pass, models,
-                                             outcome.batches, outcome.report);
-  return outcome;
-}
-
 TEST_F(DiskgnnOnFakeTest, RowsStayThereForModelsThere) {
   ModelOnFake models[] = {ModelOnFake(fake_), ModelOnFake(fake_)};
   for (const int extractors : {1, 3}) {

@@ -282,13 +282,7 @@ absl::Status Validate(const ForesightOptions& options,
         "strategy foresight: a graph of ", features.layout.num_rows,
         " nodes; the limit is ", UINT32_MAX - 1));
   }
-  if (options.gpu_cache_bytes > 0 &&
-      std::holds_alternative<std::monostate>(gpu)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("gpu_cache_bytes: ", options.gpu_cache_bytes,
-                     ", but there is no GPU to keep rows on"));
-  }
-  return absl::OkStatus();
+  return CheckGpuCache(options.gpu_cache_bytes, gpu);
 }
 
 // The slots of an EmulatedGpu are in host memory.

@@ -47,16 +47,6 @@ class ForesightGpu : public PlanningHarness {
     return sequence;
   }
 
-  absl::Status PrepareFor(Strategy& strategy) {
-    return strategy
-        .Prepare(Sequence(),
-                 {.log = [&](const std::string& line) { log_ += line + "\n"; },
-                  .progress = nullptr,
-                  .durable = nullptr},
-                 {})
-        .status();
-  }
-
   // Expects the batches of `memory` in all passes of the sequence.
   void ExpectSequence(Strategy& strategy) {
     const PassSequence sequence = Sequence();
@@ -79,7 +69,7 @@ TEST_P(ForesightGpuTest, AnySplitOfTheBudgetsGivesTheSameBatches) {
              {.cpu_cache_bytes = 1 << 20, .first_epochs = 4}}) {
       options.gpu_cache_bytes = gpu_bytes;
       const auto strategy = Make(options, {.samplers = 2, .extractors = 2});
-      ASSERT_EQ(PrepareFor(*strategy), absl::OkStatus());
+      ASSERT_EQ(PrepareFor(*strategy, Sequence()), absl::OkStatus());
       ExpectSequence(*strategy);
     }
   }
@@ -87,12 +77,12 @@ TEST_P(ForesightGpuTest, AnySplitOfTheBudgetsGivesTheSameBatches) {
 
 TEST_P(ForesightGpuTest, PlansDependOnTheSumOfBothCaches) {
   const auto strategy = Make(kSome);
-  ASSERT_EQ(PrepareFor(*strategy), absl::OkStatus());
+  ASSERT_EQ(PrepareFor(*strategy, Sequence()), absl::OkStatus());
   const PassReport both = Run(*strategy, MakePass(0)).report;
   gpu_ = {};
   const auto on_host = Make(ForesightOptions{.cpu_cache_bytes = 50 * 152});
   log_.clear();
-  ASSERT_EQ(PrepareFor(*on_host), absl::OkStatus());
+  ASSERT_EQ(PrepareFor(*on_host, Sequence()), absl::OkStatus());
   EXPECT_THAT(log_, HasSubstr("reused"));
   const PassReport alone = Run(*on_host, MakePass(0)).report;
   ASSERT_EQ(both.hits.size(), 2u);
@@ -111,7 +101,7 @@ TEST_P(ForesightGpuTest, PlansDependOnTheSumOfBothCaches) {
 // arranged anew, rows move between GPU and host.
 TEST_P(ForesightGpuTest, PassesOutOfTurnFindTheirRows) {
   const auto strategy = Make(kSome, {.samplers = 1, .extractors = 2});
-  ASSERT_EQ(PrepareFor(*strategy), absl::OkStatus());
+  ASSERT_EQ(PrepareFor(*strategy, Sequence()), absl::OkStatus());
   for (const auto& [key, first] :
        std::vector<std::pair<uint64_t, int64_t>>{{1, 0}, {0, 5}, {1, 3}}) {
     const Pass pass = MakePass(key, first);
@@ -126,21 +116,13 @@ INSTANTIATE_TEST_SUITE_P(Where, ForesightGpuTest,
 
 using ForesightOnFakeTest = FakeGpuCacheTest<ForesightGpu>;
 
-Outcome RunOnGpu(Strategy& strategy, const Pass& pass,
-                 absl::Span<ModelOnFake> models) {
-  Outcome outcome;
-  outcome.status = hearth::testing::RunOnGpu(strategy, pass, models,
-                                             outcome.batches, outcome.report);
-  return outcome;
-}
-
 TEST_F(ForesightOnFakeTest, RowsStayThereForModelsThere) {
   ModelOnFake models[] = {ModelOnFake(fake_), ModelOnFake(fake_)};
   const PassSequence sequence = Sequence();
   for (const int extractors : {1, 3}) {
     const auto strategy =
         Make(kSome, {.samplers = 1, .extractors = extractors});
-    ASSERT_EQ(PrepareFor(*strategy), absl::OkStatus());
+    ASSERT_EQ(PrepareFor(*strategy, Sequence()), absl::OkStatus());
     for (const size_t at : sequence.order) {
       const Pass& pass = sequence.passes[at];
       const Outcome outcome = RunOnGpu(*strategy, pass, absl::MakeSpan(models));
@@ -159,7 +141,7 @@ TEST_F(ForesightOnFakeTest, LayersThatWouldReadInPlaceTakeInputRows) {
   EXPECT_TRUE(LeavesRowsInPlace(ForesightOptions()));
   EXPECT_FALSE(LeavesRowsInPlace(kSome));
   const auto strategy = Make(kSome);
-  ASSERT_EQ(PrepareFor(*strategy), absl::OkStatus());
+  ASSERT_EQ(PrepareFor(*strategy, Sequence()), absl::OkStatus());
   Pass pass = MakePass(0);
   pass.rows_in_place = true;
   EXPECT_EQ(Run(*strategy, pass).batches, Expected(MakePass(0)));
@@ -167,21 +149,21 @@ TEST_F(ForesightOnFakeTest, LayersThatWouldReadInPlaceTakeInputRows) {
 
 TEST_F(ForesightOnFakeTest, ARestLeavesTheSlots) {
   const auto strategy = Make(kSome);
-  ASSERT_EQ(PrepareFor(*strategy), absl::OkStatus());
+  ASSERT_EQ(PrepareFor(*strategy, Sequence()), absl::OkStatus());
   EXPECT_TRUE(Run(*strategy, MakePass(0)).status.ok());
   EXPECT_GT(fake_.device_bytes(), 30 * 148);
   strategy->Rest();
   EXPECT_EQ(fake_.device_bytes(), 30 * 148);
   EXPECT_EQ(fake_.pinned_bytes(), 0);
   EXPECT_EQ(fake_.registered_bytes(), 20 * 148);
-  ASSERT_EQ(PrepareFor(*strategy), absl::OkStatus());
+  ASSERT_EQ(PrepareFor(*strategy, Sequence()), absl::OkStatus());
   ExpectSequence(*strategy);
 }
 
 TEST_F(ForesightOnFakeTest, WithoutAGpuBudgetItIsLeftAlone) {
   fake_.FailCall(1);
   const auto strategy = Make(ForesightOptions{.cpu_cache_bytes = 20 * 152});
-  ASSERT_EQ(PrepareFor(*strategy), absl::OkStatus());
+  ASSERT_EQ(PrepareFor(*strategy, Sequence()), absl::OkStatus());
   ExpectSequence(*strategy);
   EXPECT_FALSE(fake_.failed());
 }
@@ -189,7 +171,7 @@ TEST_F(ForesightOnFakeTest, WithoutAGpuBudgetItIsLeftAlone) {
 TEST_F(ForesightOnFakeTest, ADeviceThatFailsEndsThePass) {
   for (const int64_t nth : {1, 2, 5, 30, 61, 92}) {
     const auto strategy = Make(kSome);
-    ASSERT_EQ(PrepareFor(*strategy), absl::OkStatus());
+    ASSERT_EQ(PrepareFor(*strategy, Sequence()), absl::OkStatus());
     fake_.FailWork(nth);
     const Outcome outcome = Run(*strategy, MakePass(0));
     EXPECT_TRUE(fake_.failed()) << nth;
@@ -204,7 +186,7 @@ TEST_F(ForesightOnFakeTest, ADeviceThatFailsEndsThePass) {
 TEST_F(ForesightOnFakeTest, ADeviceWithoutMemoryEndsThePass) {
   for (const int64_t nth : {1, 2, 3, 4, 10, 40, 100}) {
     const auto strategy = Make(kSome);
-    ASSERT_EQ(PrepareFor(*strategy), absl::OkStatus());
+    ASSERT_EQ(PrepareFor(*strategy, Sequence()), absl::OkStatus());
     fake_.FailCall(nth, HEARTH_CUDA_OUT_OF_MEMORY);
     const Outcome outcome = Run(*strategy, MakePass(0));
     EXPECT_TRUE(fake_.failed()) << nth;
@@ -219,7 +201,7 @@ TEST_F(ForesightOnFakeTest, ADeviceThatFailsEndsAPassWhoseRowsStay) {
   for (const int64_t nth : {1, 5, 30, 60}) {
     ModelOnFake models[] = {ModelOnFake(fake_), ModelOnFake(fake_)};
     const auto strategy = Make(kSome);
-    ASSERT_EQ(PrepareFor(*strategy), absl::OkStatus());
+    ASSERT_EQ(PrepareFor(*strategy, Sequence()), absl::OkStatus());
     fake_.FailWork(nth);
     const Outcome outcome =
         RunOnGpu(*strategy, MakePass(0), absl::MakeSpan(models));
@@ -246,7 +228,7 @@ TEST_F(ForesightOnFakeTest, ACacheThatDoesNotFitIsAnError) {
 TEST_F(ForesightOnFakeTest, APassTakesNoMoreOfTheGpuThanItsBound) {
   ModelOnFake models[] = {ModelOnFake(fake_), ModelOnFake(fake_)};
   const auto strategy = Make(kSome);
-  ASSERT_EQ(PrepareFor(*strategy), absl::OkStatus());
+  ASSERT_EQ(PrepareFor(*strategy, Sequence()), absl::OkStatus());
   fake_.TakePeakDeviceBytes();
   ASSERT_TRUE(
       RunOnGpu(*strategy, MakePass(0), absl::MakeSpan(models)).status.ok());

@@ -67,18 +67,6 @@ class ForesightTest : public PlanningHarness {
     return sequence;
   }
 
-  absl::Status PrepareFor(Strategy& strategy, const PassSequence& sequence,
-                          std::stop_token stop = {}) {
-    log_.clear();
-    return strategy.Prepare(sequence, Listener(), std::move(stop)).status();
-  }
-
-  PreparationListener Listener() {
-    return {.log = [&](const std::string& line) { log_ += line + "\n"; },
-            .progress = nullptr,
-            .durable = nullptr};
-  }
-
   // The forecast for a sequence whose first `keys` passes are training.
   absl::StatusOr<Forecast> Foretell(const ForesightOptions& options,
                                     const PassSequence& sequence, int keys,

@@ -23,6 +23,7 @@
 #include "engine/store/block_checksums.h"
 #include "engine/store/feature_rows.h"
 #include "engine/store/labels.h"
+#include "engine/strategy/device_buffers.h"
 #include "engine/strategy/gids/batch_assembler.h"
 #include "engine/strategy/gids/estimates.h"
 #include "engine/strategy/gids/gids_pass.h"
@@ -327,12 +328,7 @@ absl::Status Validate(const GidsOptions& options,
         "gids: window_cache_bytes must be absent where gpu_cache_bytes says "
         "how large the window cache is");
   }
-  if (options.gpu_cache_bytes > 0 &&
-      std::holds_alternative<std::monostate>(resources.gpu)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("gpu_cache_bytes: ", options.gpu_cache_bytes,
-                     ", but there is no GPU to keep rows on"));
-  }
+  HEARTH_RETURN_IF_ERROR(CheckGpuCache(options.gpu_cache_bytes, resources.gpu));
   if (options.striped && resources.data_disks.empty()) {
     return absl::FailedPreconditionError(
         "striped: there are no data disks to read from");

@@ -22,6 +22,7 @@
 #include "engine/sample/seed_order.h"
 #include "engine/store/dataset.h"
 #include "engine/strategy/kinds.h"
+#include "engine/strategy/pass_sequence.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/train_step.h"
 #include "gtest/gtest.h"
@@ -86,14 +87,19 @@ class PlanningHarness : public ::testing::Test {
   }
 
   absl::Status Prepare(Strategy& strategy, std::stop_token stop = {}) {
+    return PrepareFor(strategy, Passes(), std::move(stop));
+  }
+
+  absl::Status PrepareFor(Strategy& strategy, const PassSequence& sequence,
+                          std::stop_token stop = {}) {
     log_.clear();
-    return strategy
-        .Prepare(Passes(),
-                 {.log = [&](const std::string& line) { log_ += line + "\n"; },
-                  .progress = nullptr,
-                  .durable = nullptr},
-                 std::move(stop))
-        .status();
+    return strategy.Prepare(sequence, Listener(), std::move(stop)).status();
+  }
+
+  PreparationListener Listener() {
+    return {.log = [&](const std::string& line) { log_ += line + "\n"; },
+            .progress = nullptr,
+            .durable = nullptr};
   }
 
   static Outcome Run(Strategy& strategy, const Pass& pass,
@@ -108,6 +114,15 @@ class PlanningHarness : public ::testing::Test {
         },
         std::move(stop), outcome.report);
     EXPECT_EQ(outcome.report.batches, std::ssize(outcome.batches));
+    return outcome;
+  }
+
+  // The same with rows that stay on the GPU.
+  static Outcome RunOnGpu(Strategy& strategy, const Pass& pass,
+                          absl::Span<hearth::testing::ModelOnFake> models) {
+    Outcome outcome;
+    outcome.status = hearth::testing::RunOnGpu(strategy, pass, models,
+                                               outcome.batches, outcome.report);
     return outcome;
   }
 
