@@ -367,6 +367,11 @@ class GrpcClient : public Client {
                             v1::GetStatusRequest());
   }
 
+  absl::StatusOr<v1::ListMembersResponse> ListMembers() override {
+    return Call<v1::ListMembersResponse>(*admin_, &v1::Admin::Stub::ListMembers,
+                                         v1::ListMembersRequest());
+  }
+
   absl::StatusOr<v1::Status> SetDraining(bool draining) override {
     v1::SetDrainingRequest request;
     request.set_draining(draining);

@@ -173,6 +173,8 @@ class Client {
   virtual absl::Status DeletePlan(const std::string& name) = 0;
 
   virtual absl::StatusOr<v1::Status> GetStatus() = 0;
+  /// The members of the daemon's cluster.
+  virtual absl::StatusOr<v1::ListMembersResponse> ListMembers() = 0;
   /// Lets the daemon refuse new jobs, or take them again.
   virtual absl::StatusOr<v1::Status> SetDraining(bool draining) = 0;
   /// Makes a token. Not repeated: its secret is told once.

@@ -280,6 +280,23 @@ absl::StatusOr<KeyPair> NewClientCertificate(const KeyPair& authority,
                   absl::StrCat("URI:urn:hearth:role:", role), now, lifetime));
 }
 
+absl::StatusOr<KeyPair> NewMemberCertificate(const KeyPair& authority,
+                                             const std::string& name,
+                                             absl::Time now,
+                                             absl::Duration lifetime) {
+  if (!IsOf(name, "-_.") || name.size() > kMaxNameLength) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", absl::Utf8SafeCEscape(name),
+        "\" is not a name of a member: it must be 1 to ", kMaxNameLength,
+        " letters, digits, \"-\", \"_\" and \".\""));
+  }
+  return IssueBy(
+      authority,
+      LeafRequest(name, "serverAuth,clientAuth",
+                  absl::StrCat("DNS:", name, ",URI:urn:hearth:member:", name),
+                  now, lifetime));
+}
+
 // WhyTlsIsRefused makes a handshake as gRPC does:
 //   1. connect; if nobody listens, TLS is not the cause;
 //   2. shake hands, with the given authority and certificate, or without checks

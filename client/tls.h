@@ -42,6 +42,15 @@ absl::StatusOr<KeyPair> NewClientCertificate(const KeyPair& authority,
                                              absl::Time now,
                                              absl::Duration lifetime);
 
+/// A new certificate of the daemon `name` as a member of a cluster, by which it
+/// serves the other members and is their client: whoever has it is that member.
+/// INVALID_ARGUMENT for a name that is not of 1 to 64 letters, digits, "-", "_"
+/// and ".".
+absl::StatusOr<KeyPair> NewMemberCertificate(const KeyPair& authority,
+                                             const std::string& name,
+                                             absl::Time now,
+                                             absl::Duration lifetime);
+
 /// Why TLS keeps a connection to the daemon from working, for people: "the
 /// daemon asks for a client's certificate, and none was shown; give --cert and
 /// --key" (gRPC reports a refused handshake as a broken connection). Makes one

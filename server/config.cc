@@ -126,6 +126,11 @@ absl::Status SetTlsClientCa(const Values& values, Config& config) {
   return absl::OkStatus();
 }
 
+absl::Status SetCluster(const Values& values, Config& config) {
+  config.cluster = values[0];
+  return absl::OkStatus();
+}
+
 absl::Status SetMetricsListen(const Values& values, Config& config) {
   config.metrics_listen.clear();
   if (values[0].empty()) return absl::OkStatus();
@@ -368,6 +373,10 @@ constexpr Option kOptions[] = {
      "PEM file with the authorities of client certificates; every client of "
      "--listen must then have one; default none: clients show tokens",
      false, SetTlsClientCa},
+    {"cluster",
+     "YAML file that names the daemons which train together, with the address "
+     "and the certificates by which they reach each other; default none",
+     false, SetCluster},
     {"max-connections",
      "maximum connections at a time, on the Unix socket and on --listen each; "
      "default: as many as the limit of open files allows, at most 1024",

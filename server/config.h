@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "server/cluster/cluster_times.h"
 
 /// Options of hearthd from flags and a configuration file, and the checks of
 /// its addresses and limits.
@@ -51,6 +52,11 @@ struct Config {
   std::string tls_certificate;
   std::string tls_key;
   std::string tls_client_ca;
+  /// The file of the daemon's cluster (server/cluster/cluster_file.h); empty =
+  /// none.
+  std::string cluster;
+  /// How long its members wait for each other. No option: tests make it short.
+  ClusterTimes cluster_times;
   /// Connections at a time on the Unix socket and on the TCP address each: in
   /// all, and of one client address or user. 0 = see ConnectionLimitsOf.
   size_t max_connections = 0;

@@ -48,6 +48,7 @@
 #include "server/access/access_control.h"
 #include "server/access/endpoints.h"
 #include "server/access/tls.h"
+#include "server/cluster/cluster.h"
 #include "server/config.h"
 #include "server/feeds/feed_socket.h"
 #include "server/feeds/feeds.h"
@@ -65,6 +66,7 @@
 #include "server/services/feed_service.h"
 #include "server/services/feed_stream.h"
 #include "server/services/job_services.h"
+#include "server/services/peers_service.h"
 #include "server/services/resource_services.h"
 #include "server/services/transfers.h"
 #include "server/storage/data_dir.h"
@@ -218,6 +220,7 @@ class DaemonImpl final : public Daemon {
                                 .store = *store_,
                                 .memory = memory_,
                                 .have_come = [this] { scheduler_->Wake(); }});
+    HEARTH_RETURN_IF_ERROR(OpenCluster());
     runner_ = NewJobRunner(
         {.environment = {.files = files_,
                          .read_queues = *read_queues_,
@@ -251,6 +254,8 @@ class DaemonImpl final : public Daemon {
                return feeds_->ChannelsOf(id, trainers);
              },
          .node_files = node_files_.get(),
+         .cluster = cluster_.get(),
+         .new_ranked_step = models_.new_ranked_step,
          .throw_away =
              [this](const std::string& path) { return trash_->Throw(path); }},
         config_.import_roots);
@@ -293,6 +298,7 @@ class DaemonImpl final : public Daemon {
             .usable_processors = static_cast<uint32_t>(UsableProcessors()),
             .gpus = static_cast<int>(gpus_.size()),
             .data_disks = static_cast<int>(config_.data_disks.size()),
+            .has_cluster = cluster_ != nullptr,
             .trains_on_gpus = models_.gpu_training},
         config_.import_roots);
     HEARTH_ASSIGN_OR_RETURN(std::vector<v1::Job> unended, store_->Unended());
@@ -307,6 +313,20 @@ class DaemonImpl final : public Daemon {
                                                 .scheduler = *scheduler_,
                                                 .plans = *all_plans_,
                                                 .registry = *registry_}));
+    return absl::OkStatus();
+  }
+
+  absl::Status OpenCluster() {
+    if (config_.cluster.empty()) return absl::OkStatus();
+    HEARTH_ASSIGN_OR_RETURN(cluster_,
+                            Cluster::Open({.path = config_.cluster,
+                                           .folder = data_dir_->AttemptsPath(),
+                                           .arithmetic = models_.arithmetic,
+                                           .times = config_.cluster_times},
+                                          files_, clock_));
+    LogInfo(cluster_->name(), " of a cluster of ",
+            cluster_->at_start().members.size(), ", at ",
+            cluster_->at_start().listen);
     return absl::OkStatus();
   }
 
@@ -535,6 +555,21 @@ class DaemonImpl final : public Daemon {
       HEARTH_RETURN_IF_ERROR(CheckTlsFiles(*options.tls, clock_.Now()));
     }
     HEARTH_RETURN_IF_ERROR(CheckTls());
+    if (cluster_ != nullptr) {
+      HEARTH_ASSIGN_OR_RETURN(std::string address,
+                              ParseListenAddress(cluster_->at_start().listen));
+      options.peers = {
+          .address = std::move(address),
+          .tls = cluster_->at_start().tls,
+          .check_member =
+              [this](const std::string& member) {
+                return cluster_->CheckMember(member);
+              },
+          .take_link =
+              [this](const std::string& member, io::Descriptor socket) {
+                cluster_->links().Add(member, std::move(socket));
+              }};
+    }
     HEARTH_ASSIGN_OR_RETURN(const ConnectionLimits limits,
                             ConnectionLimitsOf(config_));
     options.limits.connections = limits.connections;
@@ -553,7 +588,20 @@ class DaemonImpl final : public Daemon {
                                        .data_dir = *data_dir_,
                                        .hub = hub_,
                                        .transfers = transfers_,
-                                       .feeds = *feeds_}));
+                                       .feeds = *feeds_,
+                                       .cluster = cluster_.get()}));
+    std::optional<PeersDependencies> peers;
+    if (cluster_ != nullptr) {
+      peers.emplace(
+          PeersDependencies{.access = *access_,
+                            .admission = *admission_,
+                            .datasets = *datasets_,
+                            .store = *store_,
+                            .clock = clock_,
+                            .cluster = *cluster_,
+                            .max_running_jobs = config_.max_running_jobs});
+      services.push_back(NewPeersService(*peers));
+    }
     services.push_back(
         NewSweepsService(*access_, *sweeps_, *sweep_store_, hub_));
     services.push_back(NewDatasetsService({.access = *access_,
@@ -582,7 +630,8 @@ class DaemonImpl final : public Daemon {
                          .datasets = *datasets_,
                          .data_dir = *data_dir_,
                          .store = *store_,
-                         .feeds = *feeds_}));
+                         .feeds = *feeds_,
+                         .peers = peers}));
     services.push_back(
         NewFeedsService(*access_, *feeds_, feed_streams_,
                         feed_socket_ == nullptr ? "" : feed_socket_->path(),
@@ -665,6 +714,8 @@ class DaemonImpl final : public Daemon {
   std::unique_ptr<job::SharedPassGroups> shared_passes_;
   std::unique_ptr<Feeds> feeds_;
   std::unique_ptr<NodeFiles> node_files_;
+  // Null = there is none.
+  std::unique_ptr<Cluster> cluster_;
   std::unique_ptr<JobRunner> runner_;
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<DaemonMetrics> daemon_metrics_;

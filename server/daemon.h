@@ -14,6 +14,7 @@
 #include "engine/train/model_options.h"
 #include "engine/train/train_step.h"
 #include "server/config.h"
+#include "server/jobs/job_runner.h"
 
 namespace hearth::server {
 
@@ -32,6 +33,11 @@ struct ModelSource {
       absl::FailedPreconditionError("there are no models for GPUs");
   /// Version of torch, for display; may be empty.
   std::string torch_version;
+  /// Makes a model whose steps are those of several machines:
+  /// model::NewRankedStep. Null: no job is on several.
+  RankedStepFactory new_ranked_step = nullptr;
+  /// model::ArithmeticName.
+  std::string arithmetic = {};
 };
 
 /// Whole daemon: hearthd without its command line and signals. Thread-safe.

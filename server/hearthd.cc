@@ -14,5 +14,7 @@ int main(int argc, char** argv) {
       {.new_train_step = hearth::model::NewTrainStep,
        .new_gpu_step = hearth::model::NewGpuStep,
        .gpu_training = hearth::model::GpuTraining(),
-       .torch_version = hearth::model::TorchVersion()});
+       .torch_version = hearth::model::TorchVersion(),
+       .new_ranked_step = hearth::model::NewRankedStep,
+       .arithmetic = hearth::model::ArithmeticName()});
 }

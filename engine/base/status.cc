@@ -20,6 +20,7 @@ constexpr char kPlanSpacePayload[] = "hearth/plan-space-needed";
 constexpr char kGpuMemoryPayload[] = "hearth/gpu-memory";
 constexpr char kDiskFullPayload[] = "hearth/disk-full";
 constexpr char kClientPayload[] = "hearth/client";
+constexpr char kPeerPayload[] = "hearth/peer";
 
 absl::Status DiskFull(absl::string_view message) {
   absl::Status status = absl::ResourceExhaustedError(message);
@@ -68,6 +69,7 @@ WaitCause WaitCauseOf(const absl::Status& status) {
     return WaitCause::kPlanSpace;
   }
   if (status.GetPayload(kClientPayload).has_value()) return WaitCause::kClient;
+  if (status.GetPayload(kPeerPayload).has_value()) return WaitCause::kPeer;
   return absl::IsUnavailable(status) ? WaitCause::kDisk : WaitCause::kNone;
 }
 
@@ -87,6 +89,12 @@ absl::Status WaitForGpuMemoryError(absl::string_view message) {
 absl::Status WaitForClientError(absl::string_view message) {
   absl::Status status = absl::UnavailableError(message);
   status.SetPayload(kClientPayload, absl::Cord());
+  return status;
+}
+
+absl::Status WaitForPeerError(absl::string_view message) {
+  absl::Status status = absl::UnavailableError(message);
+  status.SetPayload(kPeerPayload, absl::Cord());
   return status;
 }
 

@@ -63,6 +63,9 @@ enum class WaitCause {
   kPlanSpace,
   /// The job's client asks for nothing, for now: set by WaitForClientError.
   kClient,
+  /// Another machine of the job is not there, for now: set by
+  /// WaitForPeerError.
+  kPeer,
   /// A disk does not answer, or fails with EIO: every other UNAVAILABLE status.
   kDisk,
 };
@@ -79,6 +82,9 @@ absl::Status WaitForGpuMemoryError(absl::string_view message);
 
 /// UNAVAILABLE of cause kClient.
 absl::Status WaitForClientError(absl::string_view message);
+
+/// UNAVAILABLE of cause kPeer.
+absl::Status WaitForPeerError(absl::string_view message);
 
 /// `status` with the cause kDiskSpace.
 absl::Status WaitForDiskSpace(absl::Status status);

@@ -207,9 +207,30 @@ absl::StatusOr<Caller> OfCertificate(const Credentials& credentials) {
       .role = *named};
 }
 
+// The door has checked that the certificate is a member's (MemberOf).
+absl::StatusOr<Caller> OfMember(const Credentials& credentials) {
+  HEARTH_ASSIGN_OR_RETURN(const std::string member, MemberOf(credentials));
+  return Caller{.name = absl::StrCat(AccessControl::kMemberCaller, member),
+                .role = v1::USER};
+}
+
 }  // namespace
 
+absl::StatusOr<std::string> MemberOf(const Credentials& credentials) {
+  const std::string uri =
+      absl::StrCat(AccessControl::kMemberUri, credentials.certificate_name);
+  const std::vector<std::string>& uris = credentials.certificate_uris;
+  if (!credentials.certificate_name.empty() && uris.size() == 1 &&
+      uris[0] == uri) {
+    return credentials.certificate_name;
+  }
+  return absl::UnauthenticatedError(
+      "the certificate is not of a member of a cluster: hearth admin certs "
+      "--member makes such");
+}
+
 absl::StatusOr<Caller> AccessControl::Identify(const Credentials& credentials) {
+  if (credentials.source == CallerSource::kPeer) return OfMember(credentials);
   if (credentials.authorization.has_value()) {
     return OfToken(deps_.tokens, *credentials.authorization);
   }
@@ -227,6 +248,8 @@ absl::StatusOr<Caller> AccessControl::Identify(const Credentials& credentials) {
         return Caller{.name = "local", .role = v1::OPERATOR};
       }
       break;
+    case CallerSource::kPeer:
+      break;
   }
   return absl::UnauthenticatedError(
       absl::StrCat("hearthd asks for a token: ", kHowToGiveTokens));
@@ -242,12 +265,21 @@ absl::Status AccessControl::CheckMethod(const Credentials& credentials,
       // gRPC answers so for a method that does not exist.
       return absl::UnimplementedError("");
     }
-    if (caller->role >= access->least_role()) return absl::OkStatus();
-    status = absl::PermissionDeniedError(
-        absl::StrCat(MethodName(path), " asks for the role ",
-                     absl::AsciiStrToLower(v1::Role_Name(access->least_role())),
-                     "; ", caller->name, " has ",
-                     absl::AsciiStrToLower(v1::Role_Name(caller->role))));
+    const bool is_peer = credentials.source == CallerSource::kPeer;
+    if (access->peers() != is_peer) {
+      status = absl::PermissionDeniedError(absl::StrCat(
+          MethodName(path),
+          is_peer ? " is not for members of the cluster"
+                  : " is for members of the cluster, at their address, alone"));
+    } else if (caller->role < access->least_role()) {
+      status = absl::PermissionDeniedError(absl::StrCat(
+          MethodName(path), " asks for the role ",
+          absl::AsciiStrToLower(v1::Role_Name(access->least_role())), "; ",
+          caller->name, " has ",
+          absl::AsciiStrToLower(v1::Role_Name(caller->role))));
+    } else {
+      return absl::OkStatus();
+    }
   }
   deps_.audit.Write(caller.ok() ? *caller : Caller{},
                     MethodName(path).substr(0, kMaxMethodBytes), "",

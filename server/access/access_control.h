@@ -55,6 +55,8 @@ enum class CallerSource {
   kLoopback,
   /// A TLS address, which anyone on the network can reach.
   kTls,
+  /// The TLS address of the cluster, which only its members can open.
+  kPeer,
 };
 
 /// Facts about the caller that a connection and a call tell.
@@ -165,14 +167,18 @@ class AccessControl {
   ///   3. over TLS, the client certificate's name, with the role that its URI
   ///      names (kRoleUri);
   ///   4. over a loopback address, an operator, as long as no token has ever
-  ///      been made.
+  ///      been made;
+  ///   5. at the cluster's address, the member whose certificate it is,
+  ///   whatever
+  ///      token the call has.
   ///
   /// UNAUTHENTICATED otherwise.
   absl::StatusOr<Caller> Identify(const Credentials& credentials);
 
   /// OK if these credentials may call the method at `path`. UNAUTHENTICATED;
-  /// PERMISSION_DENIED for a role that is too low; UNIMPLEMENTED for methods
-  /// that nobody may call. Refusals are written to the audit log.
+  /// PERMISSION_DENIED for a role that is too low, for a method that is for
+  /// members alone, and for all others at the members' address; UNIMPLEMENTED
+  /// for methods that nobody may call. Refusals are written to the audit log.
   absl::Status CheckMethod(const Credentials& credentials,
                            absl::string_view path);
 
@@ -193,6 +199,11 @@ class AccessControl {
   /// Prefix of the URI by which a client certificate names its role:
   /// "urn:hearth:role:user".
   static constexpr absl::string_view kRoleUri = "urn:hearth:role:";
+  /// Prefix of the URI of a member's certificate: "urn:hearth:member:host-b",
+  /// where its name (CN) is host-b.
+  static constexpr absl::string_view kMemberUri = "urn:hearth:member:";
+  /// Prefix of the names of callers that are members.
+  static constexpr absl::string_view kMemberCaller = "member:";
 
  private:
   // Owner of `id`. NOT_FOUND. REQUIRES: `owned` is a kind that has owners.
@@ -201,6 +212,10 @@ class AccessControl {
 
   const AccessDependencies deps_;
 };
+
+/// Member of the cluster whose certificate `credentials` have: its name (CN),
+/// which its kMemberUri repeats. UNAUTHENTICATED for other certificates.
+absl::StatusOr<std::string> MemberOf(const Credentials& credentials);
 
 }  // namespace hearth::server
 

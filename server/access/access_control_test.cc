@@ -24,6 +24,7 @@
 #include "hearth/v1/admin.pb.h"
 #include "hearth/v1/datasets.pb.h"
 #include "hearth/v1/jobs.pb.h"
+#include "hearth/v1/peers.pb.h"
 #include "hearth/v1/plans.pb.h"
 #include "hearth/v1/sweeps.pb.h"
 #include "server/access/access_fixture.h"
@@ -42,8 +43,8 @@ std::map<std::string, const MethodDescriptor*> AllMethods() {
   std::map<std::string, const MethodDescriptor*> methods;
   for (const auto* message :
        {v1::Status::descriptor(), v1::Dataset::descriptor(),
-        v1::Job::descriptor(), v1::Plan::descriptor(),
-        v1::Sweep::descriptor()}) {
+        v1::Job::descriptor(), v1::Plan::descriptor(), v1::Sweep::descriptor(),
+        v1::RankStart::descriptor()}) {
     const auto* file = message->file();
     for (int i = 0; i < file->service_count(); ++i) {
       for (int j = 0; j < file->service(i)->method_count(); ++j) {
@@ -76,6 +77,7 @@ TEST(MethodAccessTest, ViewersOnlySee) {
     }
     // Names of tokens are names of people.
     if (name == "ListTokens") only_sees = false;
+    if (AccessOf(path)->peers()) only_sees = false;
     EXPECT_EQ(AccessOf(path)->least_role() == v1::VIEWER, only_sees) << path;
   }
 }
@@ -337,6 +339,45 @@ TEST_F(AccessControlTest, AMethodWithoutARoleIsForNobody) {
   // Unidentified callers do not learn which methods there are.
   EXPECT_EQ(CodeOf({.source = CallerSource::kTls}, "/other.Service/Method"),
             absl::StatusCode::kUnauthenticated);
+}
+
+Credentials OfMember(const std::string& name, const std::string& uri) {
+  return {.source = CallerSource::kPeer,
+          .certificate_name = name,
+          .certificate_uris = {uri}};
+}
+
+constexpr char kPeers[] = "/hearth.v1.Peers/Run";
+
+TEST_F(AccessControlTest, MembersMayWhatIsForMembersAndNothingElse) {
+  const Credentials member = OfMember("host-b", "urn:hearth:member:host-b");
+  EXPECT_EQ(access_->Identify(member)->name, "member:host-b");
+  EXPECT_EQ(CodeOf(member, kPeers), absl::StatusCode::kOk);
+  for (const char* path : {kView, kUse, kOperate}) {
+    EXPECT_EQ(CodeOf(member, path), absl::StatusCode::kPermissionDenied);
+  }
+  // A token makes no difference.
+  Credentials with_token = member;
+  with_token.authorization = Bearer(NewToken("o", v1::OPERATOR)).authorization;
+  EXPECT_EQ(CodeOf(with_token, kOperate), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(access_->Identify(with_token)->name, "member:host-b");
+}
+
+TEST_F(AccessControlTest, NobodyElseMayWhatIsForMembers) {
+  const Credentials op = Bearer(NewToken("o", v1::OPERATOR));
+  EXPECT_EQ(CodeOf(op, kPeers), absl::StatusCode::kPermissionDenied);
+  // Not even with a member's certificate, at another address.
+  Credentials elsewhere = OfMember("host-b", "urn:hearth:member:host-b");
+  elsewhere.source = CallerSource::kTls;
+  EXPECT_EQ(CodeOf(elsewhere, kPeers), absl::StatusCode::kUnauthenticated);
+  // Nor at the members' address with another certificate.
+  for (const Credentials& other :
+       {OfMember("host-b", "urn:hearth:member:host-c"),
+        OfMember("host-b", "urn:hearth:role:operator"),
+        OfMember("", "urn:hearth:member:"),
+        Credentials{.source = CallerSource::kPeer}}) {
+    EXPECT_EQ(CodeOf(other, kPeers), absl::StatusCode::kUnauthenticated);
+  }
 }
 
 TEST_F(AccessControlTest, LoopbackIsAnOperatorsUntilATokenIsMade) {

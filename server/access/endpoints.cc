@@ -193,6 +193,7 @@ constexpr char kUriProperty[] = "hearth-certificate-uri";
 constexpr absl::string_view kSocket = "socket:";
 constexpr absl::string_view kLoopback = "loopback";
 constexpr absl::string_view kTls = "tls";
+constexpr absl::string_view kPeer = "peer";
 
 std::string ToString(grpc::string_ref text) {
   return std::string(text.data(), text.size());
@@ -208,6 +209,8 @@ std::string SourceText(const Credentials& caller) {
       return std::string(kLoopback);
     case CallerSource::kTls:
       return std::string(kTls);
+    case CallerSource::kPeer:
+      return std::string(kPeer);
   }
   return "";
 }
@@ -223,13 +226,15 @@ Credentials CredentialsOf(
     const std::string text = ToString(value);
     absl::string_view rest = text;
     if (rest == kLoopback) credentials.source = CallerSource::kLoopback;
+    if (rest == kPeer) credentials.source = CallerSource::kPeer;
     if (absl::ConsumePrefix(&rest, kSocket)) {
       credentials.source = CallerSource::kSocket;
       uid_t uid = 0;
       if (absl::SimpleAtoi(rest, &uid)) credentials.uid = uid;
     }
   }
-  if (credentials.source == CallerSource::kTls) {
+  if (credentials.source == CallerSource::kTls ||
+      credentials.source == CallerSource::kPeer) {
     for (const grpc::string_ref& value :
          context.FindPropertyValues(kNameProperty)) {
       credentials.certificate_name = ToString(value);
@@ -362,18 +367,14 @@ absl::StatusOr<Endpoints::Slot*> Endpoints::Find(const Credentials& caller) {
 
 absl::StatusOr<Bridge> Endpoints::Enter(const Credentials& caller) {
   HEARTH_ASSIGN_OR_RETURN(Slot * one, Find(caller));
-  int ends[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0,
-                 ends) != 0) {
-    return ErrnoStatus(errno, "a connection", "socketpair");
-  }
+  HEARTH_ASSIGN_OR_RETURN(SocketPair ends, NewSocketPair());
   one->used = ++connections_;
   one->endpoint->Enter();
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters
       parameters;
-  parameters.fd = ends[0];
+  parameters.fd = ends.one.Release();
   one->acceptor->HandleNewConnection(&parameters);
-  return Bridge{.socket = io::Descriptor(ends[1]),
+  return Bridge{.socket = std::move(ends.other),
                 .leave = [endpoint = one->endpoint.get()](bool has_asked) {
                   if (!has_asked) endpoint->RemoveSilent();
                 }};
@@ -408,6 +409,14 @@ absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Open(
 }
 
 absl::Status Acceptor::Bind() {
+  if (options_.peers.has_value()) {
+    HEARTH_ASSIGN_OR_RETURN(peer_tls_,
+                            TlsServer::Make(options_.peers->tls, clock_));
+    HEARTH_ASSIGN_OR_RETURN(io::Descriptor listener,
+                            ListenOnTcp(options_.peers->address));
+    peers_.emplace(std::move(listener));
+    peer_port_ = PortOf(peers_->get());
+  }
   if (options_.tcp_address.empty()) return absl::OkStatus();
   if (options_.tls.has_value()) {
     HEARTH_ASSIGN_OR_RETURN(tls_, TlsServer::Make(*options_.tls, clock_));
@@ -428,6 +437,10 @@ absl::Status Acceptor::OpenEndpoints(grpc::ServerBuilder& builder,
     HEARTH_RETURN_IF_ERROR(user_endpoints_->Reserve(OfUser(geteuid())));
     HEARTH_RETURN_IF_ERROR(user_endpoints_->Reserve(OfUser(0)));
   }
+  if (peers_.has_value()) {
+    peer_endpoints_ =
+        std::make_unique<Endpoints>(builder, access, kMaxCertificates);
+  }
   if (!tcp_.has_value()) return absl::OkStatus();
   const bool has_certificates =
       options_.tls.has_value() && !options_.tls->client_ca.empty();
@@ -437,12 +450,20 @@ absl::Status Acceptor::OpenEndpoints(grpc::ServerBuilder& builder,
 }
 
 absl::Status Acceptor::Start() {
+  LimiterOptions tls_limits = options_.limits;
+  tls_limits.openings = kHandshakes;
+  tls_limits.openings_per_address = kHandshakesPerAddress;
+  if (peers_.has_value()) {
+    HEARTH_ASSIGN_OR_RETURN(
+        peer_limiter_,
+        ConnectionLimiter::Start(
+            *std::move(peers_), options_.peers->address, tls_limits,
+            [this](int connection) { return ReceivePeer(connection); },
+            clock_));
+  }
   if (tcp_.has_value()) {
-    LimiterOptions limits = options_.limits;
-    if (tls_ != nullptr) {
-      limits.openings = kHandshakes;
-      limits.openings_per_address = kHandshakesPerAddress;
-    }
+    const LimiterOptions& limits =
+        tls_ != nullptr ? tls_limits : options_.limits;
     HEARTH_ASSIGN_OR_RETURN(
         tcp_limiter_,
         ConnectionLimiter::Start(
@@ -492,14 +513,37 @@ absl::StatusOr<Visitor> Acceptor::ReceiveAddress(int connection) {
   return visitor;
 }
 
+absl::StatusOr<Visitor> Acceptor::ReceivePeer(int connection) {
+  HEARTH_ASSIGN_OR_RETURN(const std::string address, ReceiveTcp(connection));
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<TlsWire> wire,
+                          peer_tls_->NewWire(connection));
+  auto guard = std::make_unique<PeerGuard>(peer_guards_.NewGuard(address));
+  Visitor visitor;
+  visitor.address = address;
+  visitor.enter = [this, tls = wire.get(),
+                   guard = guard.get()]() -> absl::StatusOr<Bridge> {
+    Credentials peer = tls->PeerCredentials();
+    peer.source = CallerSource::kPeer;
+    HEARTH_ASSIGN_OR_RETURN(const std::string member, MemberOf(peer));
+    HEARTH_RETURN_IF_ERROR(options_.peers->check_member(member));
+    if (!guard->is_link()) return peer_endpoints_->Enter(peer);
+    HEARTH_ASSIGN_OR_RETURN(SocketPair ends, NewSocketPair());
+    options_.peers->take_link(member, std::move(ends.one));
+    return Bridge{.socket = std::move(ends.other)};
+  };
+  visitor.wire = std::move(wire);
+  visitor.guard = std::move(guard);
+  return visitor;
+}
+
 void Acceptor::StopListening() {
-  for (const auto* limiter : {&user_limiter_, &tcp_limiter_}) {
+  for (const auto* limiter : {&user_limiter_, &tcp_limiter_, &peer_limiter_}) {
     if (*limiter != nullptr) (*limiter)->StopListening();
   }
 }
 
 void Acceptor::Stop(absl::Duration patience) {
-  for (const auto* limiter : {&user_limiter_, &tcp_limiter_}) {
+  for (const auto* limiter : {&user_limiter_, &tcp_limiter_, &peer_limiter_}) {
     if (*limiter != nullptr) (*limiter)->Stop(patience);
   }
 }

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +27,7 @@
 #include "server/front/connection_limiter.h"
 #include "server/front/guard.h"
 #include "server/front/http_guards.h"
+#include "server/front/sockets.h"
 
 /// Everything about a connection that needs gRPC: statuses, the Unix socket,
 /// the endpoints that tell callers apart, and the acceptor of all addresses.
@@ -195,6 +197,19 @@ class Acceptor {
     /// TLS files of the TCP address; nullopt = no TLS, and the address must be
     /// on loopback.
     std::optional<TlsFiles> tls = std::nullopt;
+    /// The address of the members of a cluster.
+    struct Peers {
+      /// As tcp_address.
+      std::string address;
+      TlsFiles tls;
+      /// OK if a certificate with this name may come in.
+      std::function<absl::Status(const std::string& member)> check_member;
+      /// Takes a connection that is a link (PeerGuard): non-blocking, with all
+      /// its bytes. Called on a limiter's thread, which must not be blocked.
+      std::function<void(const std::string& member, io::Descriptor socket)>
+          take_link;
+    };
+    std::optional<Peers> peers = std::nullopt;
     /// Limits of each address.
     LimiterOptions limits = {};
   };
@@ -211,6 +226,8 @@ class Acceptor {
 
   /// Port of the TCP address; 0 = there is none.
   int port() const { return port_; }
+  /// Port of the members' address; 0 = there is none.
+  int peer_port() const { return peer_port_; }
 
   /// Users, and client certificates that differ in name or URIs, that can be
   /// connected without a call at a time; there is always an endpoint for the
@@ -230,25 +247,33 @@ class Acceptor {
       : options_(std::move(options)),
         clock_(clock),
         user_guards_(clock),
-        tcp_guards_(clock) {}
+        tcp_guards_(clock),
+        peer_guards_(clock) {}
 
   absl::Status Bind();
   absl::Status OpenEndpoints(grpc::ServerBuilder& builder,
                              AccessControl& access);
   absl::StatusOr<Visitor> ReceiveUser(int connection);
   absl::StatusOr<Visitor> ReceiveAddress(int connection);
+  absl::StatusOr<Visitor> ReceivePeer(int connection);
 
   Options options_;
   const Clock& clock_;
   int port_ = 0;
+  int peer_port_ = 0;
   std::optional<io::Descriptor> tcp_;
+  std::optional<io::Descriptor> peers_;
   std::unique_ptr<TlsServer> tls_;
+  std::unique_ptr<TlsServer> peer_tls_;
   std::unique_ptr<Endpoints> user_endpoints_;
   std::unique_ptr<Endpoints> tcp_endpoints_;
+  std::unique_ptr<Endpoints> peer_endpoints_;
   Http2Guards user_guards_;
   Http2Guards tcp_guards_;
+  Http2Guards peer_guards_;
   std::unique_ptr<ConnectionLimiter> user_limiter_;
   std::unique_ptr<ConnectionLimiter> tcp_limiter_;
+  std::unique_ptr<ConnectionLimiter> peer_limiter_;
 };
 
 }  // namespace hearth::server

@@ -238,10 +238,11 @@ absl::Status AskForCertificates(SSL_CTX* context, const std::string& path) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Context> NewContext(const TlsFiles& files) {
-  Context context(SSL_CTX_new(TLS_server_method()));
+// A context of either side with the own certificate.
+absl::StatusOr<Context> NewContext(const TlsFiles& files,
+                                   const SSL_METHOD* method) {
+  Context context(SSL_CTX_new(method));
   if (context == nullptr) return NotUsable(files.certificate);
-  SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   SSL_CTX_set_cipher_list(context.get(), "ECDHE+AESGCM:ECDHE+CHACHA20");
   // One operation in other groups takes up to 5 ms (ffdhe8192).
   SSL_CTX_set1_groups_list(context.get(), "X25519:P-256:P-384");
@@ -256,7 +257,6 @@ absl::StatusOr<Context> NewContext(const TlsFiles& files) {
                                       SSL_MODE_RELEASE_BUFFERS);
   // A read takes one record, even one without data such as new keys.
   SSL_CTX_clear_mode(context.get(), SSL_MODE_AUTO_RETRY);
-  SSL_CTX_set_alpn_select_cb(context.get(), ChooseHttp2, nullptr);
   SSL_CTX_set_default_passwd_cb(context.get(), NoPassphrase);
   if (SSL_CTX_use_certificate_chain_file(context.get(),
                                          files.certificate.c_str()) != 1) {
@@ -266,10 +266,40 @@ absl::StatusOr<Context> NewContext(const TlsFiles& files) {
                                   SSL_FILETYPE_PEM) != 1) {
     return NotUsable(files.key);
   }
+  return context;
+}
+
+absl::StatusOr<Context> NewServerContext(const TlsFiles& files) {
+  HEARTH_ASSIGN_OR_RETURN(Context context,
+                          NewContext(files, TLS_server_method()));
+  SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
+  SSL_CTX_set_alpn_select_cb(context.get(), ChooseHttp2, nullptr);
   if (!files.client_ca.empty()) {
     HEARTH_RETURN_IF_ERROR(AskForCertificates(context.get(), files.client_ca));
   }
   return context;
+}
+
+absl::StatusOr<Context> NewClientContext(const TlsFiles& files) {
+  HEARTH_ASSIGN_OR_RETURN(Context context,
+                          NewContext(files, TLS_client_method()));
+  SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION);
+  if (SSL_CTX_load_verify_locations(context.get(), files.client_ca.c_str(),
+                                    nullptr) != 1) {
+    return NotUsable(files.client_ca);
+  }
+  SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
+  return context;
+}
+
+// A session of `context` on a socket; null without memory.
+Session NewSession(SSL_CTX* context, int socket) {
+  Session session(SSL_new(context));
+  if (session == nullptr || SSL_set_fd(session.get(), socket) != 1) {
+    ERR_clear_error();
+    return nullptr;
+  }
+  return session;
 }
 
 // Values that change when a file does: inode, size, time of the last change.
@@ -286,6 +316,10 @@ std::vector<int64_t> StampsOf(const TlsFiles& files) {
   return stamps;
 }
 
+absl::Status NoMemory() {
+  return absl::ResourceExhaustedError("no memory for TLS");
+}
+
 class OpenSslServer final : public TlsServer {
  public:
   OpenSslServer(const TlsFiles& files, const Clock& clock)
@@ -295,7 +329,7 @@ class OpenSslServer final : public TlsServer {
     std::vector<int64_t> stamps = StampsOf(files_);
     if (stamps == stamps_) return absl::OkStatus();
     HEARTH_RETURN_IF_ERROR(CheckTlsFiles(files_, clock_.Now()));
-    HEARTH_ASSIGN_OR_RETURN(context_, NewContext(files_));
+    HEARTH_ASSIGN_OR_RETURN(context_, NewServerContext(files_));
     stamps_ = std::move(stamps);
     return absl::OkStatus();
   }
@@ -308,11 +342,8 @@ class OpenSslServer final : public TlsServer {
         LogWarning("TLS goes on with the files of before: ", status.message());
       }
     }
-    Session session(SSL_new(context_.get()));
-    if (session == nullptr || SSL_set_fd(session.get(), socket) != 1) {
-      ERR_clear_error();
-      return absl::ResourceExhaustedError("no memory for TLS");
-    }
+    Session session = NewSession(context_.get(), socket);
+    if (session == nullptr) return NoMemory();
     SSL_set_accept_state(session.get());
     return std::make_unique<OpenSslWire>(std::move(session));
   }
@@ -326,7 +357,35 @@ class OpenSslServer final : public TlsServer {
   double looked_at_ = 0;
 };
 
+class OpenSslClient final : public TlsClient {
+ public:
+  explicit OpenSslClient(Context context) : context_(std::move(context)) {}
+
+  absl::StatusOr<std::unique_ptr<TlsWire>> NewWire(
+      int socket, const std::string& name) override {
+    Session session = NewSession(context_.get(), socket);
+    if (session == nullptr ||
+        SSL_set_tlsext_host_name(session.get(), name.c_str()) != 1 ||
+        SSL_set1_host(session.get(), name.c_str()) != 1) {
+      ERR_clear_error();
+      return NoMemory();
+    }
+    SSL_set_connect_state(session.get());
+    return std::make_unique<OpenSslWire>(std::move(session));
+  }
+
+ private:
+  const Context context_;
+};
+
 }  // namespace
+
+absl::StatusOr<std::unique_ptr<TlsClient>> TlsClient::Make(
+    const TlsFiles& files, absl::Time now) {
+  HEARTH_RETURN_IF_ERROR(CheckTlsFiles(files, now));
+  HEARTH_ASSIGN_OR_RETURN(Context context, NewClientContext(files));
+  return std::make_unique<OpenSslClient>(std::move(context));
+}
 
 absl::StatusOr<std::unique_ptr<TlsServer>> TlsServer::Make(
     const TlsFiles& files, const Clock& clock) {

@@ -29,16 +29,16 @@ struct TlsFiles {
 /// never show its contents.
 absl::Status CheckTlsFiles(const TlsFiles& files, absl::Time now);
 
-/// Server side of a TLS connection. The first calls do the handshake.
+/// A side of a TLS connection. The first calls do the handshake.
 class TlsWire : public Wire {
  public:
-  /// Name (CN) and URIs of the client's verified certificate; empty = none was
-  /// asked for. REQUIRES: a byte was read.
+  /// Name (CN) and URIs of the other side's verified certificate; empty = none
+  /// was asked for. REQUIRES: a byte was read or written.
   virtual Credentials PeerCredentials() const = 0;
 };
 
-/// Makes TLS connections. Files that change are read again within a second, for
-/// new connections. Single-owner.
+/// Makes the server side of TLS connections. Files that change are read again
+/// within a second, for new connections. Single-owner.
 class TlsServer {
  public:
   /// Errors as CheckTlsFiles. `clock` must outlive the result.
@@ -49,6 +49,24 @@ class TlsServer {
   /// Wire of a socket that outlives the result. RESOURCE_EXHAUSTED without
   /// memory.
   virtual absl::StatusOr<std::unique_ptr<TlsWire>> NewWire(int socket) = 0;
+};
+
+/// Makes the client side of TLS connections to other daemons, by TLS 1.3.
+/// Thread-safe.
+class TlsClient {
+ public:
+  /// The own certificate is that of `files`; the other side's must be of
+  /// `files.client_ca`. Errors as CheckTlsFiles; `now` is the time of the
+  /// check.
+  static absl::StatusOr<std::unique_ptr<TlsClient>> Make(const TlsFiles& files,
+                                                         absl::Time now);
+  virtual ~TlsClient() = default;
+
+  /// Wire of a connected socket that outlives the result. It breaks unless the
+  /// other side's certificate is for the host `name`. RESOURCE_EXHAUSTED
+  /// without memory.
+  virtual absl::StatusOr<std::unique_ptr<TlsWire>> NewWire(
+      int socket, const std::string& name) = 0;
 };
 
 }  // namespace hearth::server

@@ -227,5 +227,67 @@ TEST_F(TlsTest, AReadTakesOneRecordThatBringsNoBytes) {
   EXPECT_EQ(connection->Read().outcome, Wire::Outcome::kMoved);
 }
 
+// Both sides of a connection by this library: a member that dials and one that
+// is dialed, which both show certificates.
+class MemberTlsTest : public TlsTest {
+ protected:
+  MemberTlsTest() { files_.client_ca = PathOf("ca"); }
+
+  // The identity of a member, in the server's files.
+  void BeMember(const std::string& name, const Identity& issuer) {
+    Write(*NewIdentity(name, &issuer,
+                       "DNS:" + name + ",URI:urn:hearth:member:" + name));
+  }
+
+  // Connects a client with the files as they are to a server with them as they
+  // were at `server_`; the member that the server has seen, or the outcome.
+  std::string Meet(const std::string& expected_name) {
+    const auto client = TlsClient::Make(files_, clock_.now);
+    EXPECT_TRUE(client.ok()) << client.status();
+    SocketPair ends = *NewSocketPair();
+    const auto dialing = *(*client)->NewWire(ends.one.get(), expected_name);
+    const auto dialed = *server_->NewWire(ends.other.get());
+    std::array<char, 100> piece = {};
+    Wire::Result said = {.outcome = Wire::Outcome::kBlocked};
+    Wire::Result heard = {.outcome = Wire::Outcome::kBlocked};
+    for (int i = 0; i < 10 && heard.outcome == Wire::Outcome::kBlocked; ++i) {
+      if (said.outcome == Wire::Outcome::kBlocked) said = dialing->Write("!");
+      if (said.outcome == Wire::Outcome::kBroken)
+        return "refused by the client";
+      heard = dialed->Read(absl::MakeSpan(piece));
+    }
+    if (heard.outcome != Wire::Outcome::kMoved) return "refused by the server";
+    const auto server = MemberOf(dialing->PeerCredentials());
+    EXPECT_EQ(server.value_or("?"), expected_name);
+    return MemberOf(dialed->PeerCredentials()).value_or("no member");
+  }
+};
+
+TEST_F(MemberTlsTest, MembersMeet) {
+  BeMember("host-b", *authority_);
+  server_ = *TlsServer::Make(files_, clock_);
+  BeMember("host-a", *authority_);
+  EXPECT_EQ(Meet("host-b"), "host-a");
+}
+
+TEST_F(MemberTlsTest, AServerOfAnotherNameIsRefused) {
+  BeMember("host-c", *authority_);
+  server_ = *TlsServer::Make(files_, clock_);
+  BeMember("host-a", *authority_);
+  EXPECT_EQ(Meet("host-b"), "refused by the client");
+}
+
+TEST_F(MemberTlsTest, CertificatesOfAnotherAuthorityAreRefused) {
+  const auto stranger = NewIdentity("authority", nullptr);
+  BeMember("host-b", *authority_);
+  server_ = *TlsServer::Make(files_, clock_);
+  BeMember("host-a", *stranger);
+  EXPECT_EQ(Meet("host-b"), "refused by the server");
+  BeMember("host-b", *stranger);
+  server_ = *TlsServer::Make(files_, clock_);
+  BeMember("host-a", *authority_);
+  EXPECT_EQ(Meet("host-b"), "refused by the client");
+}
+
 }  // namespace
 }  // namespace hearth::server

@@ -10,11 +10,11 @@
 #include <cstddef>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "engine/base/crc32c.h"
 #include "engine/base/status.h"
-#include "server/cluster/outcome.h"
 
 namespace hearth::server {
 
@@ -90,7 +90,7 @@ void LinkGroup::End(const absl::Status& why) {
   }
 }
 
-absl::Status LinkGroup::Ended() const {
+absl::Status LinkGroup::ended() const {
   absl::MutexLock lock(&mutex_);
   return ended_;
 }
@@ -99,7 +99,7 @@ absl::Status LinkGroup::Ended() const {
 absl::Status LinkGroup::EndWith(absl::Status status) {
   if (status.ok()) return status;
   End(status);
-  return Ended();
+  return ended();
 }
 
 absl::StatusOr<std::vector<train::BatchResult>> LinkGroup::Agree(
@@ -108,6 +108,7 @@ absl::StatusOr<std::vector<train::BatchResult>> LinkGroup::Agree(
   const Outcome outcome = {.epoch = position.epoch,
                            .batch = position.batch,
                            .sums_crc = sums_crc_,
+                           .leaves = asks_to_leave_,
                            .result = own};
   const bool decides = rank() == 0;
   const std::string sent = decides ? "" : Encode(outcome);
@@ -129,7 +130,7 @@ absl::StatusOr<std::vector<train::BatchResult>> LinkGroup::Agree(
         EndWith(Exchange(mail, absl::InfiniteDuration(), Others::kMayGo)));
     auto decision = DecodeDecision(received[0]);
     HEARTH_RETURN_IF_ERROR(EndWith(decision.status()));
-    return *std::move(decision);
+    return Follow(*std::move(decision));
   }
   std::vector<Outcome> all = {outcome};
   for (size_t rank = 1; rank < links_.size(); ++rank) {
@@ -137,14 +138,28 @@ absl::StatusOr<std::vector<train::BatchResult>> LinkGroup::Agree(
     HEARTH_RETURN_IF_ERROR(EndWith(other.status()));
     all.push_back(*std::move(other));
   }
-  const Decision decision = Decide(all);
+  Decision decision = Decide(all);
   const std::string told = Encode(decision);
   for (size_t rank = 1; rank < links_.size(); ++rank) {
     mail.out[rank] = Outbox(decisions, told);
   }
   HEARTH_RETURN_IF_ERROR(
       EndWith(Exchange(mail, options_.silence, Others::kMayGo)));
-  return decision;
+  return Follow(std::move(decision));
+}
+
+absl::StatusOr<std::vector<train::BatchResult>> LinkGroup::Follow(
+    Decision decision) {
+  has_agreed_ = true;
+  if (decision.leaves && !std::exchange(has_left_, true) && options_.on_leave) {
+    options_.on_leave();
+  }
+  return std::move(decision.results);
+}
+
+LinkGroup::Traffic LinkGroup::traffic() const {
+  absl::MutexLock lock(&mutex_);
+  return traffic_;
 }
 
 absl::Status LinkGroup::Sum(absl::Span<float> values) {
@@ -190,9 +205,14 @@ absl::Status LinkGroup::SumParts(absl::Span<float> values) {
 // Sends and receives all messages, as links take and give bytes.
 absl::Status LinkGroup::Exchange(Mail& mail, absl::Duration silence,
                                  Others others) {
-  double last = clock_.SteadySeconds();
+  const double begin = clock_.SteadySeconds();
+  const absl::Cleanup count = [&] {
+    absl::MutexLock lock(&mutex_);
+    traffic_.wait_seconds += clock_.SteadySeconds() - begin;
+  };
+  double last = begin;
   for (;;) {
-    HEARTH_RETURN_IF_ERROR(Ended());
+    HEARTH_RETURN_IF_ERROR(ended());
     bool has_moved = false;
     bool is_done = true;
     for (size_t rank = 0; rank < links_.size(); ++rank) {
@@ -200,7 +220,7 @@ absl::Status LinkGroup::Exchange(Mail& mail, absl::Duration silence,
       const auto moved = Move(*links_[rank], mail.out[rank], mail.in[rank]);
       if (!moved.ok()) {
         // The end of this group ends its links, too.
-        HEARTH_RETURN_IF_ERROR(Ended());
+        HEARTH_RETURN_IF_ERROR(ended());
         return Annotate(moved.status(), NameOf(rank));
       }
       has_moved |= *moved;
@@ -224,6 +244,13 @@ absl::Status LinkGroup::Exchange(Mail& mail, absl::Duration silence,
 // Moves bytes until the link takes and gives none; whether there were any.
 absl::StatusOr<bool> LinkGroup::Move(Link& link, Outbox& out, Inbox& in) const {
   bool has_moved = false;
+  Traffic moved;
+  const absl::Cleanup count = [&] {
+    if (!has_moved) return;
+    absl::MutexLock lock(&mutex_);
+    traffic_.bytes_sent += moved.bytes_sent;
+    traffic_.bytes_received += moved.bytes_received;
+  };
   const auto check = [&](const Wire::Result& result) -> absl::StatusOr<size_t> {
     switch (result.outcome) {
       case Wire::Outcome::kMoved:
@@ -242,11 +269,13 @@ absl::StatusOr<bool> LinkGroup::Move(Link& link, Outbox& out, Inbox& in) const {
                             check(link.wire->Write(out.Next())));
     if (bytes == 0) break;
     out.Advance(bytes);
+    moved.bytes_sent += bytes;
   }
   while (!in.is_done()) {
     HEARTH_ASSIGN_OR_RETURN(const size_t bytes,
                             check(link.wire->Read(in.Next())));
     if (bytes == 0) break;
+    moved.bytes_received += bytes;
     HEARTH_RETURN_IF_ERROR(in.Advance(bytes));
   }
   return has_moved;
@@ -280,7 +309,7 @@ absl::StatusOr<bool> LinkGroup::Poll(const Mail& mail, absl::Duration timeout,
   for (size_t rank = 0; ready > 0 && rank < links_.size(); ++rank) {
     const bool is_idle = mail.out[rank].is_done() && mail.in[rank].is_done();
     if (is_idle && (polled[rank].revents & (POLLRDHUP | POLLHUP | POLLERR))) {
-      HEARTH_RETURN_IF_ERROR(Ended());
+      HEARTH_RETURN_IF_ERROR(ended());
       return absl::UnavailableError(
           absl::StrCat(NameOf(rank), ": the connection has ended"));
     }

@@ -1,7 +1,9 @@
 #ifndef HEARTH_SERVER_CLUSTER_LINK_GROUP_H_
 #define HEARTH_SERVER_CLUSTER_LINK_GROUP_H_
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "engine/io/descriptor.h"
 #include "engine/train/rank_group.h"
 #include "server/cluster/frames.h"
+#include "server/cluster/outcome.h"
 #include "server/front/sockets.h"
 
 /// A group of ranks on machines that are connected to each other (LinkGroup).
@@ -43,6 +46,17 @@ class LinkGroup final : public train::RankGroup {
     /// Longest time within Sum, for which all ranks are ready, without a byte
     /// of a rank.
     absl::Duration silence = absl::Seconds(5);
+    /// Called once all ranks have agreed to leave after the batch at hand, on
+    /// the thread of that call; null = nobody needs to know.
+    std::function<void()> on_leave = nullptr;
+  };
+
+  /// What the group has moved and waited for so far.
+  struct Traffic {
+    uint64_t bytes_sent = 0;
+    uint64_t bytes_received = 0;
+    /// Seconds within calls.
+    double wait_seconds = 0;
   };
 
   /// `links`: by rank; null for the own one. INVALID_ARGUMENT unless each other
@@ -67,6 +81,19 @@ class LinkGroup final : public train::RankGroup {
   absl::Status Sum(absl::Span<float> values) override;
   void End(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
 
+  /// Asks all ranks to leave after the batch that they agree on next: an
+  /// Options::on_leave is then called everywhere. Thread-safe.
+  void AskToLeave() { asks_to_leave_ = true; }
+
+  /// Whether the ranks have agreed on a batch. Thread-safe.
+  bool has_agreed() const { return has_agreed_; }
+
+  /// The error that has ended the group; OK if none has. Thread-safe.
+  absl::Status ended() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Thread-safe.
+  Traffic traffic() const ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
   // A message to each rank, and one of each.
   struct Mail {
@@ -84,11 +111,12 @@ class LinkGroup final : public train::RankGroup {
   // Whether a rank may be done with the call, and go, before the others are.
   enum class Others { kStay, kMayGo };
   absl::Status Exchange(Mail& mail, absl::Duration silence, Others others);
-  absl::StatusOr<bool> Move(Link& link, Outbox& out, Inbox& in) const;
+  absl::StatusOr<bool> Move(Link& link, Outbox& out, Inbox& in) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::vector<train::BatchResult>> Follow(Decision decision);
   absl::StatusOr<bool> Poll(const Mail& mail, absl::Duration timeout,
                             Others others) const;
   absl::Status SumParts(absl::Span<float> values);
-  absl::Status Ended() const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status EndWith(absl::Status status);
   std::string NameOf(size_t rank) const;
 
@@ -104,6 +132,10 @@ class LinkGroup final : public train::RankGroup {
   std::vector<std::vector<float>> parts_;
   mutable absl::Mutex mutex_;
   absl::Status ended_ ABSL_GUARDED_BY(mutex_);
+  mutable Traffic traffic_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<bool> asks_to_leave_ = false;
+  std::atomic<bool> has_agreed_ = false;
+  bool has_left_ = false;
 };
 
 }  // namespace hearth::server

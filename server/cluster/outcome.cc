@@ -1,5 +1,6 @@
 #include "server/cluster/outcome.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <type_traits>
@@ -137,6 +138,7 @@ std::string Encode(const Outcome& outcome) {
   writer.Add(outcome.epoch);
   writer.Add(outcome.batch);
   writer.Add(outcome.sums_crc);
+  writer.Add(static_cast<uint8_t>(outcome.leaves ? 1 : 0));
   Add(outcome.result.status(), writer);
   if (outcome.result.ok()) Add(*outcome.result, writer);
   return writer.Take();
@@ -148,6 +150,7 @@ absl::StatusOr<Outcome> DecodeOutcome(absl::string_view text) {
   reader.Take(outcome.epoch);
   reader.Take(outcome.batch);
   reader.Take(outcome.sums_crc);
+  outcome.leaves = reader.Take<uint8_t>() != 0;
   if (absl::Status status = TakeStatus(reader); status.ok()) {
     outcome.result = TakeResult(reader);
   } else {
@@ -159,16 +162,21 @@ absl::StatusOr<Outcome> DecodeOutcome(absl::string_view text) {
 
 std::string Encode(const Decision& decision) {
   Writer writer;
-  Add(decision.status(), writer);
-  if (decision.ok()) {
-    writer.Add(uint64_t{decision->size()});
-    for (const train::BatchResult& result : *decision) Add(result, writer);
+  writer.Add(static_cast<uint8_t>(decision.leaves ? 1 : 0));
+  Add(decision.results.status(), writer);
+  if (decision.results.ok()) {
+    writer.Add(uint64_t{decision.results->size()});
+    for (const train::BatchResult& result : *decision.results) {
+      Add(result, writer);
+    }
   }
   return writer.Take();
 }
 
 absl::StatusOr<Decision> DecodeDecision(absl::string_view text) {
   Reader reader(text);
+  Decision decision;
+  decision.leaves = reader.Take<uint8_t>() != 0;
   absl::Status status = TakeStatus(reader);
   std::vector<train::BatchResult> results;
   if (status.ok()) {
@@ -176,11 +184,18 @@ absl::StatusOr<Decision> DecodeDecision(absl::string_view text) {
     for (train::BatchResult& result : results) result = TakeResult(reader);
   }
   HEARTH_RETURN_IF_ERROR(reader.AtEnd());
-  if (!status.ok()) return Decision(std::move(status));
-  return Decision(std::move(results));
+  if (status.ok()) {
+    decision.results = std::move(results);
+  } else {
+    decision.results = std::move(status);
+  }
+  return decision;
 }
 
-Decision Decide(const std::vector<Outcome>& outcomes) {
+namespace {
+
+absl::StatusOr<std::vector<train::BatchResult>> ResultsOf(
+    const std::vector<Outcome>& outcomes) {
   std::vector<train::BatchResult> results;
   for (const Outcome& outcome : outcomes) {
     HEARTH_RETURN_IF_ERROR(outcome.result.status());
@@ -196,6 +211,15 @@ Decision Decide(const std::vector<Outcome>& outcomes) {
     }
   }
   return results;
+}
+
+}  // namespace
+
+Decision Decide(const std::vector<Outcome>& outcomes) {
+  return {.results = ResultsOf(outcomes),
+          .leaves = std::any_of(
+              outcomes.begin(), outcomes.end(),
+              [](const Outcome& outcome) { return outcome.leaves; })};
 }
 
 }  // namespace hearth::server

@@ -19,11 +19,19 @@ struct Outcome {
   uint64_t batch = 0;
   /// CRC32C of the sums that its last call gave.
   uint32_t sums_crc = 0;
+  /// Whether the rank asks all to leave after the batch.
+  bool leaves = false;
   absl::StatusOr<train::BatchResult> result = train::BatchResult();
 };
 
-/// What rank 0 answers: the results of all ranks, by rank, or the error.
-using Decision = absl::StatusOr<std::vector<train::BatchResult>>;
+/// What rank 0 answers.
+struct Decision {
+  /// The results of all ranks, by rank, or the error.
+  absl::StatusOr<std::vector<train::BatchResult>> results =
+      std::vector<train::BatchResult>();
+  /// Whether all ranks leave after the batch.
+  bool leaves = false;
+};
 
 std::string Encode(const Outcome& outcome);
 std::string Encode(const Decision& decision);
@@ -34,7 +42,7 @@ absl::StatusOr<Decision> DecodeDecision(absl::string_view text);
 
 /// The results of all outcomes, which are by rank, or the error of the first
 /// rank that has one; ABORTED if ranks are at different batches, or their sums
-/// differ.
+/// differ. All leave if one asks for it.
 Decision Decide(const std::vector<Outcome>& outcomes);
 
 }  // namespace hearth::server

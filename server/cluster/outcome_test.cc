@@ -62,16 +62,19 @@ TEST(OutcomeTest, ReadsBack) {
 }
 
 TEST(DecisionTest, ReadsBack) {
-  const auto good = DecodeDecision(
-      Encode(Decision(std::vector<train::BatchResult>{SomeResult(), {}})));
-  ASSERT_TRUE(good.ok() && good->ok());
-  ASSERT_EQ((*good)->size(), 2u);
-  ExpectSame((**good)[0], SomeResult());
-  ExpectSame((**good)[1], {});
-  const auto bad =
-      DecodeDecision(Encode(Decision(absl::AbortedError("replicas differ"))));
+  const auto good = DecodeDecision(Encode(
+      Decision{.results = std::vector<train::BatchResult>{SomeResult(), {}},
+               .leaves = true}));
+  ASSERT_TRUE(good.ok() && good->results.ok());
+  EXPECT_TRUE(good->leaves);
+  ASSERT_EQ(good->results->size(), 2u);
+  ExpectSame((*good->results)[0], SomeResult());
+  ExpectSame((*good->results)[1], {});
+  const auto bad = DecodeDecision(
+      Encode(Decision{.results = absl::AbortedError("replicas differ")}));
   ASSERT_TRUE(bad.ok()) << bad.status();
-  EXPECT_EQ(bad->status(), absl::AbortedError("replicas differ"));
+  EXPECT_FALSE(bad->leaves);
+  EXPECT_EQ(bad->results.status(), absl::AbortedError("replicas differ"));
 }
 
 TEST(OutcomeTest, AnotherLengthIsDataLoss) {
@@ -81,8 +84,8 @@ TEST(OutcomeTest, AnotherLengthIsDataLoss) {
         << size;
   }
   EXPECT_TRUE(absl::IsDataLoss(DecodeOutcome(text + "x").status()));
-  const std::string decision =
-      Encode(Decision(std::vector<train::BatchResult>{SomeResult()}));
+  const std::string decision = Encode(
+      Decision{.results = std::vector<train::BatchResult>{SomeResult()}});
   for (size_t size = 0; size < decision.size(); ++size) {
     EXPECT_TRUE(
         absl::IsDataLoss(DecodeDecision(decision.substr(0, size)).status()));
@@ -94,17 +97,23 @@ TEST(DecideTest, TheFirstRanksErrorIsThatOfAll) {
       Decide({{.result = SomeResult()},
               {.result = absl::UnavailableError("a disk")},
               {.result = absl::DataLossError("a row")}});
-  EXPECT_EQ(decision.status(), absl::UnavailableError("a disk"));
+  EXPECT_EQ(decision.results.status(), absl::UnavailableError("a disk"));
+}
+
+TEST(DecideTest, AllLeaveIfOneAsks) {
+  EXPECT_FALSE(Decide({Outcome{}, Outcome{}}).leaves);
+  EXPECT_TRUE(Decide({Outcome{}, Outcome{.leaves = true}}).leaves);
 }
 
 TEST(DecideTest, RanksAreAtOneBatchWithEqualSums) {
-  EXPECT_EQ(
-      Decide({{.epoch = 1, .batch = 2}, {.epoch = 1, .batch = 2}})->size(), 2u);
+  EXPECT_EQ(Decide({{.epoch = 1, .batch = 2}, {.epoch = 1, .batch = 2}})
+                .results->size(),
+            2u);
   for (const Outcome& other :
        {Outcome{.epoch = 1, .batch = 3}, Outcome{.epoch = 2, .batch = 2},
         Outcome{.epoch = 1, .batch = 2, .sums_crc = 5}}) {
     EXPECT_TRUE(absl::IsAborted(
-        Decide({Outcome{.epoch = 1, .batch = 2}, other}).status()));
+        Decide({Outcome{.epoch = 1, .batch = 2}, other}).results.status()));
   }
 }
 

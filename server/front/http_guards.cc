@@ -297,4 +297,22 @@ std::unique_ptr<Guard> Http2Guards::NewGuard(const std::string& address) {
                               shared_->clock.SteadySeconds()));
 }
 
+absl::Status PeerGuard::OnClientBytes(absl::string_view bytes) {
+  if (is_link()) return absl::OkStatus();
+  if (is_link_.has_value()) return http2_->OnClientBytes(bytes);
+  first_.append(bytes.data(), bytes.size());
+  const bool may_be_link = absl::StartsWith(kLinkMagic, first_) ||
+                           absl::StartsWith(first_, kLinkMagic);
+  if (may_be_link && first_.size() < kLinkMagic.size()) return absl::OkStatus();
+  is_link_ = may_be_link;
+  const std::string first = std::exchange(first_, "");
+  return may_be_link ? absl::OkStatus() : http2_->OnClientBytes(first);
+}
+
+absl::Status PeerGuard::OnServerBytes(absl::string_view bytes) {
+  return is_link() ? absl::OkStatus() : http2_->OnServerBytes(bytes);
+}
+
+bool PeerGuard::HasOpened() const { return is_link() || http2_->HasOpened(); }
+
 }  // namespace hearth::server

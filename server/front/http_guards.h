@@ -3,8 +3,12 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "engine/base/clock.h"
 #include "server/front/guard.h"
 
@@ -59,6 +63,34 @@ class Http2Guards {
  private:
   struct Shared;
   const std::unique_ptr<Shared> shared_;
+};
+
+/// First bytes of a connection that is a link between ranks, not gRPC's.
+inline constexpr absl::string_view kLinkMagic = "HRTHLNK1";
+
+/// Guard of a connection at the members' address: of a link, whose bytes its
+/// ranks check (server/cluster), or of HTTP/2. Single-owner.
+class PeerGuard final : public Guard {
+ public:
+  explicit PeerGuard(std::unique_ptr<Guard> http2) : http2_(std::move(http2)) {}
+
+  /// Whether it has opened as a link.
+  bool is_link() const { return is_link_.value_or(false); }
+
+  absl::Status OnClientBytes(absl::string_view bytes) override;
+  absl::Status OnServerBytes(absl::string_view bytes) override;
+  bool HasOpened() const override;
+  bool IsIdle() const override { return !is_link() && http2_->IsIdle(); }
+  bool HasAsked() const override { return is_link() || http2_->HasAsked(); }
+  bool HasBeenAnswered() const override {
+    return is_link() || http2_->HasBeenAnswered();
+  }
+
+ private:
+  const std::unique_ptr<Guard> http2_;
+  // The first bytes, until they tell what the connection is.
+  std::string first_;
+  std::optional<bool> is_link_;
 };
 
 }  // namespace hearth::server

@@ -226,5 +226,40 @@ TEST_F(Http2GuardTest, DataIsFreeHoweverMuchItIs) {
   EXPECT_FALSE(guard_->IsIdle());
 }
 
+std::unique_ptr<PeerGuard> NewPeerGuard(Http2Guards& guards) {
+  return std::make_unique<PeerGuard>(guards.NewGuard("host"));
+}
+
+TEST(PeerGuardTest, ALinkOpensWithItsMagicHoweverItIsCut) {
+  Http2Guards guards(Clock::Real());
+  for (size_t cut = 0; cut <= kLinkMagic.size(); ++cut) {
+    const auto guard = NewPeerGuard(guards);
+    ASSERT_TRUE(guard->OnClientBytes(kLinkMagic.substr(0, cut)).ok());
+    EXPECT_EQ(guard->HasOpened(), cut == kLinkMagic.size());
+    ASSERT_TRUE(guard->OnClientBytes(kLinkMagic.substr(cut)).ok());
+    EXPECT_TRUE(guard->HasOpened());
+    EXPECT_TRUE(guard->is_link());
+    // Its ranks check what follows.
+    EXPECT_TRUE(guard->OnClientBytes("no HTTP/2").ok());
+    EXPECT_TRUE(guard->OnServerBytes("no HTTP/2").ok());
+    EXPECT_FALSE(guard->IsIdle());
+  }
+}
+
+TEST(PeerGuardTest, AnythingElseMustBeHttp2) {
+  Http2Guards guards(Clock::Real());
+  const auto http2 = NewPeerGuard(guards);
+  const std::string preface =
+      absl::StrCat(kPreface, Frame(kSettings, 0, "abcdef"));
+  for (const char byte : preface) {
+    ASSERT_TRUE(http2->OnClientBytes(std::string(1, byte)).ok());
+  }
+  EXPECT_TRUE(http2->HasOpened());
+  EXPECT_FALSE(http2->is_link());
+  const auto other = NewPeerGuard(guards);
+  EXPECT_FALSE(other->OnClientBytes("HRTHLNK2").ok());
+  EXPECT_FALSE(other->is_link());
+}
+
 }  // namespace
 }  // namespace hearth::server

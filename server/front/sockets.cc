@@ -96,6 +96,15 @@ absl::StatusOr<io::Descriptor> ListenOnTcp(const std::string& address) {
   return listener;
 }
 
+absl::StatusOr<SocketPair> NewSocketPair() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0,
+                 ends) != 0) {
+    return ErrnoStatus(errno, "a connection", "socketpair");
+  }
+  return SocketPair{io::Descriptor(ends[0]), io::Descriptor(ends[1])};
+}
+
 int PortOf(int listener) {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);

@@ -53,6 +53,14 @@ std::unique_ptr<Wire> NewPlainWire(int socket);
 /// it; no other socket can take its port. UNAVAILABLE if it cannot listen.
 absl::StatusOr<io::Descriptor> ListenOnTcp(const std::string& address);
 
+/// Two connected stream sockets, non-blocking.
+struct SocketPair {
+  io::Descriptor one;
+  io::Descriptor other;
+};
+/// RESOURCE_EXHAUSTED if there are no descriptors.
+absl::StatusOr<SocketPair> NewSocketPair();
+
 /// Port of a listening socket.
 int PortOf(int listener);
 

@@ -150,6 +150,12 @@ absl::StatusOr<v1::Job> Admission::Resume(const v1::ResumeJobRequest& request) {
         absl::StrCat("only a job that FAILED or was CANCELLED can be resumed; ",
                      job.id(), " is ", v1::JobState_Name(job.state())));
   }
+  if (job.spec().has_rank()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(job.id(), " is a part of ", job.spec().rank().leader(),
+                     "'s ", job.spec().rank().job_id(),
+                     ", which begins a new one when it goes on"));
+  }
   v1::JobSpec spec = request.has_spec() ? request.spec() : job.spec();
   HEARTH_RETURN_IF_ERROR(FillAndValidate(limits_, spec));
   // An earlier version may have known fewer defaults; if its spec is no longer
@@ -259,6 +265,8 @@ absl::StatusOr<NameClaims::Claim> Admission::CheckPossible(
     }
     case v1::JobSpec::kFeed:
       return ClaimDataset(spec.feed().data().dataset());
+    case v1::JobSpec::kRank:
+      return ClaimDataset(spec.rank().train().data().dataset());
     case v1::JobSpec::kPrepare:
       return ClaimDataset(spec.prepare().data().dataset());
     case v1::JobSpec::kExplain:

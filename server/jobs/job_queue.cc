@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <iterator>
 
+#include "absl/hash/hash.h"
 #include "server/mapping/spec_mapping.h"
 #include "server/mapping/training_mapping.h"
 #include "server/storage/job_state.h"
@@ -30,7 +31,7 @@ bool IsHeldByJobs(WaitCause cause) {
 
 Lane LaneOf(const v1::JobSpec& spec) {
   return spec.has_train() || spec.has_prepare() || spec.has_evaluate() ||
-                 spec.has_feed()
+                 spec.has_feed() || spec.has_rank()
              ? Lane::kTraining
              : Lane::kShort;
 }
@@ -54,7 +55,7 @@ QueuedJob QueuedJob::Of(const v1::Job& job) {
     const v1::TrainJobSpec& spec = job.spec().train();
     queued.sharing = {.job = job.id(), .key = SharingKeyOf(spec), .epoch = {}};
     queued.makes_plan =
-        !job.has_start_time() &&
+        !job.has_start_time() && spec.machines() <= 1 &&
         (MakesPlans(spec.data()) || OrdersByParts(spec.data()) ||
          !spec.data().row_dtype().empty());
     // The epoch of a job that has begun is in its checkpoint.
@@ -146,8 +147,19 @@ void JobQueue::AddWaiting(QueuedJob job, WaitCause cause, uint64_t needed_bytes,
   if (cause != WaitCause::kMemory || job.cause != cause) job.overtaken = 0;
   job.cause = cause;
   job.needed_bytes = needed_bytes;
-  job.retry_at = now + Pause(job.tries++);
+  job.retry_at = now + PauseOf(job);
+  ++job.tries;
   PutBack(std::move(job));
+}
+
+// Trying a job whose machines are missing costs little. Jobs that want each
+// other's machines try at different times.
+double JobQueue::PauseOf(const QueuedJob& job) const {
+  if (job.cause != WaitCause::kPeer) return Pause(job.tries);
+  const double share =
+      static_cast<double>(absl::HashOf(job.id, job.tries) % 1024) / 1024;
+  return std::min(Pause(job.tries), options_.longest_peer_pause_seconds) *
+         (1 + share / 2);
 }
 
 double JobQueue::Pause(int tries) const {

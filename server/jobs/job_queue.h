@@ -42,6 +42,9 @@ struct WaitOptions {
   /// Pause after the first try, in seconds; doubles with each further try.
   double first_pause_seconds = 1;
   double longest_pause_seconds = 60;
+  /// The longest pause of a job that waits for other machines; up to half of it
+  /// is added.
+  double longest_peer_pause_seconds = 4;
   /// Seconds that a job may wait for a disk, without progress in between,
   /// before it fails. Waits for memory and for space for plans have no limit:
   /// both come back when other jobs end. Nor have waits for a feed's client.
@@ -220,6 +223,7 @@ class JobQueue {
   // Removes and returns a job of the queue.
   QueuedJob Extract(const Place& place);
   double Pause(int tries) const;
+  double PauseOf(const QueuedJob& job) const;
   bool MayBeTried(const QueuedJob& job, double now) const;
   Key HoldBehind() const;
   Jobs::iterator FindWaiting(Lane lane, double now, const Key& hold,

@@ -13,6 +13,7 @@
 #include "engine/base/status.h"
 #include "engine/ingest/import/import_options.h"
 #include "engine/io/whole_file.h"
+#include "engine/job/checkpoint/checkpoint.h"
 #include "engine/job/checkpoint/export_model.h"
 #include "engine/job/interface/job_environment.h"
 #include "engine/job/interface/observer.h"
@@ -21,9 +22,13 @@
 #include "engine/job/memory/memory_ledger.h"
 #include "engine/job/run/explain_job.h"
 #include "engine/job/run/train_job.h"
+#include "engine/store/dataset.h"
 #include "engine/strategy/kinds.h"
 #include "engine/strategy/memory_budget.h"
 #include "engine/train/model_options.h"
+#include "server/cluster/cluster.h"
+#include "server/cluster/leader.h"
+#include "server/cluster/rank_session.h"
 #include "server/jobs/dataset_jobs.h"
 #include "server/jobs/job_queue.h"
 #include "server/jobs/model_files.h"
@@ -136,6 +141,33 @@ class LogObserver final : public job::Observer {
   const std::string id_;
 };
 
+// Passes on the calls of a rank's job, and its progress to the leader.
+class RankObserver final : public job::Observer {
+ public:
+  RankObserver(job::Observer& observer, RankSession& session)
+      : observer_(observer), session_(session) {}
+
+  void OnRunning() override { observer_.OnRunning(); }
+  void OnProgress(const job::Progress& progress) override {
+    session_.SetProgress(ToProto(progress));
+    observer_.OnProgress(progress);
+  }
+  absl::Status OnFirstEpochKey(int64_t key) override {
+    return observer_.OnFirstEpochKey(key);
+  }
+  absl::Status OnEpoch(const job::EpochReport& epoch) override {
+    return observer_.OnEpoch(epoch);
+  }
+  void OnDurable() override { observer_.OnDurable(); }
+  void OnLog(job::Severity severity, const std::string& text) override {
+    observer_.OnLog(severity, text);
+  }
+
+ private:
+  job::Observer& observer_;
+  RankSession& session_;
+};
+
 class EngineJobRunner final : public JobRunner {
  public:
   EngineJobRunner(const JobRunnerDependencies& dependencies,
@@ -152,7 +184,7 @@ class EngineJobRunner final : public JobRunner {
         {.id = job.id(),
          .has_checkpoints = LaneOf(job.spec()) == Lane::kTraining &&
                             !job.spec().has_evaluate() &&
-                            !job.spec().has_feed()});
+                            !job.spec().has_rank() && !job.spec().has_feed()});
     // Training jobs and forecasts count themselves.
     std::optional<job::RunningJobs::Job> running;
     if (LaneOf(job.spec()) == Lane::kShort && !job.spec().has_explain()) {
@@ -189,6 +221,8 @@ class EngineJobRunner final : public JobRunner {
       }
       case v1::JobSpec::kTrain:
         return Train(job, observer, std::move(stop));
+      case v1::JobSpec::kRank:
+        return FollowLeader(job, observer, std::move(stop));
       case v1::JobSpec::kPrepare:
         return Prepare(job, observer, std::move(stop));
       case v1::JobSpec::kExplain:
@@ -311,16 +345,116 @@ class EngineJobRunner final : public JobRunner {
                                       job::Observer& observer,
                                       std::stop_token stop) {
     const v1::TrainJobSpec& spec = job.spec().train();
+    if (spec.machines() > 1)
+      return LeadTraining(job, observer, std::move(stop));
     HEARTH_ASSIGN_OR_RETURN(
         const job::TrainReport result,
-        RunTraining(
-            job.id(),
-            ToTrainJobOptions(
-                spec, dependencies_.data_dir.DatasetPath(spec.data().dataset()),
-                dependencies_.data_dir.JobPath(job.id())),
-            observer, std::move(stop)));
+        RunTraining(dependencies_.environment, job.id(),
+                    ToTrainJobOptions(spec, DatasetOf(spec), FolderOf(job)),
+                    observer, std::move(stop)));
     v1::JobReport report;
     *report.mutable_train() = ToProto(result);
+    return report;
+  }
+
+  std::string DatasetOf(const v1::TrainJobSpec& spec) const {
+    return dependencies_.data_dir.DatasetPath(spec.data().dataset());
+  }
+  std::string FolderOf(const v1::Job& job) const {
+    return dependencies_.data_dir.JobPath(job.id());
+  }
+
+  // Trains the own rank of a job on `group`, which may be of fewer machines
+  // than `spec` asks for; `result` gets the whole report.
+  absl::StatusOr<v1::MachineReport> TrainRankOf(
+      const std::string& id, const v1::TrainJobSpec& spec,
+      const std::string& folder, LinkGroup& group, job::Observer& observer,
+      std::stop_token stop, job::TrainReport& result) {
+    job::TrainJobOptions options =
+        ToTrainJobOptions(spec, DatasetOf(spec), folder);
+    const int64_t each = options.data.trainers;
+    options.data.window = {.first = group.rank() * each,
+                           .all = group.size() * each};
+    job::JobEnvironment environment = dependencies_.environment;
+    environment.new_train_step = [this, &group](
+                                     const train::TrainOptions& train,
+                                     const train::ModelShape& shape) {
+      return dependencies_.new_ranked_step(train, shape, group);
+    };
+    environment.shared_passes = nullptr;
+    HEARTH_ASSIGN_OR_RETURN(result, RunTraining(environment, id, options,
+                                                observer, std::move(stop)));
+    v1::MachineReport report;
+    report.set_loss_digest(result.loss_digest);
+    return report;
+  }
+
+  absl::StatusOr<v1::JobReport> LeadTraining(const v1::Job& job,
+                                             job::Observer& observer,
+                                             std::stop_token stop) {
+    if (dependencies_.cluster == nullptr || !dependencies_.new_ranked_step) {
+      return absl::FailedPreconditionError(
+          "machines: this daemon has no cluster (hearthd --cluster)");
+    }
+    const v1::TrainJobSpec& spec = job.spec().train();
+    HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<store::Dataset> dataset,
+                            store::Dataset::Open(files(), DatasetOf(spec)));
+    const std::string& fingerprint = dataset->manifest().fingerprint;
+    HEARTH_RETURN_IF_ERROR(files().CreateDirectory(FolderOf(job)));
+    HEARTH_ASSIGN_OR_RETURN(
+        const job::FoundCheckpoint found,
+        job::FindCheckpoint(files(), FolderOf(job), fingerprint));
+    const LedJob led = {
+        .id = job.id(),
+        .spec = spec,
+        .fingerprint = fingerprint,
+        .folder = FolderOf(job),
+        .checkpoint = found.checkpoint.has_value()
+                          ? job::CheckpointFileName(*found.checkpoint)
+                          : "",
+        .log = [&](const std::string& text) {
+          observer.OnLog(job::Severity::kInfo, text);
+        }};
+    job::TrainReport result;
+    HEARTH_ASSIGN_OR_RETURN(
+        const std::vector<v1::MachineReport> machines,
+        Lead(*dependencies_.cluster, files(), led, std::move(stop),
+             [&](LinkGroup& group, std::stop_token attempt) {
+               return TrainRankOf(job.id(), spec, FolderOf(job), group,
+                                  observer, std::move(attempt), result);
+             }));
+    v1::JobReport report;
+    *report.mutable_train() = ToProto(result);
+    report.mutable_train()->mutable_machines()->Assign(machines.begin(),
+                                                       machines.end());
+    return report;
+  }
+
+  absl::StatusOr<v1::JobReport> FollowLeader(const v1::Job& job,
+                                             job::Observer& observer,
+                                             std::stop_token stop) {
+    const v1::RankSpec& spec = job.spec().rank();
+    const std::shared_ptr<RankSession> session =
+        dependencies_.cluster == nullptr
+            ? nullptr
+            : dependencies_.cluster->sessions().Find(spec);
+    if (session == nullptr) {
+      return absl::AbortedError(absl::StrCat("attempt ", spec.attempt(), " at ",
+                                             spec.leader(), "'s ",
+                                             spec.job_id(), " is over"));
+    }
+    RankObserver ranked(observer, *session);
+    job::TrainReport result;
+    HEARTH_ASSIGN_OR_RETURN(
+        v1::MachineReport machine,
+        session->Follow(
+            *dependencies_.cluster, files(), FolderOf(job), std::move(stop),
+            [&](LinkGroup& group, std::stop_token attempt) {
+              return TrainRankOf(job.id(), spec.train(), FolderOf(job), group,
+                                 ranked, std::move(attempt), result);
+            }));
+    v1::JobReport report;
+    *report.mutable_rank() = std::move(machine);
     return report;
   }
 
@@ -330,11 +464,9 @@ class EngineJobRunner final : public JobRunner {
     const v1::EvaluateSpec& spec = job.spec().evaluate();
     HEARTH_ASSIGN_OR_RETURN(
         const job::TrainReport result,
-        RunTraining(job.id(),
+        RunTraining(dependencies_.environment, job.id(),
                     job::ForTest(ToTrainJobOptions(
-                        spec.train(),
-                        dependencies_.data_dir.DatasetPath(
-                            spec.train().data().dataset()),
+                        spec.train(), DatasetOf(spec.train()),
                         dependencies_.data_dir.JobPath(spec.job_id()))),
                     observer, std::move(stop)));
     v1::JobReport report;
@@ -364,7 +496,7 @@ class EngineJobRunner final : public JobRunner {
     HEARTH_ASSIGN_OR_RETURN(
         const job::TrainReport result,
         RunTraining(
-            job.id(),
+            dependencies_.environment, job.id(),
             ToFeedJobOptions(
                 spec, dependencies_.data_dir.DatasetPath(spec.data().dataset()),
                 dependencies_.data_dir.JobPath(job.id()), channels),
@@ -374,19 +506,18 @@ class EngineJobRunner final : public JobRunner {
     return report;
   }
 
-  absl::StatusOr<job::TrainReport> RunTraining(const std::string& id,
-                                               job::TrainJobOptions options,
-                                               job::Observer& observer,
-                                               std::stop_token stop) {
+  absl::StatusOr<job::TrainReport> RunTraining(
+      const job::JobEnvironment& environment, const std::string& id,
+      job::TrainJobOptions options, job::Observer& observer,
+      std::stop_token stop) {
     options.name = id;
     const std::shared_ptr<job::TrainMetrics> metrics =
         job::NewTrainMetrics(dependencies_.registry, id,
                              options.data.automatic.has_value()
                                  ? "auto"
                                  : strategy::Name(options.data.strategy));
-    absl::StatusOr<job::TrainReport> report =
-        job::RunTrainJob(dependencies_.environment, options, observer, *metrics,
-                         std::move(stop));
+    absl::StatusOr<job::TrainReport> report = job::RunTrainJob(
+        environment, options, observer, *metrics, std::move(stop));
     dependencies_.retired_series.Add(metrics);
     return report;
   }

@@ -21,6 +21,9 @@
 #include "engine/job/interface/job_environment.h"
 #include "engine/job/interface/observer.h"
 #include "engine/metrics/registry.h"
+#include "engine/train/model_options.h"
+#include "engine/train/rank_group.h"
+#include "engine/train/train_step.h"
 #include "server/jobs/job_events.h"
 #include "server/storage/data_dir.h"
 #include "server/storage/job_store.h"
@@ -93,7 +96,16 @@ class JobObserver final : public job::Observer {
   std::optional<double> last_progress_;
 };
 
+class Cluster;
+class LinkGroup;
 class NodeFiles;
+
+/// Makes a model whose steps are those of several machines. The daemon uses
+/// model::NewRankedStep.
+using RankedStepFactory =
+    std::function<absl::StatusOr<std::unique_ptr<train::TrainStep>>(
+        const train::TrainOptions& options, const train::ModelShape& shape,
+        train::RankGroup& ranks)>;
 
 /// Parts of the daemon that jobs use; all outlive the runner.
 struct JobRunnerDependencies {
@@ -115,6 +127,9 @@ struct JobRunnerDependencies {
       feed_channels = nullptr;
   /// The nodes that clients of feed jobs send.
   NodeFiles* node_files = nullptr;
+  /// The daemon's cluster, and its models; null = there is none.
+  Cluster* cluster = nullptr;
+  RankedStepFactory new_ranked_step = nullptr;
   /// Removes a folder without waiting until all of it is removed; null = the
   /// environment's files remove it.
   std::function<absl::Status(const std::string& path)> throw_away = nullptr;

@@ -99,6 +99,7 @@ std::string ReasonOf(const absl::Status& status) {
                       : cause == WaitCause::kDiskSpace ? "disk space"
                       : cause == WaitCause::kPlanSpace ? "plan space"
                       : cause == WaitCause::kClient    ? "client"
+                      : cause == WaitCause::kPeer      ? "machines"
                                                        : "disk",
                       ": ", std::string(status.message()));
 }

@@ -349,7 +349,10 @@ void Clear(const Path& path, Message& root) {
 v1::JobSpec WithoutBudgets(v1::JobSpec spec) {
   static const auto& table = *new OptionTable(*v1::JobSpec::descriptor());
   for (const Option& option : table.options()) {
-    if (option.description.changes_no_result()) Clear(option.path, spec);
+    if (option.description.changes_no_result() ||
+        option.description.may_change_on_resume()) {
+      Clear(option.path, spec);
+    }
   }
   return spec;
 }

@@ -89,6 +89,9 @@ constexpr uint32_t kMostThreads = 16;
 // Distinct epochs of a feed that does not say how many it has.
 constexpr uint32_t kEpochsOfFeed = 100'000;
 
+// Shards of a batch over all machines.
+constexpr uint32_t kMostShards = 256;
+
 // Nodes of a feed's own; no graph has more.
 constexpr uint64_t kMostNodes = uint64_t{1} << 40;
 
@@ -152,6 +155,9 @@ class SpecChecker {
         break;
       case v1::JobSpec::kFeed:
         CheckFeed(*spec.mutable_feed());
+        break;
+      case v1::JobSpec::kRank:
+        CheckRank(*spec.mutable_rank());
         break;
       case v1::JobSpec::KIND_NOT_SET:
         violations_.Add("spec.kind",
@@ -331,6 +337,7 @@ class SpecChecker {
       }
       CheckDevice(path, spec);
       CheckSampleOn(path, spec);
+      CheckMachines(path, spec);
       if (spec.trains(0).has_none() && spec.data().on().compare_epochs() > 0) {
         violations_.Add(path + ".data.on.compare_epochs",
                         "must be 0 for model none, which is not validated");
@@ -377,6 +384,74 @@ class SpecChecker {
       absent_.Add(field, absl::StrCat(
                              "must be one of cuda:0 to cuda:", limits_.gpus - 1,
                              ", not ", train.device()));
+    }
+  }
+
+  // The leader has filled in its own processors.
+  void CheckRank(v1::RankSpec& rank) {
+    v1::TrainJobSpec& spec = *rank.mutable_train();
+    if (spec.trains_size() == 1) {
+      v1::TrainSpec& train = *spec.mutable_trains(0);
+      train.set_train_threads(
+          std::min(train.train_threads(), limits_.processors));
+    }
+    CheckTrainJob("rank.train", spec);
+  }
+
+  void CheckMachines(const std::string& path, const v1::TrainJobSpec& spec) {
+    const std::string field = path + ".machines";
+    if (spec.machines() <= 1) {
+      if (!spec.members().empty()) {
+        violations_.Add(path + ".members", "must be empty unless machines > 1");
+      }
+      return;
+    }
+    if (spec.min_machines() > spec.machines()) {
+      violations_.Add(
+          path + ".min_machines",
+          absl::StrCat("must be at most machines (", spec.machines(), "), not ",
+                       spec.min_machines()));
+    }
+    const v1::DataSpec& data = spec.data();
+    const uint64_t shards = uint64_t{spec.machines()} * data.trainers();
+    if (shards > kMostShards || shards > data.batch_size()) {
+      violations_.Add(field,
+                      absl::StrCat("times trainers must be at most ",
+                                   std::min(kMostShards, data.batch_size()),
+                                   ", not ", shards));
+    }
+    const std::string reason = " with several machines";
+    if (spec.trains(0).has_none()) {
+      violations_.Add(path + ".trains[0].model",
+                      absl::StrCat("must not be none", reason));
+    }
+    if (data.has_on()) {
+      violations_.Add(path + ".data.history",
+                      absl::StrCat("must be off", reason));
+    }
+    if (data.has_locality()) {
+      violations_.Add(path + ".data.order",
+                      absl::StrCat("must be shuffled or partition", reason));
+    }
+    if (data.has_ladies()) {
+      violations_.Add(path + ".data.sampler",
+                      absl::StrCat("must be neighbor or subgraph", reason));
+    }
+    if (!data.has_auto_() && !strategy::IsExact(ToStrategyOptions(data, {}))) {
+      violations_.Add(path + ".data.strategy",
+                      absl::StrCat("must be exact, without reorder", reason));
+    }
+    if (spec.join()) {
+      violations_.Add(path + ".join", absl::StrCat("must be off", reason));
+    }
+    const auto gpu = train::GpuNamed(spec.trains(0).device());
+    if (gpu.ok() && gpu->has_value()) {
+      violations_.Add(path + ".trains[0].device",
+                      absl::StrCat("must be cpu", reason));
+    }
+    if (!limits_.has_cluster) {
+      absent_.Add(field,
+                  "must be 1: this daemon has no cluster (hearthd --cluster)");
     }
   }
 
@@ -786,7 +861,7 @@ std::string SharingKeyOf(const v1::FeedSpec& spec) {
 }
 
 std::string SharingKeyOf(const v1::TrainJobSpec& spec) {
-  if (spec.trains().empty() ||
+  if (spec.trains().empty() || spec.machines() > 1 ||
       !ToBatchOptions(spec.data(), spec.pipeline(), "").CanShare()) {
     return "";
   }

@@ -39,6 +39,8 @@ struct SpecLimits {
   int gpus = 0;
   /// Disks over which features can be striped.
   int data_disks = 0;
+  /// Whether the daemon has a cluster, whose members can train together.
+  bool has_cluster = false;
   /// Whether models can be trained on GPUs; otherwise the reason, for users.
   absl::Status trains_on_gpus = absl::FailedPreconditionError("there is none");
 };

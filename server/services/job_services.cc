@@ -22,6 +22,7 @@
 #include "hearth/v1/sweeps.grpc.pb.h"
 #include "server/access/access_control.h"
 #include "server/access/endpoints.h"
+#include "server/cluster/cluster.h"
 #include "server/feeds/feeds.h"
 #include "server/jobs/admission.h"
 #include "server/jobs/event_hub.h"
@@ -184,6 +185,10 @@ class JobsService final
         *context, *request, response,
         [&](const Caller& caller) -> absl::Status {
           HEARTH_RETURN_IF_ERROR(access_.CheckFolders(caller, request->spec()));
+          if (request->spec().has_rank()) {
+            return absl::InvalidArgumentError(
+                "spec.rank: the machine that leads a job begins its ranks");
+          }
           return Reply(
               admission_.Submit(*request, {.owner = caller.name,
                                            .trace_id = caller.trace_id}),
@@ -197,7 +202,7 @@ class JobsService final
     return guard_.Run(
         *context, *request, response, [&](const Caller&) -> absl::Status {
           HEARTH_RETURN_IF_ERROR(Reply(store_.Get(request->id()), response));
-          SetUseOf(*response);
+          AddLiveParts(*response);
           return absl::OkStatus();
         });
   }
@@ -216,7 +221,7 @@ class JobsService final
           absl::StatusOr<JobPage> page = store_.List(query);
           if (!page.ok()) return page.status();
           for (v1::Job& job : page->jobs) {
-            SetUseOf(job);
+            AddLiveParts(job);
             response->add_jobs()->Swap(&job);
           }
           response->set_next_page_token(page->next_page_token);
@@ -315,8 +320,10 @@ class JobsService final
     return absl::OkStatus();
   }
 
-  // The store has the report of a feed once it has ended.
-  void SetUseOf(v1::Job& job) const {
+  // Adds what the store does not have: the machines of a running job, and the
+  // report of a feed that has not ended.
+  void AddLiveParts(v1::Job& job) const {
+    if (deps_.cluster != nullptr) deps_.cluster->AddMachines(job);
     if (!job.spec().has_feed() || HasEnded(job.state())) return;
     const Feeds::Channels channels = deps_.feeds.Find(job.id());
     if (!channels.empty()) {

@@ -17,6 +17,7 @@ namespace hearth::server {
 
 class AccessControl;
 class Admission;
+class Cluster;
 class DataDir;
 class EventHub;
 class Feeds;
@@ -37,6 +38,8 @@ struct JobsDependencies {
   /// Hub and threads of downloads.
   Transfers& transfers;
   const Feeds& feeds;
+  /// Null = there is none.
+  const Cluster* cluster = nullptr;
 };
 
 /// hearth.v1.Jobs.

@@ -24,6 +24,7 @@
 #include "hearth/v1/datasets.grpc.pb.h"
 #include "hearth/v1/plans.grpc.pb.h"
 #include "server/access/access_control.h"
+#include "server/cluster/cluster.h"
 #include "server/feeds/feeds.h"
 #include "server/jobs/admission.h"
 #include "server/mapping/dataset_spec_mapping.h"
@@ -251,6 +252,9 @@ std::unique_ptr<grpc::Service> NewPlansService(AccessControl& access,
 
 namespace {
 
+// Time that a member has to answer.
+constexpr absl::Duration kMemberPatience = absl::Seconds(2);
+
 class AdminService final : public v1::Admin::Service {
  public:
   AdminService(DaemonFacts facts, AdminDependencies deps)
@@ -316,7 +320,31 @@ class AdminService final : public v1::Admin::Service {
         });
   }
 
+  grpc::Status ListMembers(grpc::ServerContext* context,
+                           const v1::ListMembersRequest* request,
+                           v1::ListMembersResponse* response) override {
+    return guard_.Run(*context, *request, response,
+                      [&](const Caller&) { return ListMembers(*response); });
+  }
+
  private:
+  absl::Status ListMembers(v1::ListMembersResponse& response) const {
+    if (!deps_.peers.has_value()) {
+      return absl::FailedPreconditionError(
+          "this daemon has no cluster (hearthd --cluster)");
+    }
+    const Cluster& cluster = deps_.peers->cluster;
+    v1::Member& self = *response.add_members();
+    self.set_name(cluster.name());
+    self.set_address(cluster.at_start().listen);
+    HEARTH_ASSIGN_OR_RETURN(*self.mutable_state(),
+                            OwnMemberState(*deps_.peers));
+    HEARTH_ASSIGN_OR_RETURN(std::vector<v1::Member> others,
+                            cluster.AskMembers(kMemberPatience));
+    for (v1::Member& other : others) response.add_members()->Swap(&other);
+    return absl::OkStatus();
+  }
+
   TokenStore& tokens() { return deps_.access.tokens(); }
 
   absl::Status BackUpTo(const std::string& destination,

@@ -2,19 +2,18 @@
 #define HEARTH_SERVER_SERVICES_RESOURCE_SERVICES_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "server/services/peers_service.h"
 
 /// hearth.v1.Datasets, Plans and Admin. Light: gRPC and its stubs are in the
 /// .cc.
 
 namespace grpc {
 class Service;
-}
-namespace hearth {
-class Clock;
 }
 namespace hearth::io {
 class FileSystem;
@@ -88,6 +87,8 @@ struct AdminDependencies {
   const DataDir& data_dir;
   JobStore& store;
   Feeds& feeds;
+  /// Absent without a cluster.
+  std::optional<PeersDependencies> peers = {};
 };
 
 /// hearth.v1.Admin.

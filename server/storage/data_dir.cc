@@ -120,6 +120,7 @@ namespace {
 constexpr char kDatasetsName[] = "datasets";
 constexpr char kPlansName[] = "plans";
 constexpr char kDevicesName[] = "devices";
+constexpr char kAttemptsName[] = "attempts";
 constexpr char kReserveName[] = "reserve";
 constexpr char kScratchName[] = "scratch";
 constexpr char kTrashName[] = "trash";
@@ -305,6 +306,10 @@ std::string DataDir::PlansPath() const {
 
 std::string DataDir::DevicesPath() const {
   return io::JoinPath(path_, kDevicesName);
+}
+
+std::string DataDir::AttemptsPath() const {
+  return io::JoinPath(path_, kAttemptsName);
 }
 
 std::string DataDir::UploadsPath() const {

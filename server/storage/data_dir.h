@@ -119,6 +119,8 @@ class DataDir {
   std::string PlansPath() const;
   /// Folder of the profiles of disks.
   std::string DevicesPath() const;
+  /// Folder in which attempts at jobs of several machines are remembered.
+  std::string AttemptsPath() const;
   std::string UploadsPath() const;
   /// The Unix socket on which gRPC is served.
   std::string SocketPath() const;

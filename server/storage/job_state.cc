@@ -95,6 +95,8 @@ std::vector<std::string> UsesOf(const v1::JobSpec& spec) {
       return {DatasetUse(spec.explain().train().data().dataset())};
     case v1::JobSpec::kFeed:
       return {DatasetUse(spec.feed().data().dataset())};
+    case v1::JobSpec::kRank:
+      return {DatasetUse(spec.rank().train().data().dataset())};
     case v1::JobSpec::kExport:
       return {ModelUse(spec.export_().job_id())};
     case v1::JobSpec::kEvaluate:

@@ -187,6 +187,7 @@ struct CertsOptions {
   std::string folder;
   std::vector<std::string> hosts;
   std::string client;
+  std::string member;
   std::string role = "user";
   int days = 365;
 };
@@ -224,10 +225,12 @@ absl::StatusOr<client::KeyPair> Authority(const std::string& folder,
 
 absl::StatusOr<int> MakeCertificates(const CertsOptions& options,
                                      Session& session) {
-  if (options.hosts.empty() && options.client.empty()) {
+  if (options.hosts.empty() && options.client.empty() &&
+      options.member.empty()) {
     return absl::InvalidArgumentError(
         "--host HOST makes the daemon's certificate, --client NAME a client's "
-        "certificate: one of them is needed");
+        "certificate, --member NAME that of a cluster's member: one of them is "
+        "needed");
   }
   const absl::Time now = absl::Now();
   const absl::Duration lifetime = absl::Hours(24) * options.days;
@@ -246,6 +249,13 @@ absl::StatusOr<int> MakeCertificates(const CertsOptions& options,
     if (!made.ok()) return Annotate(made.status(), folder);
     HEARTH_RETURN_IF_ERROR(Write(
         *made, absl::StrCat(folder, "/client-", options.client), session));
+  }
+  if (!options.member.empty()) {
+    const absl::StatusOr<client::KeyPair> made =
+        client::NewMemberCertificate(authority, options.member, now, lifetime);
+    if (!made.ok()) return Annotate(made.status(), folder);
+    HEARTH_RETURN_IF_ERROR(Write(
+        *made, absl::StrCat(folder, "/member-", options.member), session));
   }
   return kExitDone;
 }
@@ -268,6 +278,11 @@ void AddCertsCommand(CLI::App& admin, Action* chosen) {
   certs->add_option(
       "--client", options->client,
       "Name of a client, for client-NAME.pem and client-NAME.key");
+  certs->add_option(
+      "--member", options->member,
+      "Name of a daemon in its cluster, for member-NAME.pem and "
+      "member-NAME.key. Use a folder of the cluster's own: whoever holds its "
+      "authority can be any member");
   certs
       ->add_option("--role", options->role,
                    "Role of the client: viewer, user or operator. Default: "

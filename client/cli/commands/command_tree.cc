@@ -106,6 +106,7 @@ CommandTree::CommandTree()
   AddAdminCommands(app, &action, &local_action);
   AddContextCommands(app, &local_action);
   AddStatusCommand(app, &action);
+  AddClusterCommand(app, &action);
   AddTopCommand(app, &action);
   AddDoctorCommand(app, &local_action);
   AddCompletionCommand(app, &local_action);

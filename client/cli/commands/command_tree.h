@@ -118,6 +118,9 @@ void AddContextCommands(CLI::App& app, Action* chosen);
 /// status
 void AddStatusCommand(CLI::App& app, Action* chosen);
 
+/// cluster
+void AddClusterCommand(CLI::App& app, Action* chosen);
+
 /// top
 void AddTopCommand(CLI::App& app, Action* chosen);
 

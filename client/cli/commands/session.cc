@@ -74,7 +74,7 @@ std::unique_ptr<ProgressDisplay> NewDisplay(Session& session,
 
 ProgressUnit UnitOf(const v1::JobSpec& spec) {
   return spec.has_train() || spec.has_prepare() || spec.has_explain() ||
-                 spec.has_feed()
+                 spec.has_feed() || spec.has_rank()
              ? ProgressUnit::kBatches
              : ProgressUnit::kBytes;
 }

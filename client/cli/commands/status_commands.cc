@@ -15,6 +15,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
@@ -98,6 +99,73 @@ absl::StatusOr<int> ShowStatus(Session& session) {
 void AddStatusCommand(CLI::App& app, Action* chosen) {
   app.add_subcommand("status", "Version, jobs, memory and disk of the daemon")
       ->callback([=] { *chosen = ShowStatus; });
+}
+
+namespace {
+
+// Seconds by which a member's clock is ahead of this daemon's, less half of the
+// round trip; "-" without an answer.
+std::string ClockOf(const v1::Member& member, const v1::Member& self) {
+  if (!member.has_state()) return "-";
+  const double ahead =
+      Seconds(member.state().time()) - Seconds(self.state().time());
+  return absl::StrFormat("%+.1f s", ahead - member.round_trip_seconds() / 2);
+}
+
+// "planted, wordnet (another one)": names with fingerprints unlike this
+// daemon's are marked.
+std::string DatasetsOf(const v1::Member& member, const v1::Member& self) {
+  std::vector<std::string> names;
+  for (const v1::MemberDataset& dataset : member.state().datasets()) {
+    std::string name = dataset.name();
+    for (const v1::MemberDataset& own : self.state().datasets()) {
+      if (own.name() == dataset.name() &&
+          own.fingerprint() != dataset.fingerprint()) {
+        name += " (another one)";
+      }
+    }
+    names.push_back(std::move(name));
+  }
+  return absl::StrJoin(names, ", ");
+}
+
+absl::StatusOr<int> ShowCluster(Session& session) {
+  HEARTH_ASSIGN_OR_RETURN(const v1::ListMembersResponse cluster,
+                          session.client.ListMembers());
+  if (session.output == Output::kJson) {
+    PrintJson(client::ToJson(cluster), session);
+    return kExitDone;
+  }
+  Table table({{"member"},
+               {"address"},
+               {"version"},
+               {"round trip", Table::Align::kRight},
+               {"clock", Table::Align::kRight},
+               {"jobs", Table::Align::kRight},
+               {"datasets"}});
+  const v1::Member& self = cluster.members(0);
+  for (const v1::Member& member : cluster.members()) {
+    const v1::MemberState& state = member.state();
+    table.AddRow(
+        {member.name(), member.address(),
+         member.error().empty() ? state.version() : member.error(),
+         member.has_state()
+             ? absl::StrFormat("%.1f ms", 1000 * member.round_trip_seconds())
+             : "-",
+         ClockOf(member, self),
+         member.has_state() ? absl::StrCat(state.jobs_running()) : "-",
+         DatasetsOf(member, self)});
+  }
+  table.Print(session.environment.out);
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddClusterCommand(CLI::App& app, Action* chosen) {
+  app.add_subcommand("cluster",
+                     "The daemons that train together, and how they are")
+      ->callback([=] { *chosen = ShowCluster; });
 }
 
 namespace {

@@ -223,7 +223,8 @@ std::vector<Flag> FindResumeFlags() {
   std::vector<Flag> flags;
   for (const Flag& flag : FlagsOf(JobTable())) {
     if (flag.common || flag.choice != nullptr ||
-        !flag.options.front()->description.changes_no_result()) {
+        !(flag.options.front()->description.changes_no_result() ||
+          flag.options.front()->description.may_change_on_resume())) {
       continue;
     }
     flags.push_back(flag);

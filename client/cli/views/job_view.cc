@@ -394,6 +394,50 @@ void PrintTestMetric(const Report& report, std::ostream& out) {
       << FormatMetric(report.metric(), report.test_metric()) << "\n";
 }
 
+// Prints what each machine did of a job of several.
+void PrintMachines(const v1::TrainReport& report, std::ostream& out) {
+  if (report.machines().empty()) return;
+  out << "\n";
+  Table table({{"machine"},
+               {"sent", kRight},
+               {"received", kRight},
+               {"waited", kRight}});
+  for (const v1::MachineReport& machine : report.machines()) {
+    table.AddRow({machine.member(), FormatByteSize(machine.bytes_sent()),
+                  FormatByteSize(machine.bytes_received()),
+                  absl::StrCat(Decimal(machine.wait_seconds(), 1), " s")});
+  }
+  table.Print(out);
+}
+
+// Prints what the machines of a running job do: those that have waited least
+// are waited for.
+void PrintLiveMachines(const v1::Job& job, std::ostream& out) {
+  if (job.machines().empty()) return;
+  Table table({{"machine"},
+               {"phase"},
+               {"epoch", kRight},
+               {"batch", kRight},
+               {"sent", kRight},
+               {"received", kRight},
+               {"waited", kRight},
+               {"silent", kRight}});
+  for (const v1::MachineState& machine : job.machines()) {
+    table.AddRow(
+        {machine.member(), machine.phase(),
+         machine.epoch() == 0 ? kUnknown : absl::StrCat(machine.epoch()),
+         machine.total() == 0
+             ? kUnknown
+             : absl::StrCat(machine.done(), "/", machine.total()),
+         FormatByteSize(machine.bytes_sent()),
+         FormatByteSize(machine.bytes_received()),
+         absl::StrCat(Decimal(machine.wait_seconds(), 1), " s"),
+         absl::StrCat(Decimal(machine.silent_seconds(), 1), " s")});
+  }
+  table.Print(out);
+  out << "\n";
+}
+
 void PrintCompany(const v1::Company& company, std::ostream& out) {
   out << "shared its passes with: "
       << EscapeControl(absl::StrJoin(company.jobs(), ", "))
@@ -470,6 +514,7 @@ void PrintTrainReport(const v1::TrainJobSpec& spec,
   for (const v1::PreparationReport& preparation : report.preparations()) {
     PrintPreparation(preparation, out);
   }
+  PrintMachines(report, out);
   PrintTestMetric(report, out);
   PrintLeftOut(spec, report, out);
   PrintPeakMemory(report, out);
@@ -676,6 +721,12 @@ void AddSpec(const v1::JobSpec& spec, Table* table) {
   } else if (spec.has_evaluate()) {
     table->AddRow({"job", spec.evaluate().job_id()});
     AddOptions(OptionsOfTrainJob(spec.evaluate().train()), table);
+  } else if (spec.has_rank()) {
+    table->AddRow({"leader", spec.rank().leader()});
+    table->AddRow({"job there", spec.rank().job_id()});
+    table->AddRow({"attempt", absl::StrCat(spec.rank().attempt())});
+    table->AddRow({"rank", absl::StrCat(spec.rank().rank())});
+    AddOptions(OptionsOfTrainJob(spec.rank().train()), table);
   } else if (spec.has_export_()) {
     table->AddRow({"job", spec.export_().job_id()});
     table->AddRow({"to", spec.export_().destination()});
@@ -707,6 +758,8 @@ std::string SubjectOf(const v1::JobSpec& spec) {
       return spec.explain().train().data().dataset();
     case v1::JobSpec::kEvaluate:
       return spec.evaluate().job_id();
+    case v1::JobSpec::kRank:
+      return spec.rank().train().data().dataset();
     case v1::JobSpec::kFeed:
       return spec.feed().data().dataset();
     case v1::JobSpec::KIND_NOT_SET:
@@ -755,6 +808,7 @@ void PrintJob(const v1::Job& job, std::ostream& out) {
   AddSpec(job.spec(), &table);
   table.Print(out);
   out << "\n";
+  PrintLiveMachines(job, out);
   PrintReport(job, out);
   if (job.has_error()) out << "error: " << ErrorText(job.error()) << "\n";
 }

@@ -262,8 +262,7 @@ absl::StatusOr<Checkpoint> CheckWhole(io::FileSystem& files,
 }
 
 std::string PathOf(const std::string& directory, const Checkpoint& checkpoint) {
-  return io::JoinPath(directory,
-                      kFileNames[checkpoint.generation % kFileNames.size()]);
+  return io::JoinPath(directory, CheckpointFileName(checkpoint));
 }
 
 // A file, with its checkpoint without tensors.
@@ -321,6 +320,10 @@ absl::StatusOr<std::vector<Candidate>> FindCandidates(
 }
 
 }  // namespace
+
+std::string CheckpointFileName(const Checkpoint& checkpoint) {
+  return kFileNames[checkpoint.generation % kFileNames.size()];
+}
 
 absl::Status WriteCheckpoint(io::FileSystem& files,
                              const std::string& directory,

@@ -81,6 +81,9 @@ absl::StatusOr<FoundCheckpoint> FindCheckpoint(io::FileSystem& files,
                                                const std::string& directory,
                                                const std::string& fingerprint);
 
+/// Name of the file, in a job's directory, that holds `checkpoint`.
+std::string CheckpointFileName(const Checkpoint& checkpoint);
+
 /// Reads the tensors of `checkpoint`, which FindCheckpoint found in
 /// `directory`. DATA_LOSS, naming the file, if it has changed since then.
 absl::Status ReadTensors(io::FileSystem& files, const std::string& directory,

@@ -1,11 +1,15 @@
 #include "engine/model/step/new_train_step.h"
 
+#include <ATen/Version.h>
 #include <c10/core/Device.h>
 #include <torch/version.h>
 
+#include <string>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
 #include "engine/base/status.h"
+#include "engine/model/operators/matrix_product.h"
 #include "engine/model/runtime/torch_boundary.h"
 #include "engine/model/runtime/torch_startup.h"
 #include "engine/model/step/torch_step.h"
@@ -33,6 +37,13 @@ void InitializeTorch(char** argv) {
 absl::Status GpuTraining() { return GpuTrainingStatus(); }
 
 const char* TorchVersion() { return TORCH_VERSION; }
+
+std::string ArithmeticName() {
+  return absl::StrCat("numerics ", train::kNumericsVersion, ", torch ",
+                      TorchVersion(), ", ", at::get_cpu_capability(),
+                      ", precision ",
+                      train::Name(ResolvedPrecision(train::Precision::kAuto)));
+}
 
 absl::StatusOr<std::unique_ptr<train::TrainStep>> NewTrainStep(
     const train::TrainOptions& options, const train::ModelShape& shape) {

@@ -2,6 +2,7 @@
 #define HEARTH_ENGINE_MODEL_STEP_NEW_TRAIN_STEP_H_
 
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -47,6 +48,10 @@ absl::Status GpuTraining();
 
 /// Version of LibTorch.
 const char* TorchVersion();
+
+/// What decides how products and sums are rounded on this processor: machines
+/// with equal texts take equal steps.
+std::string ArithmeticName();
 
 }  // namespace hearth::model
 

@@ -1,0 +1,64 @@
+#ifndef HEARTH_SERVER_CLUSTER_ATTEMPTS_H_
+#define HEARTH_SERVER_CLUSTER_ATTEMPTS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "engine/io/file_system.h"
+
+/// Attempts at jobs of several machines, as each machine remembers them.
+
+namespace hearth::server {
+
+/// An attempt at a job: a number, and a random text that tells attempts of one
+/// number apart, as a copied disk would make them.
+struct Attempt {
+  /// From 1; 0 = none.
+  uint64_t number = 0;
+  std::string nonce;
+  /// Job of this machine's rank in it; empty at the leader.
+  std::string rank_job;
+};
+
+/// The newest attempts that this machine knows. Durable: one that was noted is
+/// known after any crash. Thread-safe.
+class Attempts {
+ public:
+  /// `folder` is made when the first attempt is noted. `files` outlives this.
+  Attempts(io::FileSystem& files, std::string folder)
+      : files_(files), folder_(std::move(folder)) {}
+
+  /// The newest attempt at `job` of the member `leader`. DATA_LOSS, naming the
+  /// file, if it is damaged.
+  absl::StatusOr<Attempt> Find(const std::string& leader,
+                               const std::string& job)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Notes a newer attempt. ABORTED, telling the known one, if it is not.
+  absl::Status Note(const std::string& leader, const std::string& job,
+                    const Attempt& attempt) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Sets the job of this machine's rank in the known attempt.
+  absl::Status SetRankJob(const std::string& leader, const std::string& job,
+                          const std::string& rank_job)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  std::string PathOf(const std::string& leader, const std::string& job) const;
+  absl::StatusOr<Attempt> Read(const std::string& path)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Write(const std::string& path, const Attempt& attempt)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  io::FileSystem& files_;
+  const std::string folder_;
+  absl::Mutex mutex_;
+};
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_CLUSTER_ATTEMPTS_H_

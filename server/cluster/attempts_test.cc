@@ -1,0 +1,72 @@
+#include "server/cluster/attempts.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "engine/io/file_system.h"
+#include "gtest/gtest.h"
+
+namespace hearth::server {
+namespace {
+
+class AttemptsTest : public ::testing::Test {
+ protected:
+  AttemptsTest() { std::filesystem::remove_all(folder_); }
+
+  const std::string folder_ = ::testing::TempDir() + "/attempts";
+  io::FileSystem& files_ = io::FileSystem::Posix();
+};
+
+TEST_F(AttemptsTest, AreKnownAfterARestart) {
+  EXPECT_EQ(Attempts(files_, folder_).Find("host-a", "train-1")->number, 0u);
+  {
+    Attempts attempts(files_, folder_);
+    ASSERT_TRUE(attempts
+                    .Note("host-a", "train-1",
+                          {.number = 3, .nonce = "x", .rank_job = ""})
+                    .ok());
+    ASSERT_TRUE(attempts.SetRankJob("host-a", "train-1", "rank-7").ok());
+  }
+  Attempts attempts(files_, folder_);
+  const auto known = attempts.Find("host-a", "train-1");
+  ASSERT_TRUE(known.ok()) << known.status();
+  EXPECT_EQ(known->number, 3u);
+  EXPECT_EQ(known->nonce, "x");
+  EXPECT_EQ(known->rank_job, "rank-7");
+  // Of other leaders and jobs nothing is known.
+  EXPECT_EQ(attempts.Find("host-b", "train-1")->number, 0u);
+  EXPECT_EQ(attempts.Find("host-a", "train-2")->number, 0u);
+}
+
+// A copy of a leader's disk makes attempts of the same numbers.
+TEST_F(AttemptsTest, OnlyNewerOnesAreTaken) {
+  Attempts attempts(files_, folder_);
+  ASSERT_TRUE(
+      attempts.Note("a", "train-1", {.number = 3, .nonce = "x", .rank_job = ""})
+          .ok());
+  for (const uint64_t number : {1, 2, 3}) {
+    const absl::Status status = attempts.Note(
+        "a", "train-1", {.number = number, .nonce = "y", .rank_job = ""});
+    EXPECT_TRUE(absl::IsAborted(status)) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), "attempt 3")) << status;
+  }
+  EXPECT_TRUE(
+      attempts.Note("a", "train-1", {.number = 4, .nonce = "y", .rank_job = ""})
+          .ok());
+  EXPECT_EQ(attempts.Find("a", "train-1")->nonce, "y");
+}
+
+TEST_F(AttemptsTest, ADamagedFileIsTold) {
+  std::filesystem::create_directories(folder_);
+  std::ofstream(folder_ + "/a~train-1.json") << "{\"number\": ";
+  const absl::Status status =
+      Attempts(files_, folder_).Find("a", "train-1").status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "a~train-1.json")) << status;
+}
+
+}  // namespace
+}  // namespace hearth::server

@@ -1,0 +1,141 @@
+#ifndef HEARTH_SERVER_CLUSTER_CLUSTER_H_
+#define HEARTH_SERVER_CLUSTER_CLUSTER_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "engine/base/clock.h"
+#include "engine/io/file_system.h"
+#include "hearth/v1/admin.pb.h"
+#include "hearth/v1/jobs.pb.h"
+#include "hearth/v1/report.pb.h"
+#include "hearth/v1/spec.pb.h"
+#include "server/cluster/attempts.h"
+#include "server/cluster/cluster_file.h"
+#include "server/cluster/cluster_times.h"
+#include "server/cluster/link_group.h"
+#include "server/cluster/links.h"
+
+/// The cluster of a daemon: its members, and what attempts at jobs on several
+/// of them share.
+
+namespace grpc {
+class Channel;
+}
+
+namespace hearth::server {
+
+class RankSessions;
+
+/// Trains the own part of a job: called with the connected ranks; stops when
+/// the token says so, as any job does. Returns what the rank did, without what
+/// the group counts.
+using TrainRank = std::function<absl::StatusOr<v1::MachineReport>(
+    LinkGroup& group, std::stop_token stop)>;
+
+/// The members, and this daemon's attempts. Thread-safe.
+class Cluster {
+ public:
+  struct Options {
+    /// The file of --cluster.
+    std::string path;
+    /// Folder in which attempts are remembered.
+    std::string folder;
+    /// MemberState.arithmetic.
+    std::string arithmetic;
+    ClusterTimes times = {};
+  };
+
+  /// Reads the file and checks its certificates. `files` and `clock` outlive
+  /// the result.
+  static absl::StatusOr<std::unique_ptr<Cluster>> Open(const Options& options,
+                                                       io::FileSystem& files,
+                                                       const Clock& clock);
+  ~Cluster();
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+
+  /// The file as it is now; name and listen as they were at the start.
+  absl::StatusOr<ClusterFile> Read() const;
+
+  const std::string& name() const { return first_.name; }
+  const std::string& arithmetic() const { return options_.arithmetic; }
+  const ClusterTimes& times() const { return options_.times; }
+  const ClusterFile& at_start() const { return first_; }
+  const Clock& clock() const { return clock_; }
+
+  LinkHub& links() { return links_; }
+  Attempts& attempts() { return attempts_; }
+  RankSessions& sessions() { return *sessions_; }
+
+  /// OK if the file names this member. PERMISSION_DENIED otherwise.
+  absl::Status CheckMember(const std::string& member) const;
+
+  /// A new connection to a member, which gRPC makes with the first call.
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> ChannelTo(
+      const ClusterMember& member) const;
+
+  /// Asks all members but this one how they are, each for `patience` at most.
+  absl::StatusOr<std::vector<v1::Member>> AskMembers(
+      absl::Duration patience) const;
+
+  /// Those of `members` that answer within `patience`; this daemon does.
+  std::vector<ClusterMember> WhoIsThere(
+      const std::vector<ClusterMember>& members, absl::Duration patience) const;
+
+  /// Connects rank `spec.rank()` to all other ranks of its attempt.
+  /// `addresses`: by rank. UNAVAILABLE, naming the member.
+  absl::StatusOr<std::unique_ptr<LinkGroup>> ConnectRanks(
+      const v1::RankSpec& spec, const std::vector<std::string>& addresses,
+      std::function<void()> on_leave);
+
+  /// Machines of a job that this daemon leads are missing, from now on unless
+  /// they were before; or all are there.
+  void NoteMissing(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
+  void NoteComplete(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Time for which machines of the job have been missing.
+  absl::Duration MissingFor(const std::string& job) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// The machines of running jobs that this daemon leads.
+  void SetMachines(const std::string& job,
+                   std::vector<v1::MachineState> machines)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void ForgetMachines(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Adds to a job the machines that train it.
+  void AddMachines(v1::Job& job) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  void Ask(v1::Member& member, absl::Duration patience) const;
+  std::vector<v1::Member> AskAll(const std::vector<ClusterMember>& members,
+                                 absl::Duration patience) const;
+
+  Cluster(const Options& options, ClusterFile file, io::FileSystem& files,
+          const Clock& clock);
+
+  const Options options_;
+  const ClusterFile first_;
+  io::FileSystem& files_;
+  const Clock& clock_;
+  LinkHub links_;
+  Attempts attempts_;
+  const std::unique_ptr<RankSessions> sessions_;
+  mutable absl::Mutex mutex_;
+  std::map<std::string, std::vector<v1::MachineState>> machines_
+      ABSL_GUARDED_BY(mutex_);
+  // Times, on the steady clock, since which machines of jobs are missing.
+  std::map<std::string, double> missing_since_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_CLUSTER_CLUSTER_H_

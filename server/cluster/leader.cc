@@ -1,0 +1,366 @@
+#include "server/cluster/leader.h"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "absl/types/span.h"
+#include "engine/base/sha256.h"
+#include "engine/base/status.h"
+#include "engine/base/version.h"
+#include "hearth/v1/peers.pb.h"
+#include "server/cluster/rank_call.h"
+#include "server/cluster/rank_run.h"
+
+namespace hearth::server {
+
+namespace {
+
+constexpr size_t kPieceBytes = size_t{512} << 10;
+constexpr absl::Duration kLookEvery = absl::Milliseconds(20);
+// Bytes of an attempt's random text.
+constexpr size_t kNonceBytes = 16;
+
+// The calls of all other ranks, with a thread that sends signs of life and
+// looks for silent ranks.
+class Ranks {
+ public:
+  Ranks(const ClusterTimes& times, const Clock& clock)
+      : times_(times), clock_(clock) {}
+
+  ~Ranks() {
+    is_over_.Notify();
+    if (beats_.joinable()) beats_.join();
+  }
+
+  void Add(std::shared_ptr<grpc::Channel> channel, const v1::RankStart& start) {
+    calls_.push_back(
+        std::make_unique<RankCall>(std::move(channel), start, clock_));
+  }
+  // Call once all are added.
+  void KeepAlive() {
+    beats_ = std::thread([this] {
+      while (!is_over_.WaitForNotificationWithTimeout(times_.beat)) {
+        for (const auto& call : calls_) {
+          call->CheckSilence(times_.silence);
+          call->SendBeat();
+        }
+      }
+    });
+  }
+
+  // Waits until all ranks are in `phase` or a later one. The error of the first
+  // that is lost or has failed; CANCELLED after a stop; `late` after
+  // `patience`.
+  absl::Status Await(RankCall::Phase phase, absl::Duration patience,
+                     absl::string_view late,
+                     const std::stop_token& stop) const {
+    const double begin = clock_.SteadySeconds();
+    while (true) {
+      if (stop.stop_requested()) return absl::CancelledError("stopped");
+      const RankCall* missing = nullptr;
+      for (const auto& call : calls_) {
+        HEARTH_RETURN_IF_ERROR(call->status());
+        if (call->phase() < phase) missing = call.get();
+      }
+      if (missing == nullptr) return absl::OkStatus();
+      if (clock_.SteadySeconds() - begin > absl::ToDoubleSeconds(patience)) {
+        return WaitForPeerError(absl::StrCat(missing->member(), ": ", late));
+      }
+      absl::SleepFor(kLookEvery);
+    }
+  }
+
+  // Waits until some rank tells why it has failed. A lost rank is why others
+  // failed. OK if none does.
+  absl::Status AwaitCause(absl::Duration patience) const {
+    const double begin = clock_.SteadySeconds();
+    while (true) {
+      absl::Status said;
+      bool all_ended = true;
+      for (const auto& call : calls_) {
+        const absl::Status status = call->status();
+        if (!status.ok() && call->is_lost()) return status;
+        // Errors that cannot pass are nobody else's fault.
+        if (said.ok() || WaitCauseOf(status) == WaitCause::kNone) {
+          said.Update(status);
+        }
+        all_ended = all_ended && call->phase() == RankCall::Phase::kEnded;
+      }
+      if (all_ended ||
+          clock_.SteadySeconds() - begin > absl::ToDoubleSeconds(patience)) {
+        return said;
+      }
+      absl::SleepFor(kLookEvery);
+    }
+  }
+
+  // The error of a rank that is lost, or has failed for good; OK if none has.
+  absl::Status Look() const {
+    for (const auto& call : calls_) HEARTH_RETURN_IF_ERROR(call->status());
+    return absl::OkStatus();
+  }
+
+  void SendAll(const v1::LeaderMessage& message) const {
+    for (const auto& call : calls_) call->Send(message);
+  }
+
+  void EndAll(const std::string& reason) const {
+    std::vector<std::thread> threads;
+    for (const auto& call : calls_) {
+      threads.emplace_back([&] { call->End(reason, times_.last_words); });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  const std::vector<std::unique_ptr<RankCall>>& calls() const { return calls_; }
+
+ private:
+  const ClusterTimes times_;
+  const Clock& clock_;
+  std::vector<std::unique_ptr<RankCall>> calls_;
+  absl::Notification is_over_;
+  std::thread beats_;
+};
+
+absl::Status SendCheckpoint(io::FileSystem& files, const LedJob& job,
+                            const Ranks& ranks) {
+  v1::LeaderMessage message;
+  v1::CheckpointPiece& piece = *message.mutable_checkpoint();
+  if (job.checkpoint.empty()) {
+    piece.set_is_last(true);
+    ranks.SendAll(message);
+    return absl::OkStatus();
+  }
+  HEARTH_ASSIGN_OR_RETURN(const auto file, files.OpenForRead(io::JoinPath(
+                                               job.folder, job.checkpoint)));
+  HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file->Info());
+  piece.set_name(job.checkpoint);
+  Sha256 digest;
+  for (uint64_t offset = 0; offset < info.size_bytes;) {
+    const size_t bytes =
+        std::min<uint64_t>(kPieceBytes, info.size_bytes - offset);
+    std::string& data = *piece.mutable_data();
+    data.resize(bytes);
+    HEARTH_RETURN_IF_ERROR(
+        file->Read(offset, {reinterpret_cast<std::byte*>(data.data()), bytes}));
+    digest.Update(data);
+    offset += bytes;
+    piece.set_is_last(offset == info.size_bytes);
+    if (piece.is_last()) piece.set_sha256(digest.HexDigest());
+    ranks.SendAll(message);
+  }
+  return absl::OkStatus();
+}
+
+// A new attempt of this daemon, durable before anybody hears of it.
+absl::StatusOr<Attempt> NewAttempt(Cluster& cluster, const std::string& job) {
+  HEARTH_ASSIGN_OR_RETURN(Attempt attempt,
+                          cluster.attempts().Find(cluster.name(), job));
+  ++attempt.number;
+  HEARTH_ASSIGN_OR_RETURN(attempt.nonce, RandomHex(kNonceBytes));
+  HEARTH_RETURN_IF_ERROR(cluster.attempts().Note(cluster.name(), job, attempt));
+  return attempt;
+}
+
+v1::MachineState OwnState(const Cluster& cluster,
+                          const LinkGroup::Traffic& traffic) {
+  v1::MachineState state;
+  state.set_member(cluster.name());
+  state.set_phase("leads");
+  state.set_bytes_sent(traffic.bytes_sent);
+  state.set_bytes_received(traffic.bytes_received);
+  state.set_wait_seconds(traffic.wait_seconds);
+  return state;
+}
+
+void Show(Cluster& cluster, const LedJob& job, const Ranks& ranks,
+          const LinkGroup::Traffic& traffic) {
+  std::vector<v1::MachineState> machines = {OwnState(cluster, traffic)};
+  for (const auto& call : ranks.calls()) machines.push_back(call->state());
+  cluster.SetMachines(job.id, std::move(machines));
+}
+
+// The reports of all ranks, after the leader's own part has ended well.
+std::vector<v1::MachineReport> ReportsOf(const Cluster& cluster,
+                                         const Ranks& ranks,
+                                         v1::MachineReport own,
+                                         const LedJob& job) {
+  own.set_member(cluster.name());
+  std::vector<v1::MachineReport> reports = {std::move(own)};
+  // They have taken the same steps, and end at the same time.
+  const absl::Status status =
+      ranks.Await(RankCall::Phase::kEnded, cluster.times().last_words,
+                  "has not reported", {});
+  if (!status.ok()) {
+    job.log(absl::StrCat("the job has ended, but ", status.message()));
+  }
+  for (const auto& call : ranks.calls()) {
+    v1::MachineReport report = call->report().value_or(v1::MachineReport());
+    report.set_member(call->member());
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ClusterMember>> MembersOf(
+    const v1::TrainJobSpec& spec, const ClusterFile& file) {
+  std::vector<ClusterMember> members = {*file.Find(file.name)};
+  const auto add = [&](const ClusterMember* member) {
+    const bool is_new = std::none_of(
+        members.begin(), members.end(),
+        [&](const ClusterMember& one) { return one.name == member->name; });
+    if (is_new && members.size() < spec.machines()) members.push_back(*member);
+  };
+  if (spec.members().empty()) {
+    for (const ClusterMember& member : file.members) add(&member);
+  } else {
+    for (absl::string_view name : absl::StrSplit(spec.members(), ',')) {
+      const ClusterMember* const member = file.Find(name);
+      if (member == nullptr) {
+        return absl::NotFoundError(
+            absl::StrCat("members: the cluster has no member \"", name, "\""));
+      }
+      add(member);
+    }
+  }
+  if (members.size() == spec.machines()) return members;
+  return absl::FailedPreconditionError(absl::StrCat(
+      "machines: ", spec.machines(), " were asked for, but there are ",
+      members.size(), ": ",
+      absl::StrJoin(members, ", ", [](std::string* out, const auto& one) {
+        out->append(one.name);
+      })));
+}
+
+namespace {
+
+// All members, or, where some have been missing for long and the job allows it,
+// those that are there.
+absl::StatusOr<std::vector<ClusterMember>> MembersNow(const Cluster& cluster,
+                                                      const LedJob& job) {
+  HEARTH_ASSIGN_OR_RETURN(const ClusterFile file, cluster.Read());
+  HEARTH_ASSIGN_OR_RETURN(std::vector<ClusterMember> members,
+                          MembersOf(job.spec, file));
+  const uint32_t least = job.spec.min_machines();
+  if (least == 0 || cluster.MissingFor(job.id) <
+                        absl::Seconds(job.spec.rejoin_wait_seconds())) {
+    return members;
+  }
+  std::vector<ClusterMember> there =
+      cluster.WhoIsThere(members, cluster.times().last_words);
+  if (there.size() < least || there.size() == members.size()) return members;
+  job.log(absl::StrCat(
+      "going on with ", there.size(), " of ", members.size(),
+      " machines, which have been incomplete for ",
+      absl::FormatDuration(absl::Seconds(job.spec.rejoin_wait_seconds())),
+      ": results from here on are those of ", there.size()));
+  return there;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<v1::MachineReport>> Lead(Cluster& cluster,
+                                                    io::FileSystem& files,
+                                                    const LedJob& job,
+                                                    std::stop_token stop,
+                                                    const TrainRank& train) {
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<ClusterMember> members,
+                          MembersNow(cluster, job));
+  HEARTH_ASSIGN_OR_RETURN(const Attempt attempt, NewAttempt(cluster, job.id));
+  v1::RankStart start;
+  v1::RankSpec& spec = *start.mutable_rank();
+  spec.set_leader(cluster.name());
+  spec.set_job_id(job.id);
+  spec.set_attempt(attempt.number);
+  spec.set_nonce(attempt.nonce);
+  *spec.mutable_train() = job.spec;
+  start.set_version(kVersion);
+  start.set_arithmetic(cluster.arithmetic());
+  start.set_fingerprint(job.fingerprint);
+  for (const ClusterMember& member : members) {
+    spec.add_ranks(member.name);
+    start.add_addresses(member.address);
+  }
+  job.log(absl::StrCat("attempt ", attempt.number, " on ",
+                       absl::StrJoin(spec.ranks(), ", ")));
+
+  Ranks ranks(cluster.times(), cluster.clock());
+  std::string reason = "the leader has stopped";
+  const absl::Cleanup end = [&] {
+    ranks.EndAll(reason);
+    cluster.ForgetMachines(job.id);
+  };
+  const v1::RankSpec own = spec;
+  for (size_t rank = 1; rank < members.size(); ++rank) {
+    HEARTH_ASSIGN_OR_RETURN(auto channel, cluster.ChannelTo(members[rank]));
+    spec.set_rank(static_cast<uint32_t>(rank));
+    ranks.Add(std::move(channel), start);
+  }
+  ranks.KeepAlive();
+  const auto fail = [&](absl::Status status) {
+    reason = std::string(status.message());
+    return status;
+  };
+  Show(cluster, job, ranks, {});
+  if (absl::Status status =
+          ranks.Await(RankCall::Phase::kAccepted, cluster.times().place,
+                      "has no free place", stop);
+      !status.ok()) {
+    cluster.NoteMissing(job.id);
+    return fail(std::move(status));
+  }
+  if (members.size() == job.spec.machines()) cluster.NoteComplete(job.id);
+  if (absl::Status status = SendCheckpoint(files, job, ranks); !status.ok()) {
+    return fail(std::move(status));
+  }
+  if (absl::Status status = ranks.Await(RankCall::Phase::kLoaded,
+                                        absl::InfiniteDuration(), "", stop);
+      !status.ok()) {
+    return fail(std::move(status));
+  }
+  v1::LeaderMessage go;
+  go.mutable_go();
+  ranks.SendAll(go);
+  RankResult result = RunRank(
+      cluster, own, {start.addresses().begin(), start.addresses().end()}, stop,
+      [&](const LinkGroup::Traffic& traffic) {
+        Show(cluster, job, ranks, traffic);
+        return ranks.Look();
+      },
+      train);
+  if (result.has_left) {
+    if (stop.stop_requested()) return fail(absl::CancelledError("stopped"));
+    const absl::Status who = ranks.AwaitCause(cluster.times().last_words);
+    return fail(WaitForPeerError(who.ok() ? "a machine has left"
+                                          : std::string(who.message())));
+  }
+  if (result.report.ok()) {
+    reason.clear();
+    return ReportsOf(cluster, ranks, *std::move(result.report), job);
+  }
+  absl::Status status = result.report.status();
+  if (!result.was_ended || absl::IsCancelled(status)) {
+    return fail(std::move(status));
+  }
+  // A connection has ended: perhaps since a rank has failed.
+  absl::Status cause = ranks.AwaitCause(cluster.times().last_words);
+  if (!cause.ok()) return fail(std::move(cause));
+  return fail(WaitCauseOf(status) == WaitCause::kPeer
+                  ? std::move(status)
+                  : WaitForPeerError(status.message()));
+}
+
+}  // namespace hearth::server

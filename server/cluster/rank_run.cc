@@ -1,0 +1,75 @@
+#include "server/cluster/rank_run.h"
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+
+namespace hearth::server {
+
+namespace {
+
+constexpr absl::Duration kLookEvery = absl::Milliseconds(100);
+
+}  // namespace
+
+RankResult RunRank(
+    Cluster& cluster, const v1::RankSpec& spec,
+    const std::vector<std::string>& addresses, const std::stop_token& stop,
+    absl::FunctionRef<absl::Status(const LinkGroup::Traffic&)> look,
+    const TrainRank& train) {
+  std::stop_source attempt;
+  std::atomic<bool> has_left = false;
+  auto connected = cluster.ConnectRanks(spec, addresses, [&] {
+    has_left = true;
+    attempt.request_stop();
+  });
+  if (!connected.ok()) {
+    return {.report = connected.status(), .was_ended = true};
+  }
+  LinkGroup& group = **connected;
+  const Clock& clock = cluster.clock();
+  absl::Notification is_over;
+  std::thread watch([&] {
+    std::optional<double> asked;
+    while (!is_over.WaitForNotificationWithTimeout(kLookEvery)) {
+      absl::Status status = look(group.traffic());
+      if (status.ok() && stop.stop_requested() && !has_left) {
+        if (!asked.has_value()) {
+          asked = clock.SteadySeconds();
+          group.AskToLeave();
+        }
+        if (!group.has_agreed() ||
+            clock.SteadySeconds() - *asked >
+                absl::ToDoubleSeconds(cluster.times().leave)) {
+          status = absl::CancelledError("stopped");
+        }
+      }
+      if (status.ok()) continue;
+      group.End(status);
+      attempt.request_stop();
+    }
+  });
+  RankResult result = {.report = train(group, attempt.get_token())};
+  is_over.Notify();
+  watch.join();
+  result.has_left = has_left;
+  const absl::Status ended = group.ended();
+  if (result.report.ok()) {
+    const LinkGroup::Traffic traffic = group.traffic();
+    result.report->set_bytes_sent(traffic.bytes_sent);
+    result.report->set_bytes_received(traffic.bytes_received);
+    result.report->set_wait_seconds(traffic.wait_seconds);
+  } else if (!ended.ok() && (result.report.status() == ended ||
+                             absl::IsCancelled(result.report.status()))) {
+    result.was_ended = true;
+    result.report = ended;
+  }
+  return result;
+}
+
+}  // namespace hearth::server

@@ -1,0 +1,214 @@
+#include "server/services/peers_service.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "engine/base/status.h"
+#include "engine/base/version.h"
+#include "hearth/v1/peers.grpc.pb.h"
+#include "server/access/access_control.h"
+#include "server/access/endpoints.h"
+#include "server/cluster/cluster.h"
+#include "server/cluster/rank_session.h"
+#include "server/jobs/admission.h"
+#include "server/log.h"
+#include "server/services/call_guard.h"
+#include "server/storage/dataset_catalog.h"
+#include "server/storage/job_state.h"
+#include "server/storage/job_store.h"
+
+namespace hearth::server {
+namespace {
+
+// Time that the rank of an older attempt has to end, before a newer one is
+// refused for now.
+constexpr absl::Duration kOlderPatience = absl::Seconds(4);
+constexpr absl::Duration kPoll = absl::Milliseconds(20);
+
+class PeersService final : public v1::Peers::Service {
+ public:
+  using Stream = grpc::ServerReaderWriter<v1::RankMessage, v1::LeaderMessage>;
+
+  explicit PeersService(const PeersDependencies& deps)
+      : deps_(deps), guard_(deps.access) {}
+
+  grpc::Status Describe(grpc::ServerContext* context,
+                        const v1::DescribeRequest* request,
+                        v1::MemberState* response) override {
+    return guard_.Run(
+        *context, *request, response, [&](const Caller&) -> absl::Status {
+          HEARTH_ASSIGN_OR_RETURN(*response, OwnMemberState(deps_));
+          return absl::OkStatus();
+        });
+  }
+
+  grpc::Status Run(grpc::ServerContext* context, Stream* stream) override {
+    const absl::StatusOr<Caller> caller =
+        deps_.access.Identify(CredentialsOf(*context));
+    if (!caller.ok()) return ToGrpcStatus(caller.status());
+    v1::LeaderMessage message;
+    if (!stream->Read(&message) || !message.has_start()) {
+      return ToGrpcStatus(
+          absl::InvalidArgumentError("the first message must be a start"));
+    }
+    const absl::Status status =
+        TakePart(message.start(), *caller, *context, *stream);
+    deps_.access.audit().Write(*caller, "Peers/Run",
+                               message.start().rank().job_id(), status.code());
+    return ToGrpcStatus(status);
+  }
+
+ private:
+  absl::Status Check(const v1::RankStart& start, const Caller& caller) const {
+    const v1::RankSpec& rank = start.rank();
+    if (caller.name !=
+        absl::StrCat(AccessControl::kMemberCaller, rank.leader())) {
+      return absl::PermissionDeniedError(absl::StrCat(
+          caller.name, " cannot lead in the name of ", rank.leader()));
+    }
+    if (rank.rank() == 0 ||
+        rank.ranks_size() <= static_cast<int>(rank.rank()) ||
+        rank.ranks_size() != start.addresses_size() ||
+        rank.ranks(static_cast<int>(rank.rank())) != deps_.cluster.name() ||
+        rank.ranks(0) != rank.leader() || rank.attempt() == 0 ||
+        rank.nonce().empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a start that is not for ", deps_.cluster.name()));
+    }
+    if (start.version() != kVersion ||
+        start.arithmetic() != deps_.cluster.arithmetic()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("machines of one job need one version and arithmetic: ",
+                       rank.leader(), " has hearthd ", start.version(), " (",
+                       start.arithmetic(), "), ", deps_.cluster.name(), " has ",
+                       kVersion, " (", deps_.cluster.arithmetic(), ")"));
+    }
+    const std::string& name = rank.train().data().dataset();
+    HEARTH_ASSIGN_OR_RETURN(const v1::Dataset dataset,
+                            deps_.datasets.Get(name));
+    if (dataset.fingerprint() != start.fingerprint()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("dataset \"", name, "\" is another one than ",
+                       rank.leader(), "'s: its fingerprint is ",
+                       dataset.fingerprint(), ", not ", start.fingerprint()));
+    }
+    return absl::OkStatus();
+  }
+
+  // Ends the rank of the attempt that was the newest, and forgets its job.
+  absl::Status EndOlder(const v1::RankSpec& rank, const Attempt& known) {
+    if (known.rank_job.empty() || rank.attempt() <= known.number) {
+      return absl::OkStatus();
+    }
+    deps_.cluster.sessions().EndAll(
+        rank.leader(), rank.job_id(),
+        absl::CancelledError(
+            absl::StrCat("attempt ", rank.attempt(), " has begun")));
+    const absl::Status cancelled = deps_.admission.Cancel(known.rank_job);
+    if (absl::IsNotFound(cancelled)) return absl::OkStatus();
+    HEARTH_RETURN_IF_ERROR(cancelled);
+    const absl::Time until = absl::Now() + kOlderPatience;
+    while (true) {
+      HEARTH_ASSIGN_OR_RETURN(const v1::Job job,
+                              deps_.store.Get(known.rank_job));
+      if (HasEnded(job.state())) break;
+      if (absl::Now() > until) {
+        return absl::UnavailableError(
+            absl::StrCat(known.rank_job, ", of an older attempt, still ends"));
+      }
+      absl::SleepFor(kPoll);
+    }
+    v1::DeleteJobRequest forget;
+    forget.set_id(known.rank_job);
+    return deps_.admission.DeleteJob(forget);
+  }
+
+  // The rank's job, which is queued before all others.
+  absl::StatusOr<v1::Job> Submit(const v1::RankSpec& rank,
+                                 const Caller& caller) {
+    v1::SubmitJobRequest request;
+    *request.mutable_spec()->mutable_rank() = rank;
+    request.set_priority(Admission::kMostPriority);
+    HEARTH_ASSIGN_OR_RETURN(
+        v1::Job job,
+        deps_.admission.Submit(
+            request, {.owner = caller.name, .trace_id = caller.trace_id}));
+    HEARTH_RETURN_IF_ERROR(deps_.cluster.attempts().SetRankJob(
+        rank.leader(), rank.job_id(), job.id()));
+    return job;
+  }
+
+  absl::Status TakePart(const v1::RankStart& start, const Caller& caller,
+                        grpc::ServerContext& context, Stream& stream) {
+    HEARTH_RETURN_IF_ERROR(Check(start, caller));
+    const v1::RankSpec& rank = start.rank();
+    HEARTH_ASSIGN_OR_RETURN(
+        const Attempt known,
+        deps_.cluster.attempts().Find(rank.leader(), rank.job_id()));
+    HEARTH_RETURN_IF_ERROR(EndOlder(rank, known));
+    HEARTH_RETURN_IF_ERROR(deps_.cluster.attempts().Note(
+        rank.leader(), rank.job_id(),
+        {.number = rank.attempt(), .nonce = rank.nonce(), .rank_job = ""}));
+    const auto session = std::make_shared<RankSession>(
+        start, deps_.cluster.times(), deps_.clock,
+        [&](const v1::RankMessage& message) { return stream.Write(message); },
+        [&] { context.TryCancel(); });
+    deps_.cluster.sessions().Add(session);
+    const absl::Cleanup forget = [&] {
+      deps_.cluster.sessions().Remove(*session);
+      session->Close();
+    };
+    HEARTH_ASSIGN_OR_RETURN(const v1::Job job, Submit(rank, caller));
+    v1::LeaderMessage message;
+    while (stream.Read(&message)) session->Take(message);
+    session->SetOver(WaitForPeerError(
+        absl::StrCat(rank.leader(), ", which leads, has gone")));
+    if (session->has_ended()) return absl::OkStatus();
+    const absl::Status cancelled = deps_.admission.Cancel(job.id());
+    if (!cancelled.ok() && !absl::IsNotFound(cancelled)) {
+      LogWarning(job.id(), ": not cancelled: ", cancelled.ToString());
+    }
+    return absl::OkStatus();
+  }
+
+  const PeersDependencies deps_;
+  const CallGuard guard_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> NewPeersService(const PeersDependencies& deps) {
+  return std::make_unique<PeersService>(deps);
+}
+
+absl::StatusOr<v1::MemberState> OwnMemberState(const PeersDependencies& deps) {
+  v1::MemberState state;
+  state.set_version(kVersion);
+  state.set_arithmetic(deps.cluster.arithmetic());
+  *state.mutable_time() = TimestampOf(absl::ToUnixNanos(deps.clock.Now()));
+  using Counts = std::map<v1::JobState, int64_t>;
+  HEARTH_ASSIGN_OR_RETURN(const Counts counts, deps.store.CountByState());
+  state.set_jobs_running(
+      static_cast<uint32_t>(counts.at(v1::PREPARING) + counts.at(v1::RUNNING)));
+  state.set_max_running_jobs(static_cast<uint32_t>(deps.max_running_jobs));
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Dataset> datasets,
+                          deps.datasets.List());
+  for (const v1::Dataset& dataset : datasets) {
+    v1::MemberDataset& one = *state.add_datasets();
+    one.set_name(dataset.name());
+    one.set_fingerprint(dataset.fingerprint());
+  }
+  return state;
+}
+
+}  // namespace hearth::server

@@ -1,0 +1,202 @@
+"""Several daemons that train one job together."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Iterator
+
+import pytest
+
+from daemon import TIRELESS, Daemon, wait_for
+from jobs import LONG, LONG_BATCHES_PER_EPOCH, QUICK
+from machines import Cluster, cluster, make_certificates
+
+SAME = ("loss_digest", "test_metric", "kept_epoch")
+
+
+def same(report: dict) -> dict:
+    return {key: report[key] for key in SAME}
+
+
+@pytest.fixture(scope="module")
+def three(graph_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("cluster"), 3, graph_folder, TIRELESS) as shared:
+        yield shared
+
+
+@pytest.mark.parametrize("machines", [2, 3])
+def test_machines_train_what_as_many_trainers_do(three: Cluster, machines: int) -> None:
+    alone = three.leader.json(*QUICK, "--trainers", str(machines))["report"]
+    together = three.leader.json(*QUICK, "--machines", str(machines))["report"]
+    assert same(together) == same(alone)
+    shares = together["machines"]
+    assert [share["member"] for share in shares] == three.names[:machines]
+    assert {share["loss_digest"] for share in shares} == {alone["loss_digest"]}
+    assert all(int(share["bytes_sent"]) > 0 for share in shares)
+
+
+@pytest.mark.parametrize("strategy", ["gnndrive", "diskgnn", "foresight", "auto"])
+def test_every_strategy_gives_the_same_losses(three: Cluster, strategy: str) -> None:
+    options = () if strategy == "auto" else ("--cpu-cache", "16KiB")
+    memory = three.leader.json(*QUICK, "--machines", "2", "--strategy", "memory")["report"]
+    report = three.leader.json(*QUICK, "--machines", "2", "--strategy", strategy,
+                               *options)["report"]
+    assert same(report) == same(memory)
+
+
+def test_chosen_members_take_part(three: Cluster) -> None:
+    report = three.leader.json(*QUICK, "--machines", "2", "--members", "host-c")["report"]
+    assert [share["member"] for share in report["machines"]] == ["host-a", "host-c"]
+
+
+def test_any_member_leads(three: Cluster) -> None:
+    report = three.daemons[1].json(*QUICK, "--machines", "3")["report"]
+    assert [share["member"] for share in report["machines"]] == ["host-b", "host-a", "host-c"]
+
+
+def test_members_are_listed(three: Cluster) -> None:
+    members = three.leader.json("cluster")["members"]
+    assert sorted(member["name"] for member in members) == three.names
+    assert all(member["state"]["datasets"][0]["name"] == "planted" for member in members)
+    assert "host-c" in three.leader.hearth("cluster").out
+
+
+def begin(machines: Cluster, *options: str, count: int = 2) -> str:
+    return machines.leader.json(*LONG, "--machines", str(count), "--checkpoint-every", "10",
+                                "--detach", *options)["id"]
+
+
+def test_a_cancelled_job_goes_on_where_all_left_it(three: Cluster, undisturbed: dict) -> None:
+    job = begin(three)
+    three.leader.wait_for_batches(job, LONG_BATCHES_PER_EPOCH + 5)
+    shown = three.leader.json("job", "show", job)
+    assert [machine["member"] for machine in shown["machines"]] == three.names[:2]
+    three.leader.hearth("job", "cancel", job)
+    three.leader.wait_for_state(job, "CANCELLED")
+    assert "stopped at epoch" in three.leader.hearth("job", "logs", job).out
+    three.wait_for_rank(three.daemons[1], "CANCELLED")
+    three.leader.hearth("job", "resume", job)
+    three.leader.wait_for_state(job, "SUCCEEDED")
+    report = three.leader.json("job", "show", job)["report"]
+    alone = three.leader.json(*LONG, "--trainers", "2")["report"]
+    assert same(report) == same(alone)
+
+
+def test_a_job_survives_a_kill_of_any_member(three: Cluster) -> None:
+    alone = three.leader.json(*LONG, "--trainers", "3")["report"]
+    job = begin(three, count=3)
+    for daemon in three.daemons:
+        before = three.leader.batches_done(job)
+        three.leader.wait_for_batches(job, before + 15)
+        daemon.kill()
+        if daemon is not three.leader:
+            assert three.leader.wait_for_state(job, "WAITING")
+            reason = three.leader.json("job", "show", job)["waiting_reason"]
+            assert reason.startswith("machines: host-"), reason
+        daemon.start()
+    three.leader.wait_for_state(job, "SUCCEEDED")
+    assert same(three.leader.json("job", "show", job)["report"]) == same(alone)
+
+
+def test_a_member_that_hangs_is_left_within_seconds(three: Cluster) -> None:
+    job = begin(three)
+    three.leader.wait_for_batches(job, 15)
+    three.daemons[1].send_signal(signal.SIGSTOP)
+    three.leader.wait_for_state(job, "WAITING")
+    assert "host-b" in three.leader.json("job", "show", job)["waiting_reason"]
+    three.daemons[1].send_signal(signal.SIGCONT)
+    three.leader.wait_for_state(job, "SUCCEEDED")
+    alone = three.leader.json(*LONG, "--trainers", "2")["report"]
+    assert same(three.leader.json("job", "show", job)["report"]) == same(alone)
+
+
+def test_a_leader_that_hung_goes_on(three: Cluster) -> None:
+    job = begin(three)
+    three.leader.wait_for_batches(job, 15)
+    three.leader.send_signal(signal.SIGSTOP)
+    wait_for(lambda: all(job["state"] in ("CANCELLED", "FAILED")
+                         for job in three.rank_jobs(three.daemons[1])), "the rank to end")
+    three.leader.send_signal(signal.SIGCONT)
+    three.leader.wait_for_state(job, "SUCCEEDED")
+    alone = three.leader.json(*LONG, "--trainers", "2")["report"]
+    assert same(three.leader.json("job", "show", job)["report"]) == same(alone)
+
+
+def test_a_member_that_stops_lets_all_leave_with_a_checkpoint(three: Cluster) -> None:
+    job = begin(three, "--checkpoint-every", "0")
+    three.leader.wait_for_batches(job, 15)
+    three.daemons[1].stop()
+    three.leader.wait_for_state(job, "WAITING")
+    assert "stopped at epoch 1, batch" in three.leader.hearth("job", "logs", job).out
+    three.daemons[1].start()
+    three.leader.wait_for_state(job, "SUCCEEDED")
+
+
+def test_a_cancelled_rank_ends_the_attempt_alone(three: Cluster) -> None:
+    job = begin(three)
+    three.leader.wait_for_batches(job, 15)
+    rank = three.wait_for_rank(three.daemons[1], "RUNNING")
+    three.daemons[1].hearth("job", "cancel", rank["id"])
+    three.leader.wait_for_log(job, "attempt 2 on host-a, host-b")
+    three.leader.wait_for_state(job, "SUCCEEDED")
+
+
+def test_another_dataset_of_the_name_is_refused(three: Cluster, other_folder: Path,
+                                                graph_folder: Path) -> None:
+    three.leader.import_graph("mine", graph_folder)
+    missing = three.leader.hearth(*QUICK, "--dataset", "mine", "--machines", "2", code=1)
+    assert "host-b" in missing.err and "mine" in missing.err
+    three.daemons[1].import_graph("mine", other_folder)
+    other = three.leader.hearth(*QUICK, "--dataset", "mine", "--machines", "2", code=1)
+    assert "fingerprint" in other.err
+
+
+def test_what_does_not_go_together_is_refused(three: Cluster) -> None:
+    for options, words in (
+            (("--machines", "9"), "there are 3"),
+            (("--machines", "2", "--members", "host-x"), "host-x"),
+            (("--machines", "2", "--model", "none"), "model"),
+            (("--machines", "2", "--strategy", "gnndrive", "--reorder"), "exact"),
+            (("--members", "host-b"), "machines")):
+        refused = three.leader.hearth(*QUICK, *options, code=1)
+        assert words in refused.err, refused
+
+
+def test_a_daemon_without_a_cluster_has_no_machines(daemon: Daemon) -> None:
+    assert "--cluster" in daemon.hearth(*QUICK, "--machines", "2", code=1).err
+    assert "--cluster" in daemon.hearth("cluster", code=1).err
+
+
+def test_nobody_else_comes_in_by_the_members_address(three: Cluster, tmp_path: Path) -> None:
+    """Neither without a certificate, nor with one of another authority or of a client."""
+    address = three.addresses["host-b"]
+    token = three.leader.json("admin", "token", "create", "operator", "--role", "operator")
+    try:
+        for credentials in (
+                ("--ca", str(three.folder / "ca.pem")),
+                ("--ca", str(three.folder / "ca.pem"), *client_of(three.folder)),
+                ("--ca", str(three.folder / "ca.pem"), *stranger_of(tmp_path))):
+            refused = three.leader.hearth("--server", address, *credentials, "status", code=None)
+            assert refused.code != 0, refused
+    finally:
+        three.leader.hearth("admin", "token", "revoke", token["token"]["name"], code=None)
+
+
+def client_of(folder: Path) -> tuple[str, ...]:
+    make_client(folder)
+    return ("--cert", str(folder / "client-mallory.pem"), "--key",
+            str(folder / "client-mallory.key"))
+
+
+def make_client(folder: Path) -> None:
+    from daemon import HEARTH, run
+    made = run([HEARTH, "admin", "certs", "--to", str(folder), "--client", "mallory", "--role",
+                "operator"])
+    assert made.code == 0, made
+
+
+def stranger_of(folder: Path) -> tuple[str, ...]:
+    make_certificates(folder, "host-a")
+    return ("--cert", str(folder / "member-host-a.pem"), "--key",
+            str(folder / "member-host-a.key"))
