@@ -92,7 +92,7 @@ TEST(JobToJson, OrderIsThatOfTheFieldNumbers) {
                         "id", "state", "spec", "report", "error", "create_time",
                         "start_time", "end_time", "last_sequence", "priority",
                         "waiting_reason", "sweep", "trial", "replica", "held",
-                        "owner", "trace_id"));
+                        "machines", "owner", "trace_id"));
 }
 
 TEST(JobToJson, NoReportIsNull) {

@@ -323,7 +323,7 @@ class DaemonImpl final : public Daemon {
                                            .folder = data_dir_->AttemptsPath(),
                                            .arithmetic = models_.arithmetic,
                                            .times = config_.cluster_times},
-                                          files_, clock_));
+                                          files_, clock_, *registry_));
     LogInfo(cluster_->name(), " of a cluster of ",
             cluster_->at_start().members.size(), ", at ",
             cluster_->at_start().listen);

@@ -22,25 +22,27 @@ constexpr int kMaxMessageBytes = 4 << 20;
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Cluster>> Cluster::Open(const Options& options,
-                                                       io::FileSystem& files,
-                                                       const Clock& clock) {
+absl::StatusOr<std::unique_ptr<Cluster>> Cluster::Open(
+    const Options& options, io::FileSystem& files, const Clock& clock,
+    metrics::Registry& registry) {
   HEARTH_ASSIGN_OR_RETURN(ClusterFile file,
                           ReadClusterFile(files, options.path));
   HEARTH_RETURN_IF_ERROR(CheckTlsFiles(file.tls, clock.Now()));
   return std::unique_ptr<Cluster>(
-      new Cluster(options, std::move(file), files, clock));
+      new Cluster(options, std::move(file), files, clock, registry));
 }
 
 Cluster::Cluster(const Options& options, ClusterFile file,
-                 io::FileSystem& files, const Clock& clock)
+                 io::FileSystem& files, const Clock& clock,
+                 metrics::Registry& registry)
     : options_(options),
       first_(std::move(file)),
       files_(files),
       clock_(clock),
       links_(clock),
       attempts_(files, options.folder),
-      sessions_(std::make_unique<RankSessions>()) {}
+      sessions_(std::make_unique<RankSessions>()),
+      traffic_metrics_(registry) {}
 
 Cluster::~Cluster() = default;
 

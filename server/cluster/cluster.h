@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "engine/base/clock.h"
 #include "engine/io/file_system.h"
+#include "engine/metrics/registry.h"
 #include "hearth/v1/admin.pb.h"
 #include "hearth/v1/jobs.pb.h"
 #include "hearth/v1/report.pb.h"
@@ -24,6 +25,7 @@
 #include "server/cluster/cluster_times.h"
 #include "server/cluster/link_group.h"
 #include "server/cluster/links.h"
+#include "server/cluster/traffic_metrics.h"
 
 /// The cluster of a daemon: its members, and what attempts at jobs on several
 /// of them share.
@@ -55,11 +57,11 @@ class Cluster {
     ClusterTimes times = {};
   };
 
-  /// Reads the file and checks its certificates. `files` and `clock` outlive
-  /// the result.
-  static absl::StatusOr<std::unique_ptr<Cluster>> Open(const Options& options,
-                                                       io::FileSystem& files,
-                                                       const Clock& clock);
+  /// Reads the file and checks its certificates. All but `options` outlive the
+  /// result.
+  static absl::StatusOr<std::unique_ptr<Cluster>> Open(
+      const Options& options, io::FileSystem& files, const Clock& clock,
+      metrics::Registry& registry);
   ~Cluster();
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
@@ -76,6 +78,7 @@ class Cluster {
   LinkHub& links() { return links_; }
   Attempts& attempts() { return attempts_; }
   RankSessions& sessions() { return *sessions_; }
+  TrafficMetrics& traffic_metrics() { return traffic_metrics_; }
 
   /// OK if the file names this member. PERMISSION_DENIED otherwise.
   absl::Status CheckMember(const std::string& member) const;
@@ -120,7 +123,7 @@ class Cluster {
                                  absl::Duration patience) const;
 
   Cluster(const Options& options, ClusterFile file, io::FileSystem& files,
-          const Clock& clock);
+          const Clock& clock, metrics::Registry& registry);
 
   const Options options_;
   const ClusterFile first_;
@@ -129,6 +132,7 @@ class Cluster {
   LinkHub links_;
   Attempts attempts_;
   const std::unique_ptr<RankSessions> sessions_;
+  TrafficMetrics traffic_metrics_;
   mutable absl::Mutex mutex_;
   std::map<std::string, std::vector<v1::MachineState>> machines_
       ABSL_GUARDED_BY(mutex_);

@@ -10,6 +10,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/synchronization/notification.h"
@@ -50,7 +51,13 @@ class Ranks {
   // Call once all are added.
   void KeepAlive() {
     beats_ = std::thread([this] {
+      double last = clock_.SteadySeconds();
       while (!is_over_.WaitForNotificationWithTimeout(times_.beat)) {
+        const double now = clock_.SteadySeconds();
+        if (now - last > absl::ToDoubleSeconds(times_.silence)) {
+          hung_seconds_ = now - last;
+        }
+        last = now;
         for (const auto& call : calls_) {
           call->CheckSilence(times_.silence);
           call->SendBeat();
@@ -81,11 +88,23 @@ class Ranks {
     }
   }
 
+  // WaitForPeerError if this process was stopped, or the machine asleep, so
+  // that others have given it up.
+  absl::Status Awake() const {
+    const double seconds = hung_seconds_;
+    if (seconds == 0) return absl::OkStatus();
+    return WaitForPeerError(absl::StrFormat(
+        "this daemon did not run for %.1f s, and was given up", seconds));
+  }
+
   // Waits until some rank tells why it has failed. A lost rank is why others
   // failed. OK if none does.
   absl::Status AwaitCause(absl::Duration patience) const {
     const double begin = clock_.SteadySeconds();
+    // With the next sign of life it shows whether this process was stopped.
+    absl::SleepFor(times_.beat);
     while (true) {
+      HEARTH_RETURN_IF_ERROR(Awake());
       absl::Status said;
       bool all_ended = true;
       for (const auto& call : calls_) {
@@ -129,6 +148,7 @@ class Ranks {
   const ClusterTimes times_;
   const Clock& clock_;
   std::vector<std::unique_ptr<RankCall>> calls_;
+  std::atomic<double> hung_seconds_ = 0;
   absl::Notification is_over_;
   std::thread beats_;
 };

@@ -68,7 +68,8 @@ LinkGroup::LinkGroup(const Options& options,
       clock_(clock),
       links_(std::move(links)),
       wake_(std::move(wake)),
-      parts_(links_.size()) {}
+      parts_(links_.size()),
+      traffic_(links_.size()) {}
 
 LinkGroup::~LinkGroup() = default;
 
@@ -157,9 +158,19 @@ absl::StatusOr<std::vector<train::BatchResult>> LinkGroup::Follow(
   return std::move(decision.results);
 }
 
-LinkGroup::Traffic LinkGroup::traffic() const {
+std::vector<LinkGroup::Traffic> LinkGroup::traffic_by_rank() const {
   absl::MutexLock lock(&mutex_);
   return traffic_;
+}
+
+LinkGroup::Traffic LinkGroup::traffic() const {
+  Traffic sum;
+  for (const Traffic& one : traffic_by_rank()) {
+    sum.bytes_sent += one.bytes_sent;
+    sum.bytes_received += one.bytes_received;
+    sum.wait_seconds += one.wait_seconds;
+  }
+  return sum;
 }
 
 absl::Status LinkGroup::Sum(absl::Span<float> values) {
@@ -206,9 +217,11 @@ absl::Status LinkGroup::SumParts(absl::Span<float> values) {
 absl::Status LinkGroup::Exchange(Mail& mail, absl::Duration silence,
                                  Others others) {
   const double begin = clock_.SteadySeconds();
+  // The last rank that was not done.
+  size_t last_rank = 0;
   const absl::Cleanup count = [&] {
     absl::MutexLock lock(&mutex_);
-    traffic_.wait_seconds += clock_.SteadySeconds() - begin;
+    traffic_[last_rank].wait_seconds += clock_.SteadySeconds() - begin;
   };
   double last = begin;
   for (;;) {
@@ -217,7 +230,10 @@ absl::Status LinkGroup::Exchange(Mail& mail, absl::Duration silence,
     bool is_done = true;
     for (size_t rank = 0; rank < links_.size(); ++rank) {
       if (links_[rank] == nullptr) continue;
-      const auto moved = Move(*links_[rank], mail.out[rank], mail.in[rank]);
+      if (!mail.out[rank].is_done() || !mail.in[rank].is_done()) {
+        last_rank = rank;
+      }
+      const auto moved = Move(rank, mail.out[rank], mail.in[rank]);
       if (!moved.ok()) {
         // The end of this group ends its links, too.
         HEARTH_RETURN_IF_ERROR(ended());
@@ -242,14 +258,15 @@ absl::Status LinkGroup::Exchange(Mail& mail, absl::Duration silence,
 }
 
 // Moves bytes until the link takes and gives none; whether there were any.
-absl::StatusOr<bool> LinkGroup::Move(Link& link, Outbox& out, Inbox& in) const {
+absl::StatusOr<bool> LinkGroup::Move(size_t rank, Outbox& out, Inbox& in) {
+  Link& link = *links_[rank];
   bool has_moved = false;
   Traffic moved;
   const absl::Cleanup count = [&] {
     if (!has_moved) return;
     absl::MutexLock lock(&mutex_);
-    traffic_.bytes_sent += moved.bytes_sent;
-    traffic_.bytes_received += moved.bytes_received;
+    traffic_[rank].bytes_sent += moved.bytes_sent;
+    traffic_[rank].bytes_received += moved.bytes_received;
   };
   const auto check = [&](const Wire::Result& result) -> absl::StatusOr<size_t> {
     switch (result.outcome) {

@@ -51,11 +51,11 @@ class LinkGroup final : public train::RankGroup {
     std::function<void()> on_leave = nullptr;
   };
 
-  /// What the group has moved and waited for so far.
+  /// What was exchanged with a rank, or with all, so far.
   struct Traffic {
     uint64_t bytes_sent = 0;
     uint64_t bytes_received = 0;
-    /// Seconds within calls.
+    /// Seconds of calls; those of a rank are of calls in which it was the last.
     double wait_seconds = 0;
   };
 
@@ -91,7 +91,9 @@ class LinkGroup final : public train::RankGroup {
   /// The error that has ended the group; OK if none has. Thread-safe.
   absl::Status ended() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Thread-safe.
+  /// By rank. Thread-safe.
+  std::vector<Traffic> traffic_by_rank() const ABSL_LOCKS_EXCLUDED(mutex_);
+  /// The sum. Thread-safe.
   Traffic traffic() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -111,7 +113,7 @@ class LinkGroup final : public train::RankGroup {
   // Whether a rank may be done with the call, and go, before the others are.
   enum class Others { kStay, kMayGo };
   absl::Status Exchange(Mail& mail, absl::Duration silence, Others others);
-  absl::StatusOr<bool> Move(Link& link, Outbox& out, Inbox& in) const
+  absl::StatusOr<bool> Move(size_t rank, Outbox& out, Inbox& in)
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::vector<train::BatchResult>> Follow(Decision decision);
   absl::StatusOr<bool> Poll(const Mail& mail, absl::Duration timeout,
@@ -132,7 +134,8 @@ class LinkGroup final : public train::RankGroup {
   std::vector<std::vector<float>> parts_;
   mutable absl::Mutex mutex_;
   absl::Status ended_ ABSL_GUARDED_BY(mutex_);
-  mutable Traffic traffic_ ABSL_GUARDED_BY(mutex_);
+  // By rank.
+  std::vector<Traffic> traffic_ ABSL_GUARDED_BY(mutex_);
   std::atomic<bool> asks_to_leave_ = false;
   std::atomic<bool> has_agreed_ = false;
   bool has_left_ = false;

@@ -33,10 +33,27 @@ RankResult RunRank(
   }
   LinkGroup& group = **connected;
   const Clock& clock = cluster.clock();
+  // Counts what was exchanged since the last call.
+  std::vector<LinkGroup::Traffic> counted(addresses.size());
+  const auto count = [&] {
+    const std::vector<LinkGroup::Traffic> now = group.traffic_by_rank();
+    for (size_t rank = 0; rank < now.size(); ++rank) {
+      if (rank == spec.rank()) continue;
+      cluster.traffic_metrics().Add(
+          spec.ranks(static_cast<int>(rank)),
+          {.bytes_sent = now[rank].bytes_sent - counted[rank].bytes_sent,
+           .bytes_received =
+               now[rank].bytes_received - counted[rank].bytes_received,
+           .wait_seconds =
+               now[rank].wait_seconds - counted[rank].wait_seconds});
+    }
+    counted = now;
+  };
   absl::Notification is_over;
   std::thread watch([&] {
     std::optional<double> asked;
     while (!is_over.WaitForNotificationWithTimeout(kLookEvery)) {
+      count();
       absl::Status status = look(group.traffic());
       if (status.ok() && stop.stop_requested() && !has_left) {
         if (!asked.has_value()) {
@@ -57,6 +74,7 @@ RankResult RunRank(
   RankResult result = {.report = train(group, attempt.get_token())};
   is_over.Notify();
   watch.join();
+  count();
   result.has_left = has_left;
   const absl::Status ended = group.ended();
   if (result.report.ok()) {

@@ -264,6 +264,18 @@ TEST_F(JobQueueTest, OneThatWaitsKeepsItsPlace) {
   EXPECT_EQ(Take(), 1);
 }
 
+// Trying costs little, and machines soon come back.
+TEST_F(JobQueueTest, MachinesAreLookedForEveryFewSeconds) {
+  Add(1);
+  for (int tries = 0; tries < 20; ++tries) {
+    ASSERT_EQ(Take(), 1) << tries;
+    Wait(WaitCause::kPeer);
+    now_ += 0.9;
+    EXPECT_EQ(Take(), 0);
+    now_ += 5.2;
+  }
+}
+
 TEST_F(JobQueueTest, DisksAreWaitedForSoLong) {
   Add(1);
   ASSERT_EQ(Take(), 1);

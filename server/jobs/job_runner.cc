@@ -445,16 +445,21 @@ class EngineJobRunner final : public JobRunner {
     }
     RankObserver ranked(observer, *session);
     job::TrainReport result;
-    HEARTH_ASSIGN_OR_RETURN(
-        v1::MachineReport machine,
-        session->Follow(
-            *dependencies_.cluster, files(), FolderOf(job), std::move(stop),
-            [&](LinkGroup& group, std::stop_token attempt) {
-              return TrainRankOf(job.id(), spec.train(), FolderOf(job), group,
-                                 ranked, std::move(attempt), result);
-            }));
+    absl::StatusOr<v1::MachineReport> machine = session->Follow(
+        *dependencies_.cluster, files(), FolderOf(job), std::move(stop),
+        [&](LinkGroup& group, std::stop_token attempt) {
+          return TrainRankOf(job.id(), spec.train(), FolderOf(job), group,
+                             ranked, std::move(attempt), result);
+        });
+    if (WaitCauseOf(machine.status()) != WaitCause::kNone) {
+      // The leader waits, and begins another attempt, with another job here.
+      observer.OnLog(job::Severity::kWarning,
+                     std::string(machine.status().message()));
+      return absl::CancelledError(machine.status().message());
+    }
+    HEARTH_RETURN_IF_ERROR(machine.status());
     v1::JobReport report;
-    *report.mutable_rank() = std::move(machine);
+    *report.mutable_rank() = *std::move(machine);
     return report;
   }
 

@@ -657,7 +657,10 @@ StateUpdate Scheduler::Conclude(const QueuedJob& job,
   if (status.ok()) {
     update.state = v1::SUCCEEDED;
     update.report = report;
-  } else if (cancelled && (absl::IsCancelled(status) || may_wait)) {
+  } else if ((cancelled && (absl::IsCancelled(status) || may_wait)) ||
+             (absl::IsCancelled(status) &&
+              running_[job.id].job.spec().has_rank())) {
+    // A rank's job ends with its attempt.
     update.state = v1::CANCELLED;
   } else if ((absl::IsCancelled(status) && (stopping_ || held)) ||
              (may_wait && held)) {

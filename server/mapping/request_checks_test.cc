@@ -51,6 +51,12 @@ TEST(ResumeChecksTest, BudgetsAndWidthsMayChange) {
         train.mutable_pipeline()->set_io_depth(4);
         train.mutable_trains(0)->set_train_threads(4);
         train.set_checkpoint_every(7);
+      },
+      // A job may go on with another number of machines.
+      [](v1::TrainJobSpec& train) {
+        train.set_machines(3);
+        train.set_members("host-b,host-c");
+        train.set_min_machines(2);
       }};
   for (const Change& change : changes) {
     v1::JobSpec next = Job();

@@ -29,6 +29,14 @@ inline std::string Train(const std::string& data, const std::string& train) {
                       " } trains { ", train, " } }");
 }
 
+/// Train with fields of the job, and further ones of its data and its model.
+inline std::string Machines(const std::string& job,
+                            const std::string& data = "",
+                            const std::string& train = "sage {}") {
+  const std::string spec = Train(data, train);
+  return absl::StrCat(spec.substr(0, spec.rfind('}')), job, " }");
+}
+
 /// A FeedNodes whose digest has 64 times the digit.
 inline std::string Nodes(const std::string& split, int count, char digit) {
   return absl::StrCat("nodes { split: '", split, "' count: ", count,

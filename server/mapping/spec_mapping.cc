@@ -415,10 +415,13 @@ class SpecChecker {
     const v1::DataSpec& data = spec.data();
     const uint64_t shards = uint64_t{spec.machines()} * data.trainers();
     if (shards > kMostShards || shards > data.batch_size()) {
-      violations_.Add(field,
-                      absl::StrCat("times trainers must be at most ",
-                                   std::min(kMostShards, data.batch_size()),
-                                   ", not ", shards));
+      violations_.Add(
+          field, absl::StrCat("must be at most ",
+                              std::min(kMostShards, data.batch_size()) /
+                                  std::max(data.trainers(), 1u),
+                              " with ", data.trainers(),
+                              " trainers each and batches of ",
+                              data.batch_size(), ", not ", spec.machines()));
     }
     const std::string reason = " with several machines";
     if (spec.trains(0).has_none()) {

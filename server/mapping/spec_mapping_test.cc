@@ -83,6 +83,8 @@ TEST(SpecMappingTest, FillsInTheDefaultsOfTheContract) {
         train_threads: 4
       }
       pipeline { samplers: 2 extractors: 2 }
+      machines: 1
+      rejoin_wait_seconds: 300
     })pb");
   const v1::JobSpec spec = Fill(Train("", "sage {}"));
   EXPECT_TRUE(

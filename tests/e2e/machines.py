@@ -58,7 +58,7 @@ class Cluster:
         return self.daemons[0]
 
     def rank_jobs(self, daemon: Daemon) -> list[dict]:
-        return [job for job in daemon.json("job", "list")["jobs"] if "rank" in job["spec"]]
+        return [job for job in daemon.json("job", "list")["jobs"] if job["id"].startswith("rank-")]
 
     def wait_for_rank(self, daemon: Daemon, *states: str) -> dict:
         """The job of the member's rank, once it is in one of the states."""

@@ -467,8 +467,8 @@ v1::JobSpec Job() {
   return spec;
 }
 
-// No option that changes results may appear here.
-TEST(ResumeOptionsTest, AreThoseThatChangeNoResult) {
+// Of options that change results, only those of machines may appear here.
+TEST(ResumeOptionsTest, AreThoseThatChangeNoResultOrMayChange) {
   std::vector<std::string> names;
   for (const Flag& flag : ResumeFlags()) names.push_back(flag.name);
   EXPECT_THAT(
@@ -479,7 +479,8 @@ TEST(ResumeOptionsTest, AreThoseThatChangeNoResult) {
           "neighbor-rank", "disk-cache", "disk-limit", "prepare-memory",
           "samplers", "sample-on", "extractors", "io-depth", "train-threads",
           "checkpoint-every", "memory-limit", "hot", "window-cache", "window",
-          "merge-max", "striped", "first-epochs", "credits"));
+          "merge-max", "striped", "first-epochs", "credits", "machines",
+          "members", "min-machines", "rejoin-wait"));
 }
 
 TEST(ResumeOptionsTest, ChangeWhatIsGivenAlone) {
