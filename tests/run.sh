@@ -19,6 +19,7 @@ Parts of tier 2; tests/run.sh --full PART runs one, in less than an hour:
   tsan       all unit tests that start threads, under TSan
   kills      500 times kill -9 at any moment of any job, and of the start; of
              feeds, 20 times the script and 20 times the daemon
+  machines   100 times kill -9 of any of three daemons that train one job
   power      100 power cuts at any moment; needs root and loop devices
   soak       2,000 small jobs, 10,000 batches of a feed: memory and descriptors
              stay what they are

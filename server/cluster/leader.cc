@@ -15,11 +15,11 @@
 #include "absl/strings/str_split.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-#include "absl/types/span.h"
 #include "engine/base/sha256.h"
 #include "engine/base/status.h"
 #include "engine/base/version.h"
 #include "hearth/v1/peers.pb.h"
+#include "server/cluster/checkpoint_copy.h"
 #include "server/cluster/rank_call.h"
 #include "server/cluster/rank_run.h"
 
@@ -27,7 +27,6 @@ namespace hearth::server {
 
 namespace {
 
-constexpr size_t kPieceBytes = size_t{512} << 10;
 constexpr absl::Duration kLookEvery = absl::Milliseconds(20);
 // Bytes of an attempt's random text.
 constexpr size_t kNonceBytes = 16;
@@ -152,36 +151,6 @@ class Ranks {
   absl::Notification is_over_;
   std::thread beats_;
 };
-
-absl::Status SendCheckpoint(io::FileSystem& files, const LedJob& job,
-                            const Ranks& ranks) {
-  v1::LeaderMessage message;
-  v1::CheckpointPiece& piece = *message.mutable_checkpoint();
-  if (job.checkpoint.empty()) {
-    piece.set_is_last(true);
-    ranks.SendAll(message);
-    return absl::OkStatus();
-  }
-  HEARTH_ASSIGN_OR_RETURN(const auto file, files.OpenForRead(io::JoinPath(
-                                               job.folder, job.checkpoint)));
-  HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file->Info());
-  piece.set_name(job.checkpoint);
-  Sha256 digest;
-  for (uint64_t offset = 0; offset < info.size_bytes;) {
-    const size_t bytes =
-        std::min<uint64_t>(kPieceBytes, info.size_bytes - offset);
-    std::string& data = *piece.mutable_data();
-    data.resize(bytes);
-    HEARTH_RETURN_IF_ERROR(
-        file->Read(offset, {reinterpret_cast<std::byte*>(data.data()), bytes}));
-    digest.Update(data);
-    offset += bytes;
-    piece.set_is_last(offset == info.size_bytes);
-    if (piece.is_last()) piece.set_sha256(digest.HexDigest());
-    ranks.SendAll(message);
-  }
-  return absl::OkStatus();
-}
 
 // A new attempt of this daemon, durable before anybody hears of it.
 absl::StatusOr<Attempt> NewAttempt(Cluster& cluster, const std::string& job) {
@@ -343,7 +312,14 @@ absl::StatusOr<std::vector<v1::MachineReport>> Lead(Cluster& cluster,
     return fail(std::move(status));
   }
   if (members.size() == job.spec.machines()) cluster.NoteComplete(job.id);
-  if (absl::Status status = SendCheckpoint(files, job, ranks); !status.ok()) {
+  const auto send = [&](const v1::CheckpointPiece& piece) {
+    v1::LeaderMessage message;
+    *message.mutable_checkpoint() = piece;
+    ranks.SendAll(message);
+  };
+  if (absl::Status status =
+          SendCheckpoint(files, job.folder, job.checkpoint, send);
+      !status.ok()) {
     return fail(std::move(status));
   }
   if (absl::Status status = ranks.Await(RankCall::Phase::kLoaded,

@@ -34,9 +34,10 @@ bool MayPass(grpc::StatusCode code) {
 RankCall::RankCall(std::shared_ptr<grpc::Channel> channel,
                    const v1::RankStart& start, const Clock& clock)
     : clock_(clock),
+      member_(start.rank().ranks(static_cast<int>(start.rank().rank()))),
       stub_(v1::Peers::NewStub(std::move(channel))),
       heard_(clock.SteadySeconds()) {
-  state_.set_member(start.rank().ranks(static_cast<int>(start.rank().rank())));
+  state_.set_member(member_);
   state_.set_phase("asked");
   listener_ = std::thread([this, start] { Listen(start); });
 }

@@ -33,7 +33,7 @@ class RankCall {
   RankCall(const RankCall&) = delete;
   RankCall& operator=(const RankCall&) = delete;
 
-  const std::string& member() const { return state_.member(); }
+  const std::string& member() const { return member_; }
 
   /// Sends a message, once the start is sent; errors show in status().
   void Send(const v1::LeaderMessage& message) ABSL_LOCKS_EXCLUDED(send_mutex_);
@@ -65,6 +65,7 @@ class RankCall {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Clock& clock_;
+  const std::string member_;
   const std::unique_ptr<v1::Peers::Stub> stub_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::LeaderMessage, v1::RankMessage>>
@@ -80,8 +81,7 @@ class RankCall {
   bool is_lost_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   std::optional<v1::MachineReport> report_ ABSL_GUARDED_BY(mutex_);
-  // Its member's name never changes.
-  v1::MachineState state_;
+  v1::MachineState state_ ABSL_GUARDED_BY(mutex_);
   std::thread listener_;
 };
 

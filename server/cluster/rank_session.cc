@@ -2,23 +2,15 @@
 
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "engine/base/status.h"
-#include "engine/io/whole_file.h"
 #include "server/cluster/rank_run.h"
 
 namespace hearth::server {
 
 namespace {
-
-absl::Span<const std::byte> BytesOf(absl::string_view text) {
-  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
-}
 
 v1::RankEnded EndedOf(const absl::StatusOr<v1::MachineReport>& report) {
   v1::RankEnded ended;
@@ -131,35 +123,11 @@ void RankSession::Take(const v1::LeaderMessage& message) {
   changed_.SignalAll();
 }
 
-// Writes a piece of the checkpoint, and puts the file in its place at the end.
 absl::Status RankSession::Store(const v1::CheckpointPiece& piece) {
-  if (files_ == nullptr || is_loaded_ || absl::StrContains(piece.name(), '/')) {
+  if (!checkpoint_.has_value()) {
     return absl::InvalidArgumentError("a checkpoint that was not asked for");
   }
-  if (piece.name().empty()) {
-    is_loaded_ = true;
-    return absl::OkStatus();
-  }
-  if (!incoming_.has_value()) {
-    const std::string path = io::JoinPath(folder_, piece.name());
-    HEARTH_ASSIGN_OR_RETURN(
-        auto file, files_->Create(absl::StrCat(path, io::kTemporarySuffix)));
-    incoming_ = Incoming{.path = path, .file = std::move(file), .digest = {}};
-  }
-  HEARTH_RETURN_IF_ERROR(incoming_->file->Append(BytesOf(piece.data())));
-  incoming_->digest.Update(piece.data());
-  if (!piece.is_last()) return absl::OkStatus();
-  if (incoming_->digest.HexDigest() != piece.sha256()) {
-    return absl::DataLossError(absl::StrCat(
-        incoming_->path, ": was damaged on its way from the leader"));
-  }
-  HEARTH_RETURN_IF_ERROR(incoming_->file->Sync());
-  HEARTH_RETURN_IF_ERROR(incoming_->file->Close());
-  HEARTH_RETURN_IF_ERROR(files_->Rename(
-      absl::StrCat(incoming_->path, io::kTemporarySuffix), incoming_->path));
-  HEARTH_RETURN_IF_ERROR(files_->SyncDirectory(folder_));
-  incoming_.reset();
-  is_loaded_ = true;
+  HEARTH_ASSIGN_OR_RETURN(is_loaded_, checkpoint_->Take(piece));
   return absl::OkStatus();
 }
 
@@ -179,8 +147,7 @@ absl::StatusOr<v1::MachineReport> RankSession::FollowToTheEnd(
   HEARTH_RETURN_IF_ERROR(files.CreateDirectory(folder));
   {
     absl::MutexLock lock(&mutex_);
-    files_ = &files;
-    folder_ = folder;
+    checkpoint_.emplace(files, folder);
   }
   v1::RankMessage message;
   message.mutable_accepted();
@@ -224,8 +191,7 @@ absl::StatusOr<v1::MachineReport> RankSession::Follow(Cluster& cluster,
   absl::MutexLock lock(&mutex_);
   has_ended_ = true;
   // The call's thread writes no file of the job any more.
-  files_ = nullptr;
-  incoming_.reset();
+  checkpoint_.reset();
   changed_.SignalAll();
   return report;
 }

@@ -15,9 +15,9 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/base/clock.h"
-#include "engine/base/sha256.h"
 #include "engine/io/file_system.h"
 #include "hearth/v1/peers.pb.h"
+#include "server/cluster/checkpoint_copy.h"
 #include "server/cluster/cluster.h"
 
 /// A rank's side of an attempt that another daemon leads: between the leader's
@@ -67,13 +67,6 @@ class RankSession {
   void SetProgress(const v1::Progress& progress) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // A file of the checkpoint on its way.
-  struct Incoming {
-    std::string path;
-    std::unique_ptr<io::WritableFile> file;
-    Sha256 digest;
-  };
-
   absl::StatusOr<v1::MachineReport> FollowToTheEnd(Cluster& cluster,
                                                    io::FileSystem& files,
                                                    const std::string& folder,
@@ -96,10 +89,8 @@ class RankSession {
   mutable absl::Mutex mutex_;
   absl::CondVar changed_ ABSL_GUARDED_BY(mutex_);
   double heard_ ABSL_GUARDED_BY(mutex_);
-  // Where the checkpoint goes; null until the job has a place.
-  io::FileSystem* files_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  std::string folder_ ABSL_GUARDED_BY(mutex_);
-  std::optional<Incoming> incoming_ ABSL_GUARDED_BY(mutex_);
+  // Absent before the job has a place, and once it has ended.
+  std::optional<CheckpointReceiver> checkpoint_ ABSL_GUARDED_BY(mutex_);
   bool is_loaded_ ABSL_GUARDED_BY(mutex_) = false;
   bool may_go_ ABSL_GUARDED_BY(mutex_) = false;
   bool has_ended_ ABSL_GUARDED_BY(mutex_) = false;

@@ -141,21 +141,26 @@ class LogObserver final : public job::Observer {
   const std::string id_;
 };
 
-// Passes on the calls of a rank's job, and its progress to the leader.
+// Passes on the calls of a rank's job, and its progress to the leader; counts
+// what it reads.
 class RankObserver final : public job::Observer {
  public:
-  RankObserver(job::Observer& observer, RankSession& session)
+  // `session` is null at the leader.
+  RankObserver(job::Observer& observer, RankSession* session)
       : observer_(observer), session_(session) {}
+
+  uint64_t bytes_read() const { return bytes_read_; }
 
   void OnRunning() override { observer_.OnRunning(); }
   void OnProgress(const job::Progress& progress) override {
-    session_.SetProgress(ToProto(progress));
+    if (session_ != nullptr) session_->SetProgress(ToProto(progress));
     observer_.OnProgress(progress);
   }
   absl::Status OnFirstEpochKey(int64_t key) override {
     return observer_.OnFirstEpochKey(key);
   }
   absl::Status OnEpoch(const job::EpochReport& epoch) override {
+    bytes_read_ += static_cast<uint64_t>(epoch.training.bytes_read.value_or(0));
     return observer_.OnEpoch(epoch);
   }
   void OnDurable() override { observer_.OnDurable(); }
@@ -165,7 +170,8 @@ class RankObserver final : public job::Observer {
 
  private:
   job::Observer& observer_;
-  RankSession& session_;
+  RankSession* const session_;
+  uint64_t bytes_read_ = 0;
 };
 
 class EngineJobRunner final : public JobRunner {
@@ -368,7 +374,7 @@ class EngineJobRunner final : public JobRunner {
   // than `spec` asks for; `result` gets the whole report.
   absl::StatusOr<v1::MachineReport> TrainRankOf(
       const std::string& id, const v1::TrainJobSpec& spec,
-      const std::string& folder, LinkGroup& group, job::Observer& observer,
+      const std::string& folder, LinkGroup& group, RankObserver& observer,
       std::stop_token stop, job::TrainReport& result) {
     job::TrainJobOptions options =
         ToTrainJobOptions(spec, DatasetOf(spec), folder);
@@ -386,6 +392,7 @@ class EngineJobRunner final : public JobRunner {
                                                 observer, std::move(stop)));
     v1::MachineReport report;
     report.set_loss_digest(result.loss_digest);
+    report.set_bytes_read(observer.bytes_read());
     return report;
   }
 
@@ -415,13 +422,14 @@ class EngineJobRunner final : public JobRunner {
         .log = [&](const std::string& text) {
           observer.OnLog(job::Severity::kInfo, text);
         }};
+    RankObserver ranked(observer, /*session=*/nullptr);
     job::TrainReport result;
     HEARTH_ASSIGN_OR_RETURN(
         const std::vector<v1::MachineReport> machines,
         Lead(*dependencies_.cluster, files(), led, std::move(stop),
              [&](LinkGroup& group, std::stop_token attempt) {
-               return TrainRankOf(job.id(), spec, FolderOf(job), group,
-                                  observer, std::move(attempt), result);
+               return TrainRankOf(job.id(), spec, FolderOf(job), group, ranked,
+                                  std::move(attempt), result);
              }));
     v1::JobReport report;
     *report.mutable_train() = ToProto(result);
@@ -443,7 +451,7 @@ class EngineJobRunner final : public JobRunner {
                                              spec.leader(), "'s ",
                                              spec.job_id(), " is over"));
     }
-    RankObserver ranked(observer, *session);
+    RankObserver ranked(observer, session.get());
     job::TrainReport result;
     absl::StatusOr<v1::MachineReport> machine = session->Follow(
         *dependencies_.cluster, files(), FolderOf(job), std::move(stop),
@@ -547,14 +555,17 @@ class EngineJobRunner final : public JobRunner {
                                         job::Observer& observer,
                                         std::stop_token stop) {
     const v1::TrainJobSpec& spec = job.spec().explain().train();
+    job::TrainJobOptions options =
+        ToTrainJobOptions(spec, DatasetOf(spec), FolderOf(job));
+    // Of several machines, this one's part.
+    if (spec.machines() > 1) {
+      options.data.window = {.first = 0,
+                             .all = spec.machines() * options.data.trainers};
+    }
     HEARTH_ASSIGN_OR_RETURN(
         const job::ExplainReport result,
-        job::RunExplainJob(
-            dependencies_.environment,
-            ToTrainJobOptions(
-                spec, dependencies_.data_dir.DatasetPath(spec.data().dataset()),
-                dependencies_.data_dir.JobPath(job.id())),
-            observer, std::move(stop)));
+        job::RunExplainJob(dependencies_.environment, options, observer,
+                           std::move(stop)));
     v1::JobReport report;
     *report.mutable_explain() = ToProto(result);
     return report;

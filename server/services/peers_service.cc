@@ -22,6 +22,7 @@
 #include "server/cluster/rank_session.h"
 #include "server/jobs/admission.h"
 #include "server/log.h"
+#include "server/mapping/request_checks.h"
 #include "server/services/call_guard.h"
 #include "server/storage/dataset_catalog.h"
 #include "server/storage/job_state.h"
@@ -81,7 +82,7 @@ class PeersService final : public v1::Peers::Service {
         rank.ranks_size() != start.addresses_size() ||
         rank.ranks(static_cast<int>(rank.rank())) != deps_.cluster.name() ||
         rank.ranks(0) != rank.leader() || rank.attempt() == 0 ||
-        rank.nonce().empty()) {
+        !IsValidName(rank.job_id()) || !IsValidName(rank.nonce())) {
       return absl::InvalidArgumentError(
           absl::StrCat("a start that is not for ", deps_.cluster.name()));
     }

@@ -3,6 +3,7 @@
 #
 #   tests/bench/run.sh [--quick] [OPTIONS]     --help lists them
 #   tests/bench/run.sh --regret [OPTIONS]      the regret of --strategy auto
+#   tests/bench/run.sh --machines [OPTIONS]    daemons that train together; as root
 #
 # HEARTHD and HEARTH name binaries to measure instead of this clone's.
 
@@ -21,5 +22,9 @@ fi
 if [[ ${1:-} == --regret ]]; then
   shift
   bench=$HEARTH_ROOT/tests/bench/regret.py
+fi
+if [[ ${1:-} == --machines ]]; then
+  shift
+  bench=$HEARTH_ROOT/tests/bench/cluster_bench.py
 fi
 exec "$bench" "$@"

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
 import socket
+import subprocess
 from pathlib import Path
-from typing import Iterator
+from typing import Iterator, Optional
 
 from daemon import HEARTH, Daemon, run, wait_for
+
+
+class NoNamespaces(Exception):
+    """Why there can be no network namespaces here."""
 
 
 def _free_ports(count: int) -> list[int]:
@@ -27,19 +34,84 @@ def make_certificates(folder: Path, *members: str) -> None:
         assert made.code == 0, made
 
 
+class NamespaceDaemon(Daemon):
+    """In a network namespace of its own. Clients come by its Unix socket, for which namespaces do
+    not count."""
+
+    def __init__(self, namespace: str, data_dir: Path, *flags: str,
+                 prefix: tuple[str, ...] = ()) -> None:
+        self.prefix = ("ip", "netns", "exec", namespace, *prefix)
+        super().__init__(data_dir, *flags)
+
+    @property
+    def address(self) -> str:
+        return f"unix:{self.data_dir}/hearth.sock"
+
+
+@contextlib.contextmanager
+def namespaces(count: int) -> Iterator[list[str]]:
+    """Network namespaces with the addresses 10.214.0.1, ..., joined by a switch. Cut one off by
+    `cut`."""
+    if shutil.which("ip") is None:
+        raise NoNamespaces("ip is not installed (Debian: iproute2)")
+    switch = f"hearth-switch-{os.getpid()}"
+    names = [f"hearth-{i}-{os.getpid()}" for i in range(count)]
+    with contextlib.ExitStack() as made:
+        for name in (switch, *names):
+            added = run(["ip", "netns", "add", name])
+            if added.code != 0:
+                raise NoNamespaces(f"no network namespace here: {added.err}")
+            made.callback(subprocess.run, ["ip", "netns", "delete", name], check=True)
+
+        def ip(namespace: str, *words: str) -> None:
+            subprocess.run(["ip", "-n", namespace, *words], check=True)
+
+        ip(switch, "link", "add", "switch", "type", "bridge")
+        ip(switch, "link", "set", "switch", "up")
+        for i, name in enumerate(names):
+            ip(switch, "link", "add", f"port{i}", "type", "veth", "peer", "name", "wire", "netns",
+               name)
+            ip(switch, "link", "set", f"port{i}", "master", "switch", "up")
+            ip(name, "address", "add", f"10.214.0.{i + 1}/24", "dev", "wire")
+            ip(name, "link", "set", "wire", "up")
+            ip(name, "link", "set", "lo", "up")
+        yield names
+
+
+@contextlib.contextmanager
+def cut(namespace: str) -> Iterator[None]:
+    """All packets to and from a namespace are lost, and nobody is told."""
+    def route(*words: str) -> None:
+        subprocess.run(["ip", "-n", namespace, "route", *words], check=True)
+
+    network = "10.214.0.0/24"
+    route("del", network, "dev", "wire")
+    route("add", "blackhole", network)
+    try:
+        yield
+    finally:
+        route("del", "blackhole", network)
+        route("add", network, "dev", "wire")
+
+
 class Cluster:
-    """Members host-a, host-b, ...; host-a leads what is submitted to it."""
+    """Members host-a, host-b, ...; host-a leads what is submitted to it. `inside`: their network
+    namespaces."""
 
     def __init__(self, folder: Path, size: int, graph_folder: Path,
-                 flags: tuple[str, ...] = ()) -> None:
+                 flags: tuple[str, ...] = (), inside: Optional[list[str]] = None) -> None:
         self.names = [f"host-{chr(ord('a') + i)}" for i in range(size)]
         self.folder = folder
         make_certificates(folder, *self.names)
-        self.addresses = dict(zip(self.names, (f"127.0.0.1:{port}" for port in _free_ports(size))))
+        addresses = ([f"10.214.0.{i + 1}:7610" for i in range(size)] if inside else
+                     [f"127.0.0.1:{port}" for port in _free_ports(size)])
+        self.addresses = dict(zip(self.names, addresses))
         self.daemons: list[Daemon] = []
         with contextlib.ExitStack() as started:
-            for name in self.names:
-                daemon = Daemon(folder / name, "--cluster", str(self.file_of(name)), *flags)
+            for i, name in enumerate(self.names):
+                options = ("--cluster", str(self.file_of(name)), *flags)
+                daemon = (NamespaceDaemon(inside[i], folder / name, *options) if inside else
+                          Daemon(folder / name, *options))
                 self.daemons.append(started.enter_context(contextlib.closing(daemon)))
                 daemon.import_graph("planted", graph_folder)
             self._started = started.pop_all()
@@ -65,13 +137,20 @@ class Cluster:
         return wait_for(lambda: next((job for job in self.rank_jobs(daemon)
                                       if job["state"] in states), None), f"a rank in {states}")
 
+    def wait_for_batches_of(self, job: str, rank: int, batches: int) -> None:
+        """Waits until a rank of a running job has trained so many batches of an epoch."""
+        def has_trained() -> bool:
+            machines = self.leader.json("job", "show", job)["machines"]
+            return len(machines) > rank and int(machines[rank]["done"]) >= batches
+        wait_for(has_trained, f"{batches} batches of rank {rank}")
+
     def close(self) -> None:
         self._started.close()
 
 
 @contextlib.contextmanager
-def cluster(folder: Path, size: int, graph_folder: Path,
-            flags: tuple[str, ...] = ()) -> Iterator[Cluster]:
+def cluster(folder: Path, size: int, graph_folder: Path, flags: tuple[str, ...] = (),
+            inside: Optional[list[str]] = None) -> Iterator[Cluster]:
     folder.mkdir(parents=True, exist_ok=True)
-    with contextlib.closing(Cluster(folder, size, graph_folder, flags)) as one:
+    with contextlib.closing(Cluster(folder, size, graph_folder, flags, inside)) as one:
         yield one

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 import signal
+import time
 from pathlib import Path
-from typing import Iterator
+from typing import Callable, Iterator
 
 import pytest
 
 from daemon import HEARTH, TIRELESS, Daemon, run
 from jobs import LONG, LONG_BATCHES_PER_EPOCH, QUICK
-from machines import Cluster, cluster, make_certificates
+from machines import (Cluster, NoNamespaces, cluster, cut, make_certificates, namespaces)
 
 SAME = ("loss_digest", "test_metric", "kept_epoch")
 
@@ -45,6 +48,35 @@ def test_every_strategy_gives_the_same_losses(three: Cluster, strategy: str) -> 
     assert same(report) == same(memory)
 
 
+def test_what_each_machine_reads_comes_from_its_own_disk(three: Cluster) -> None:
+    report = three.leader.json(*QUICK, "--machines", "2", "--strategy", "diskgnn", "--cpu-cache",
+                               "16KiB")["report"]
+    features = sum(int(epoch["bytes_needed"]) for epoch in report["epochs"])
+    for share in report["machines"]:
+        assert int(share["bytes_read"]) > features / 4
+        assert int(share["bytes_sent"]) < 29 * 2 * 100_000  # Gradients of 58 batches, nothing else.
+    series = three.leader.metrics()
+    for name in ("sent_bytes", "received_bytes", "wait_seconds"):
+        assert f'hearth_cluster_{name}_total{{peer="host-b"}}' in series
+
+
+def test_trials_of_a_sweep_take_turns_on_all_machines(three: Cluster) -> None:
+    sweep = three.leader.json("sweep", "submit", *QUICK[1:], "--machines", "2", "--algorithm",
+                              "grid", "--space", "lr=0.01,0.003")
+    assert sweep["state"] == "SWEEP_DONE", sweep
+    trials = [job for job in three.leader.json("job", "list")["jobs"]
+              if job["sweep"] == sweep["id"] and job["id"].startswith("train-")]
+    assert len(trials) == 2
+    alone = three.leader.json(*QUICK, "--trainers", "2")["report"]
+    assert alone["loss_digest"] in {trial["report"]["loss_digest"] for trial in trials}
+
+
+def test_an_evaluation_gives_the_jobs_own_figure(three: Cluster) -> None:
+    job = three.leader.json(*QUICK, "--machines", "2")
+    evaluated = three.leader.json("evaluate", job["id"])["report"]
+    assert evaluated["test_metric"] == job["report"]["test_metric"]
+
+
 def test_chosen_members_take_part(three: Cluster) -> None:
     report = three.leader.json(*QUICK, "--machines", "2", "--members", "host-c")["report"]
     assert [share["member"] for share in report["machines"]] == ["host-a", "host-c"]
@@ -60,6 +92,16 @@ def test_members_are_listed(three: Cluster) -> None:
     assert sorted(member["name"] for member in members) == three.names
     assert all(member["state"]["datasets"][0]["name"] == "planted" for member in members)
     assert "host-c" in three.leader.hearth("cluster").out
+
+
+@contextlib.contextmanager
+def joined_namespaces(count: int) -> Iterator[list[str]]:
+    with contextlib.ExitStack() as made:
+        try:
+            names = made.enter_context(namespaces(count))
+        except NoNamespaces as reason:
+            pytest.skip(str(reason))
+        yield names
 
 
 def begin(machines: Cluster, *options: str, count: int = 2) -> str:
@@ -99,6 +141,30 @@ def test_a_job_survives_a_kill_of_any_member(three: Cluster) -> None:
     assert same(three.leader.json("job", "show", job)["report"]) == same(alone)
 
 
+@pytest.mark.full("machines")
+def test_a_hundred_kills_change_nothing(three: Cluster, tell: Callable[[str], None]) -> None:
+    """kill -9 of any daemon at any moment, at most three at a time."""
+    long = (*LONG, "--epochs", "60", "--checkpoint-every", "5")
+    alone = three.leader.json(*long, "--trainers", "3")["report"]
+    draw = random.Random(1)
+    kills = jobs = 0
+    while kills < 100:
+        job = three.leader.json(*long, "--machines", "3", "--detach")["id"]
+        jobs += 1
+        while kills < 100 and three.leader.state(job) != "SUCCEEDED":
+            time.sleep(draw.uniform(0, 4))
+            struck = draw.sample(three.daemons, draw.choice((1, 1, 1, 2, 3)))
+            for daemon in struck:
+                daemon.kill()
+            kills += len(struck)
+            for daemon in struck:
+                daemon.start()
+        three.leader.wait_for_state(job, "SUCCEEDED")
+        report = three.leader.json("job", "show", job)["report"]
+        assert same(report) == same(alone)
+    tell(f"{kills} kills of {jobs} jobs")
+
+
 def test_a_member_that_hangs_is_left_within_seconds(three: Cluster) -> None:
     job = begin(three)
     three.leader.wait_for_batches(job, 15)
@@ -125,6 +191,23 @@ def test_a_leader_that_hung_goes_on(three: Cluster) -> None:
     three.leader.wait_for_state(job, "SUCCEEDED")
     alone = three.leader.json(*LONG, "--trainers", "2")["report"]
     assert same(three.leader.json("job", "show", job)["report"]) == same(alone)
+
+
+@pytest.mark.parametrize("side", [0, 1], ids=["leader", "member"])
+def test_a_link_that_is_cut_ends_the_attempt_on_both_sides(
+        side: int, graph_folder: Path, tmp_path: Path) -> None:
+    with joined_namespaces(2) as names, cluster(tmp_path / "cluster", 2, graph_folder, TIRELESS,
+                                                names) as two:
+        job = begin(two)
+        two.wait_for_batches_of(job, 1, 5)
+        rank = two.wait_for_rank(two.daemons[1], "RUNNING")
+        with cut(names[side]):
+            two.leader.wait_for_state(job, "WAITING")
+            two.daemons[1].wait_for_state(rank["id"], "CANCELLED")
+            assert "host-b" in two.leader.json("job", "show", job)["waiting_reason"]
+        two.leader.wait_for_state(job, "SUCCEEDED")
+        alone = two.leader.json(*LONG, "--trainers", "2")["report"]
+        assert same(two.leader.json("job", "show", job)["report"]) == same(alone)
 
 
 def test_a_member_that_stops_lets_all_leave_with_a_checkpoint(three: Cluster) -> None:

@@ -401,11 +401,13 @@ void PrintMachines(const v1::TrainReport& report, std::ostream& out) {
   Table table({{"machine"},
                {"sent", kRight},
                {"received", kRight},
-               {"waited", kRight}});
+               {"waited", kRight},
+               {"read from disk", kRight}});
   for (const v1::MachineReport& machine : report.machines()) {
     table.AddRow({machine.member(), FormatByteSize(machine.bytes_sent()),
                   FormatByteSize(machine.bytes_received()),
-                  absl::StrCat(Decimal(machine.wait_seconds(), 1), " s")});
+                  absl::StrCat(Decimal(machine.wait_seconds(), 1), " s"),
+                  FormatByteSize(machine.bytes_read())});
   }
   table.Print(out);
 }
