@@ -528,7 +528,8 @@ void PrintTrainReport(const v1::TrainJobSpec& spec,
     out << "verified before the first batch only: "
         << EscapeControl(absl::StrJoin(report.verified_once(), ", ")) << "\n";
   }
-  if (report.epochs_size() > 0 && !report.exact()) {
+  // Only the end of a job knows it.
+  if (!report.loss_digest().empty() && !report.exact()) {
     out << "exact: no ("
         << (report.row_dtype().empty()
                 ? "embeddings of earlier batches were used, batches came as "
