@@ -168,9 +168,8 @@ class AccessControl {
   ///      names (kRoleUri);
   ///   4. over a loopback address, an operator, as long as no token has ever
   ///      been made;
-  ///   5. at the cluster's address, the member whose certificate it is,
-  ///   whatever
-  ///      token the call has.
+  ///   5. at the cluster's address, the member whose certificate it is, with
+  ///      or without a token.
   ///
   /// UNAUTHENTICATED otherwise.
   absl::StatusOr<Caller> Identify(const Credentials& credentials);

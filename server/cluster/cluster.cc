@@ -59,10 +59,8 @@ absl::StatusOr<ClusterFile> Cluster::Read() const {
 absl::Status Cluster::CheckMember(const std::string& member) const {
   HEARTH_ASSIGN_OR_RETURN(const ClusterFile file, Read());
   if (file.Find(member) != nullptr) return absl::OkStatus();
-  return absl::PermissionDeniedError(absl::StrCat(options_.path,
-                                                  " names no member "
-                                                  ", member, "
-                                                  ""));
+  return absl::PermissionDeniedError(
+      absl::StrCat(options_.path, " names no member \"", member, "\""));
 }
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> Cluster::ChannelTo(

@@ -7,7 +7,6 @@
 #include <thread>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -259,6 +258,56 @@ absl::StatusOr<std::vector<ClusterMember>> MembersNow(const Cluster& cluster,
   return there;
 }
 
+// The phases of an attempt whose ranks have been asked. `own` is the leader's
+// part.
+absl::StatusOr<std::vector<v1::MachineReport>> RunAttempt(
+    Cluster& cluster, io::FileSystem& files, const LedJob& job,
+    const v1::RankSpec& own, const std::vector<std::string>& addresses,
+    const Ranks& ranks, const std::stop_token& stop, const TrainRank& train) {
+  Show(cluster, job, ranks, {});
+  if (absl::Status status =
+          ranks.Await(RankCall::Phase::kAccepted, cluster.times().place,
+                      "has no free place", stop);
+      !status.ok()) {
+    cluster.NoteMissing(job.id);
+    return status;
+  }
+  if (addresses.size() == job.spec.machines()) cluster.NoteComplete(job.id);
+  HEARTH_RETURN_IF_ERROR(SendCheckpoint(files, job.folder, job.checkpoint,
+                                        [&](const v1::CheckpointPiece& piece) {
+                                          v1::LeaderMessage message;
+                                          *message.mutable_checkpoint() = piece;
+                                          ranks.SendAll(message);
+                                        }));
+  HEARTH_RETURN_IF_ERROR(ranks.Await(RankCall::Phase::kLoaded,
+                                     absl::InfiniteDuration(), "", stop));
+  v1::LeaderMessage go;
+  go.mutable_go();
+  ranks.SendAll(go);
+  RankResult result = RunRank(
+      cluster, own, addresses, stop,
+      [&](const LinkGroup::Traffic& traffic) {
+        Show(cluster, job, ranks, traffic);
+        return ranks.Look();
+      },
+      train);
+  if (result.has_left) {
+    if (stop.stop_requested()) return absl::CancelledError("stopped");
+    const absl::Status who = ranks.AwaitCause(cluster.times().last_words);
+    return WaitForPeerError(who.ok() ? "a machine has left" : who.message());
+  }
+  if (result.report.ok()) {
+    return ReportsOf(cluster, ranks, *std::move(result.report), job);
+  }
+  const absl::Status& status = result.report.status();
+  if (!result.was_ended || absl::IsCancelled(status)) return status;
+  // A connection has ended: perhaps since a rank has failed.
+  HEARTH_RETURN_IF_ERROR(ranks.AwaitCause(cluster.times().last_words));
+  return WaitCauseOf(status) == WaitCause::kPeer
+             ? status
+             : WaitForPeerError(status.message());
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<v1::MachineReport>> Lead(Cluster& cluster,
@@ -287,11 +336,6 @@ absl::StatusOr<std::vector<v1::MachineReport>> Lead(Cluster& cluster,
                        absl::StrJoin(spec.ranks(), ", ")));
 
   Ranks ranks(cluster.times(), cluster.clock());
-  std::string reason = "the leader has stopped";
-  const absl::Cleanup end = [&] {
-    ranks.EndAll(reason);
-    cluster.ForgetMachines(job.id);
-  };
   const v1::RankSpec own = spec;
   for (size_t rank = 1; rank < members.size(); ++rank) {
     HEARTH_ASSIGN_OR_RETURN(auto channel, cluster.ChannelTo(members[rank]));
@@ -299,64 +343,12 @@ absl::StatusOr<std::vector<v1::MachineReport>> Lead(Cluster& cluster,
     ranks.Add(std::move(channel), start);
   }
   ranks.KeepAlive();
-  const auto fail = [&](absl::Status status) {
-    reason = std::string(status.message());
-    return status;
-  };
-  Show(cluster, job, ranks, {});
-  if (absl::Status status =
-          ranks.Await(RankCall::Phase::kAccepted, cluster.times().place,
-                      "has no free place", stop);
-      !status.ok()) {
-    cluster.NoteMissing(job.id);
-    return fail(std::move(status));
-  }
-  if (members.size() == job.spec.machines()) cluster.NoteComplete(job.id);
-  const auto send = [&](const v1::CheckpointPiece& piece) {
-    v1::LeaderMessage message;
-    *message.mutable_checkpoint() = piece;
-    ranks.SendAll(message);
-  };
-  if (absl::Status status =
-          SendCheckpoint(files, job.folder, job.checkpoint, send);
-      !status.ok()) {
-    return fail(std::move(status));
-  }
-  if (absl::Status status = ranks.Await(RankCall::Phase::kLoaded,
-                                        absl::InfiniteDuration(), "", stop);
-      !status.ok()) {
-    return fail(std::move(status));
-  }
-  v1::LeaderMessage go;
-  go.mutable_go();
-  ranks.SendAll(go);
-  RankResult result = RunRank(
-      cluster, own, {start.addresses().begin(), start.addresses().end()}, stop,
-      [&](const LinkGroup::Traffic& traffic) {
-        Show(cluster, job, ranks, traffic);
-        return ranks.Look();
-      },
-      train);
-  if (result.has_left) {
-    if (stop.stop_requested()) return fail(absl::CancelledError("stopped"));
-    const absl::Status who = ranks.AwaitCause(cluster.times().last_words);
-    return fail(WaitForPeerError(who.ok() ? "a machine has left"
-                                          : std::string(who.message())));
-  }
-  if (result.report.ok()) {
-    reason.clear();
-    return ReportsOf(cluster, ranks, *std::move(result.report), job);
-  }
-  absl::Status status = result.report.status();
-  if (!result.was_ended || absl::IsCancelled(status)) {
-    return fail(std::move(status));
-  }
-  // A connection has ended: perhaps since a rank has failed.
-  absl::Status cause = ranks.AwaitCause(cluster.times().last_words);
-  if (!cause.ok()) return fail(std::move(cause));
-  return fail(WaitCauseOf(status) == WaitCause::kPeer
-                  ? std::move(status)
-                  : WaitForPeerError(status.message()));
+  auto reports = RunAttempt(
+      cluster, files, job, own,
+      {start.addresses().begin(), start.addresses().end()}, ranks, stop, train);
+  ranks.EndAll(std::string(reports.status().message()));
+  cluster.ForgetMachines(job.id);
+  return reports;
 }
 
 }  // namespace hearth::server

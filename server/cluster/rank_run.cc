@@ -8,6 +8,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "engine/base/status.h"
 
 namespace hearth::server {
 
@@ -71,7 +72,15 @@ RankResult RunRank(
       attempt.request_stop();
     }
   });
-  RankResult result = {.report = train(group, attempt.get_token())};
+  RankResult result = {.report = absl::UnknownError("")};
+  // An exception would find the watch running.
+  if (absl::Status status = CatchExceptions([&] {
+        result.report = train(group, attempt.get_token());
+        return result.report.status();
+      });
+      !status.ok()) {
+    result.report = std::move(status);
+  }
   is_over.Notify();
   watch.join();
   count();

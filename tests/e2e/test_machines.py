@@ -198,7 +198,9 @@ def test_a_link_that_is_cut_ends_the_attempt_on_both_sides(
         side: int, graph_folder: Path, tmp_path: Path) -> None:
     with joined_namespaces(2) as names, cluster(tmp_path / "cluster", 2, graph_folder, TIRELESS,
                                                 names) as two:
-        job = begin(two)
+        # Long enough not to end before the cut: progress is told each second.
+        longer = ("--epochs", "20")
+        job = begin(two, *longer)
         two.wait_for_batches_of(job, 1, 5)
         rank = two.wait_for_rank(two.daemons[1], "RUNNING")
         with cut(names[side]):
@@ -206,7 +208,7 @@ def test_a_link_that_is_cut_ends_the_attempt_on_both_sides(
             two.daemons[1].wait_for_state(rank["id"], "CANCELLED")
             assert "host-b" in two.leader.json("job", "show", job)["waiting_reason"]
         two.leader.wait_for_state(job, "SUCCEEDED")
-        alone = two.leader.json(*LONG, "--trainers", "2")["report"]
+        alone = two.leader.json(*LONG, *longer, "--trainers", "2")["report"]
         assert same(two.leader.json("job", "show", job)["report"]) == same(alone)
 
 
