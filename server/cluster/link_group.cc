@@ -251,8 +251,8 @@ absl::Status LinkGroup::Exchange(Mail& mail, absl::Duration silence,
     if (is_ready) continue;
     for (size_t rank = 0; rank < links_.size(); ++rank) {
       if (mail.out[rank].is_done() && mail.in[rank].is_done()) continue;
-      return absl::DeadlineExceededError(absl::StrCat(
-          NameOf(rank), ": no byte for ", absl::FormatDuration(silence)));
+      return WaitForPeerError(absl::StrCat(NameOf(rank), ": no byte for ",
+                                           absl::FormatDuration(silence)));
     }
   }
 }
@@ -279,7 +279,7 @@ absl::StatusOr<bool> LinkGroup::Move(size_t rank, Outbox& out, Inbox& in) {
       case Wire::Outcome::kBroken:
         break;
     }
-    return absl::UnavailableError("the connection has ended");
+    return WaitForPeerError("the connection has ended");
   };
   while (!out.is_done()) {
     HEARTH_ASSIGN_OR_RETURN(const size_t bytes,
@@ -327,7 +327,7 @@ absl::StatusOr<bool> LinkGroup::Poll(const Mail& mail, absl::Duration timeout,
     const bool is_idle = mail.out[rank].is_done() && mail.in[rank].is_done();
     if (is_idle && (polled[rank].revents & (POLLRDHUP | POLLHUP | POLLERR))) {
       HEARTH_RETURN_IF_ERROR(ended());
-      return absl::UnavailableError(
+      return WaitForPeerError(
           absl::StrCat(NameOf(rank), ": the connection has ended"));
     }
   }
