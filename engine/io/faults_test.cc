@@ -97,6 +97,18 @@ TEST_F(FaultyFileSystemTest, UncachedFilesFailAsOthersDo) {
   EXPECT_EQ(SizeOf("f"), 6u);
 }
 
+TEST_F(FaultyFileSystemTest, AppendedFilesFailAsOthersDo) {
+  const std::string path = scratch_.Path("f");
+  files_.Inject({.only = Operation::kCreate});
+  EXPECT_TRUE(absl::IsUnavailable(files_.OpenForAppend(path).status()));
+  files_.Clear();
+  ASSERT_TRUE((*files_.OpenForAppend(path))->Append(Text("abcd")).ok());
+  const auto file = *files_.OpenForAppend(path);
+  files_.Inject({.effect = Effect::kTearWrite});
+  EXPECT_FALSE(file->Append(Text("efgh")).ok());
+  EXPECT_EQ(SizeOf("f"), 6u);
+}
+
 TEST_F(FaultyFileSystemTest, AFailedOperationDoesNothing) {
   files_.Inject({.only = Operation::kCreateDirectory});
   EXPECT_FALSE(files_.CreateDirectory(scratch_.Path("d")).ok());

@@ -94,6 +94,10 @@ class MemoryFileSystem final : public FileSystem {
       const std::string& path) override {
     return Unimplemented();
   }
+  absl::StatusOr<std::unique_ptr<WritableFile>> OpenForAppend(
+      const std::string& path) override {
+    return Unimplemented();
+  }
   absl::StatusOr<std::unique_ptr<MappedFile>> Map(
       const std::string& path, AccessPattern pattern) override {
     return Unimplemented();
@@ -335,6 +339,11 @@ class PosixFileSystem final : public FileSystem {
   absl::StatusOr<std::unique_ptr<WritableFile>> CreateUncached(
       const std::string& path) override {
     return CreateUncachedPosixFile(path);
+  }
+
+  absl::StatusOr<std::unique_ptr<WritableFile>> OpenForAppend(
+      const std::string& path) override {
+    return OpenPosixFileForAppend(path);
   }
 
   absl::StatusOr<std::unique_ptr<MappedFile>> Map(

@@ -132,6 +132,11 @@ class FileSystem {
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> CreateUncached(
       const std::string& path) = 0;
 
+  /// Opens a file as CreateUncached does, but keeps what an existing one holds:
+  /// Append writes behind it.
+  virtual absl::StatusOr<std::unique_ptr<WritableFile>> OpenForAppend(
+      const std::string& path) = 0;
+
   virtual absl::StatusOr<std::unique_ptr<MappedFile>> Map(
       const std::string& path, AccessPattern pattern) = 0;
 
@@ -194,6 +199,10 @@ class ForwardingFileSystem : public FileSystem {
   absl::StatusOr<std::unique_ptr<WritableFile>> CreateUncached(
       const std::string& path) override {
     return base_.CreateUncached(path);
+  }
+  absl::StatusOr<std::unique_ptr<WritableFile>> OpenForAppend(
+      const std::string& path) override {
+    return base_.OpenForAppend(path);
   }
   absl::StatusOr<std::unique_ptr<MappedFile>> Map(
       const std::string& path, AccessPattern pattern) override {

@@ -255,6 +255,21 @@ TEST_F(PosixFileSystemTest, UncachedFilesAreOverwrittenAndClosedAsOthers) {
       absl::IsNotFound(files_.CreateUncached(scratch_.Path("no/f")).status()));
 }
 
+TEST_F(PosixFileSystemTest, AnAppendedFileKeepsWhatItHolds) {
+  const std::string path = scratch_.Path("f");
+  for (const char* text : {"one", "", " two"}) {
+    auto file = files_.OpenForAppend(path);
+    ASSERT_TRUE(file.ok()) << file.status();
+    ASSERT_TRUE((*file)->Append(Bytes(text)).ok());
+    ASSERT_TRUE((*file)->Append(Bytes(".")).ok());
+    ASSERT_TRUE((*file)->Sync().ok());
+    ASSERT_TRUE((*file)->Close().ok());
+  }
+  EXPECT_EQ(ReadFile(path), "one.. two.");
+  EXPECT_TRUE(
+      absl::IsNotFound(files_.OpenForAppend(scratch_.Path("no/f")).status()));
+}
+
 TEST_F(PosixFileSystemTest, UncachedWritesLeaveNothingInThePageCache) {
   for (const size_t shift : {0, 8}) {
     const std::string path = scratch_.Path("f");

@@ -239,8 +239,9 @@ namespace {
 
 class PosixWritableFile : public WritableFile {
  public:
-  PosixWritableFile(Descriptor fd, std::string path)
-      : fd_(std::move(fd)), path_(std::move(path)) {}
+  /// `end`: where Append writes first.
+  PosixWritableFile(Descriptor fd, std::string path, uint64_t end = 0)
+      : fd_(std::move(fd)), path_(std::move(path)), end_(end) {}
 
   absl::Status Append(absl::Span<const std::byte> data) final {
     return Write(end_, data);
@@ -328,7 +329,7 @@ class PosixWritableFile : public WritableFile {
   Descriptor fd_;
   const std::string path_;
   // Threads may write at the same time.
-  std::atomic<uint64_t> end_ = 0;
+  std::atomic<uint64_t> end_;
   std::atomic<bool> sync_failed_ = false;
 };
 
@@ -339,8 +340,9 @@ class PosixWritableFile : public WritableFile {
 class UncachedPosixFile final : public PosixWritableFile {
  public:
   /// `direct` is closed (-1) if the file system has no direct access.
-  UncachedPosixFile(Descriptor fd, Descriptor direct, std::string path)
-      : PosixWritableFile(std::move(fd), std::move(path)),
+  UncachedPosixFile(Descriptor fd, Descriptor direct, std::string path,
+                    uint64_t end)
+      : PosixWritableFile(std::move(fd), std::move(path), end),
         direct_(std::move(direct)) {}
 
   absl::Status Write(uint64_t offset,
@@ -424,6 +426,20 @@ class UncachedPosixFile final : public PosixWritableFile {
   Range cached_ ABSL_GUARDED_BY(mutex_);
 };
 
+absl::StatusOr<std::unique_ptr<WritableFile>> OpenUncached(
+    const std::string& path, int flags) {
+  HEARTH_ASSIGN_OR_RETURN(Descriptor fd,
+                          OpenDescriptor(path, O_WRONLY | O_CREAT | flags));
+  struct stat status;
+  if (::fstat(fd.get(), &status) != 0) {
+    return ErrnoStatus(errno, path, "examining");
+  }
+  absl::StatusOr<Descriptor> direct = OpenDescriptor(path, O_WRONLY | O_DIRECT);
+  return std::make_unique<UncachedPosixFile>(
+      std::move(fd), direct.ok() ? *std::move(direct) : Descriptor(-1), path,
+      static_cast<uint64_t>(status.st_size));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<WritableFile>> CreatePosixFile(
@@ -435,11 +451,12 @@ absl::StatusOr<std::unique_ptr<WritableFile>> CreatePosixFile(
 
 absl::StatusOr<std::unique_ptr<WritableFile>> CreateUncachedPosixFile(
     const std::string& path) {
-  HEARTH_ASSIGN_OR_RETURN(Descriptor fd,
-                          OpenDescriptor(path, O_WRONLY | O_CREAT | O_TRUNC));
-  absl::StatusOr<Descriptor> direct = OpenDescriptor(path, O_WRONLY | O_DIRECT);
-  return std::make_unique<UncachedPosixFile>(
-      std::move(fd), direct.ok() ? *std::move(direct) : Descriptor(-1), path);
+  return OpenUncached(path, O_TRUNC);
+}
+
+absl::StatusOr<std::unique_ptr<WritableFile>> OpenPosixFileForAppend(
+    const std::string& path) {
+  return OpenUncached(path, 0);
 }
 
 }  // namespace hearth::io

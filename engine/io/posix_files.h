@@ -62,6 +62,10 @@ absl::StatusOr<std::unique_ptr<WritableFile>> CreatePosixFile(
 absl::StatusOr<std::unique_ptr<WritableFile>> CreateUncachedPosixFile(
     const std::string& path);
 
+/// FileSystem::OpenForAppend of the machine's file system.
+absl::StatusOr<std::unique_ptr<WritableFile>> OpenPosixFileForAppend(
+    const std::string& path);
+
 }  // namespace hearth::io
 
 #endif  // HEARTH_ENGINE_IO_POSIX_FILES_H_

@@ -236,6 +236,13 @@ class RootedFileSystem final : public FileSystem {
     });
   }
 
+  absl::StatusOr<std::unique_ptr<WritableFile>> OpenForAppend(
+      const std::string& path) override {
+    return NewFile(path, [this](const std::string& name) {
+      return base_.OpenForAppend(name);
+    });
+  }
+
   absl::Status CreateDirectory(const std::string& path) override {
     if (IsFree(path)) return base_.CreateDirectory(path);
     return InFolder(path, [&](const std::string& name) -> absl::Status {

@@ -341,6 +341,16 @@ absl::StatusOr<std::unique_ptr<WritableFile>> FaultyFileSystem::CreateUncached(
   });
 }
 
+absl::StatusOr<std::unique_ptr<WritableFile>> FaultyFileSystem::OpenForAppend(
+    const std::string& path) {
+  using Result = absl::StatusOr<std::unique_ptr<WritableFile>>;
+  return Perform(Arrive(Operation::kCreate, path), path, [&]() -> Result {
+    Result base = base_.OpenForAppend(path);
+    if (!base.ok()) return base.status();
+    return std::make_unique<FaultyWritableFile>(*this, path, *std::move(base));
+  });
+}
+
 absl::StatusOr<std::unique_ptr<MappedFile>> FaultyFileSystem::Map(
     const std::string& path, AccessPattern pattern) {
   return Perform(Arrive(Operation::kMap, path), path,

@@ -194,6 +194,9 @@ class FaultyFileSystem final : public FileSystem {
   /// Counts as kCreate.
   absl::StatusOr<std::unique_ptr<WritableFile>> CreateUncached(
       const std::string& path) override;
+  /// Counts as kCreate.
+  absl::StatusOr<std::unique_ptr<WritableFile>> OpenForAppend(
+      const std::string& path) override;
   absl::StatusOr<std::unique_ptr<MappedFile>> Map(
       const std::string& path, AccessPattern pattern) override;
   absl::StatusOr<FileInfo> Stat(const std::string& path) override;
