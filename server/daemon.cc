@@ -595,6 +595,8 @@ class DaemonImpl final : public Daemon {
       peers.emplace(
           PeersDependencies{.access = *access_,
                             .admission = *admission_,
+                            .files = files_,
+                            .data_dir = *data_dir_,
                             .datasets = *datasets_,
                             .store = *store_,
                             .clock = clock_,

@@ -203,6 +203,14 @@ TEST_F(CliTest, ImportMakesTheSourceAbsolute) {
   EXPECT_EQ(Submitted().import().labels(), v1::LABEL_KIND_UNSPECIFIED);
 }
 
+TEST_F(CliTest, CopyNamesTheMemberThatHasTheDataset) {
+  EXPECT_EQ(Run({"dataset", "copy", "cora", "--from", "host-b"}), kExitDone);
+  EXPECT_EQ(Submitted().import().name(), "cora");
+  EXPECT_EQ(Submitted().import().from_member(), "host-b");
+  EXPECT_TRUE(Submitted().import().path().empty());
+  EXPECT_EQ(Run({"dataset", "copy", "cora"}), kExitUsage);
+}
+
 TEST_F(CliTest, ImportTakesTheKindOfLabels) {
   EXPECT_EQ(Run({"dataset", "import", "x", "--source", "d", "--labels",
                  "multi-label"}),

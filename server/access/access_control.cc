@@ -319,7 +319,7 @@ absl::Status AccessControl::CheckFolders(const Caller& caller,
     return absl::IsNotFound(owned) ? absl::OkStatus() : owned;
   }
   if (caller.role >= v1::OPERATOR) return absl::OkStatus();
-  const bool reads = spec.has_import();
+  const bool reads = spec.has_import() && spec.import().from_member().empty();
   const bool writes = !spec.generate().destination().empty() ||
                       spec.has_export_dataset() || spec.has_export_();
   const char* missing = reads && !deps_.has_import_roots    ? "--import-root"

@@ -523,8 +523,10 @@ TEST_F(AccessControlTest, UsersChangeTheirOwnAlone) {
 TEST_F(AccessControlTest, WithoutRootsOnlyOperatorsNameFolders) {
   const Caller user = {.name = "uid:1000", .role = v1::USER};
   const Caller op = {.name = "uid:0", .role = v1::OPERATOR};
-  v1::JobSpec import, generate, export_dataset, export_model, named, train;
+  v1::JobSpec import, copy, generate, export_dataset, export_model, named,
+      train;
   import.mutable_import()->set_path("/home/somebody");
+  copy.mutable_import()->set_from_member("host-b");
   generate.mutable_generate()->set_destination("/home/somebody/x");
   export_dataset.mutable_export_dataset()->set_destination("/x");
   export_model.mutable_export_()->set_destination("/x");
@@ -550,6 +552,7 @@ TEST_F(AccessControlTest, WithoutRootsOnlyOperatorsNameFolders) {
     EXPECT_THAT(why_not(spec, true, false), HasSubstr("--export-root"));
     EXPECT_EQ(why_not(spec, false, true), "");
   }
+  EXPECT_EQ(why_not(copy, false, false), "");
   EXPECT_EQ(why_not(named, false, false), "");
   EXPECT_EQ(why_not(train, false, false), "");
 }

@@ -234,6 +234,8 @@ absl::StatusOr<NameClaims::Claim> Admission::CheckPossible(
         claim.Add(std::move(upload));
         return claim;
       }
+      // The member answers when the job runs.
+      if (!spec.import().from_member().empty()) return claim;
       HEARTH_RETURN_IF_ERROR(CheckImportSource(
           spec.import().path(), import_roots_, closing_.get_token()));
       return claim;
@@ -338,11 +340,15 @@ absl::StatusOr<NameClaims::Claim> Admission::ClaimNewDataset(
   return claim;
 }
 
-absl::StatusOr<NameClaims::Claim> Admission::ClaimDataset(
+absl::StatusOr<NameClaims::Claim> Admission::HoldDataset(
     const std::string& name) {
-  HEARTH_ASSIGN_OR_RETURN(
-      NameClaims::Claim claim,
-      claims_.Share(DatasetUse(name), "is used by a job that is submitted"));
+  return ClaimDataset(name, "is being copied by another machine");
+}
+
+absl::StatusOr<NameClaims::Claim> Admission::ClaimDataset(
+    const std::string& name, absl::string_view purpose) {
+  HEARTH_ASSIGN_OR_RETURN(NameClaims::Claim claim,
+                          claims_.Share(DatasetUse(name), purpose));
   HEARTH_RETURN_IF_ERROR(dependencies_.datasets.Get(name).status());
   return claim;
 }

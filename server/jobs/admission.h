@@ -159,6 +159,10 @@ class Admission {
   absl::StatusOr<NameClaims::Claim> Admit(const v1::JobSpec& spec)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  /// Holds a dataset that another machine reads: it is not deleted while the
+  /// claim lives. NOT_FOUND; FAILED_PRECONDITION while it is being deleted.
+  absl::StatusOr<NameClaims::Claim> HoldDataset(const std::string& name);
+
   /// OK if no dataset of this name exists and no job makes one; ALREADY_EXISTS
   /// otherwise. FAILED_PRECONDITION while another call looks at the name.
   absl::Status CheckNewDataset(const std::string& name);
@@ -221,7 +225,9 @@ class Admission {
   absl::StatusOr<NameClaims::Claim> CheckPossible(const v1::JobSpec& spec);
   // Checks that no dataset of this name exists and no job makes one.
   absl::StatusOr<NameClaims::Claim> ClaimNewDataset(const std::string& name);
-  absl::StatusOr<NameClaims::Claim> ClaimDataset(const std::string& name);
+  absl::StatusOr<NameClaims::Claim> ClaimDataset(
+      const std::string& name,
+      absl::string_view purpose = "is used by a job that is submitted");
   // Checks that the upload is complete, and that no job uses it.
   absl::StatusOr<NameClaims::Claim> ClaimUpload(const std::string& id);
   absl::StatusOr<NameClaims::Claim> ClaimModel(const std::string& job_id);

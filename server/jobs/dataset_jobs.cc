@@ -26,6 +26,9 @@
 #include "engine/ingest/inspect/statistics.h"
 #include "engine/ingest/inspect/verify.h"
 #include "engine/store/dataset.h"
+#include "server/cluster/cluster.h"
+#include "server/cluster/cluster_file.h"
+#include "server/cluster/dataset_copy.h"
 #include "server/mapping/dataset_spec_mapping.h"
 #include "server/mapping/report_mapping.h"
 #include "server/storage/data_dir.h"
@@ -248,6 +251,49 @@ absl::StatusOr<v1::JobReport> RunImport(
         ProgressTo(observer), stop);
   };
   return MakeDataset(dependencies, folder, observer, import);
+}
+
+absl::StatusOr<v1::JobReport> RunCopy(
+    const DatasetJobDependencies& dependencies, Cluster* cluster,
+    const std::string& job_id, const v1::ImportSpec& spec,
+    job::Observer& observer, std::stop_token stop) {
+  if (cluster == nullptr) {
+    return absl::FailedPreconditionError(
+        "from_member: this daemon has no cluster (hearthd --cluster)");
+  }
+  HEARTH_ASSIGN_OR_RETURN(const ClusterFile members, cluster->Read());
+  const ClusterMember* const member = members.Find(spec.from_member());
+  if (member == nullptr) {
+    return absl::NotFoundError(absl::StrCat(
+        "from_member: the cluster has no member \"", spec.from_member(), "\""));
+  }
+  if (member->name == cluster->name()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("from_member: ", member->name, " is this daemon itself"));
+  }
+  HEARTH_ASSIGN_OR_RETURN(auto channel, cluster->ChannelTo(*member));
+  const std::unique_ptr<DatasetSource> source =
+      NewPeerDatasets(std::move(channel), member->name, stop);
+  const DatasetCopyOptions options = {
+      .name = spec.name(),
+      .unfinished = dependencies.data_dir.UnfinishedDatasetPath(job_id),
+      .destination = dependencies.data_dir.DatasetPath(spec.name()),
+      .on_progress = ProgressTo(observer),
+      .on_durable = [&observer] { observer.OnDurable(); },
+      .on_log =
+          [&observer](const std::string& text) {
+            observer.OnLog(job::Severity::kInfo, text);
+          }};
+  const auto copy = [&]() -> absl::StatusOr<ingest::ImportResult> {
+    observer.OnRunning();
+    ingest::ImportResult result;
+    HEARTH_ASSIGN_OR_RETURN(
+        result.manifest,
+        CopyDataset(dependencies.files, *source, options, stop));
+    result.bytes_written = result.manifest.SizeBytes();
+    return result;
+  };
+  return MakeDataset(dependencies, options.destination, observer, copy);
 }
 
 absl::StatusOr<v1::JobReport> RunGenerate(

@@ -17,6 +17,8 @@
 
 namespace hearth::server {
 
+class Cluster;
+
 /// Checks that the folder or file `path` may be imported from. NOT_FOUND if it
 /// does not exist, INVALID_ARGUMENT if it is neither. With `roots` (none = any
 /// path): PERMISSION_DENIED unless it and its files lie under one of them and
@@ -44,6 +46,14 @@ struct DatasetJobDependencies {
 absl::StatusOr<v1::JobReport> RunImport(
     const DatasetJobDependencies& dependencies, const std::string& job_id,
     const v1::ImportSpec& spec, const std::vector<std::string>& import_roots,
+    job::Observer& observer, std::stop_token stop);
+
+/// Copies the dataset `spec.name` from the member `spec.from_member` of
+/// `cluster`; null = there is none: FAILED_PRECONDITION. NOT_FOUND for a member
+/// that its file does not name; errors as of CopyDataset.
+absl::StatusOr<v1::JobReport> RunCopy(
+    const DatasetJobDependencies& dependencies, Cluster* cluster,
+    const std::string& job_id, const v1::ImportSpec& spec,
     job::Observer& observer, std::stop_token stop);
 
 absl::StatusOr<v1::JobReport> RunGenerate(

@@ -199,6 +199,10 @@ class EngineJobRunner final : public JobRunner {
     switch (job.spec().kind_case()) {
       case v1::JobSpec::kImport: {
         v1::ImportSpec spec = job.spec().import();
+        if (!spec.from_member().empty()) {
+          return RunCopy(DatasetParts(files()), dependencies_.cluster, job.id(),
+                         spec, observer, std::move(stop));
+        }
         HEARTH_ASSIGN_OR_RETURN(
             const job::MemoryLedger::Reservation reservation,
             ReserveLimit(spec, observer));

@@ -1,6 +1,10 @@
 #include "server/mapping/dataset_spec_mapping.h"
 
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
 #include <cmath>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
@@ -106,6 +110,23 @@ void FillGenerateDefaults(v1::GenerateSpec& spec) {
   }
 }
 
+// A copy is what the other member has.
+void CheckCopy(const v1::ImportSpec& spec, FieldViolations& violations) {
+  if (!IsValidName(spec.from_member())) {
+    violations.Add("import.from_member", "must name a member of the cluster");
+  }
+  std::vector<const google::protobuf::FieldDescriptor*> set;
+  spec.GetReflection()->ListFields(spec, &set);
+  for (const auto* field : set) {
+    if (field->number() == v1::ImportSpec::kNameFieldNumber ||
+        field->number() == v1::ImportSpec::kFromMemberFieldNumber) {
+      continue;
+    }
+    violations.Add(absl::StrCat("import.", field->name()),
+                   "must not be set for a copy of another member's dataset");
+  }
+}
+
 ingest::SelfLoops ToSelfLoops(v1::SelfLoops self_loops) {
   switch (self_loops) {
     case v1::REMOVE_SELF_LOOPS:
@@ -142,6 +163,10 @@ void CheckPath(const char* field, const std::string& path,
 
 void CheckImport(v1::ImportSpec& spec, FieldViolations& violations) {
   if (!IsValidName(spec.name())) violations.Add("import.name", kNameRule);
+  if (!spec.from_member().empty()) {
+    CheckCopy(spec, violations);
+    return;
+  }
   if (spec.upload().empty()) {
     CheckPath("import.path", spec.path(), violations);
   } else if (!spec.path().empty()) {

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
+#include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -51,6 +52,13 @@ TEST(DatasetSpecMappingTest, DefaultsOfAnImport) {
   EXPECT_EQ(ToFormatOptions(spec).edge_list.source_column, "");
   EXPECT_EQ(ToFormatOptions(spec).graphbolt.labels, std::nullopt);
   EXPECT_EQ(ToFormatOptions(spec).igb.num_classes, 19);
+}
+
+TEST(DatasetSpecMappingTest, ACopyOfAnotherMembersDatasetHasNoDefaults) {
+  const v1::JobSpec spec = Fill("import { name: 'x' from_member: 'host-b' }");
+  EXPECT_EQ(spec.import().memory_limit_bytes(), 0u);
+  EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(
+      spec, Fill(spec.DebugString())));
 }
 
 TEST(DatasetSpecMappingTest, EveryOptionOfAnImport) {

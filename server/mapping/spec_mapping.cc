@@ -404,6 +404,10 @@ class SpecChecker {
       if (!spec.members().empty()) {
         violations_.Add(path + ".members", "must be empty unless machines > 1");
       }
+      if (spec.fetch_missing()) {
+        violations_.Add(path + ".fetch_missing",
+                        "must be off unless machines > 1");
+      }
       return;
     }
     if (spec.min_machines() > spec.machines()) {

@@ -13,17 +13,20 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "engine/base/sha256.h"
 #include "engine/base/status.h"
 #include "engine/base/version.h"
 #include "hearth/v1/peers.grpc.pb.h"
 #include "server/access/access_control.h"
 #include "server/access/endpoints.h"
 #include "server/cluster/cluster.h"
+#include "server/cluster/dataset_copy.h"
 #include "server/cluster/rank_session.h"
 #include "server/jobs/admission.h"
 #include "server/log.h"
 #include "server/mapping/request_checks.h"
 #include "server/services/call_guard.h"
+#include "server/storage/data_dir.h"
 #include "server/storage/dataset_catalog.h"
 #include "server/storage/job_state.h"
 #include "server/storage/job_store.h"
@@ -69,7 +72,28 @@ class PeersService final : public v1::Peers::Service {
     return ToGrpcStatus(status);
   }
 
+  grpc::Status ReadDataset(
+      grpc::ServerContext* context, const v1::ReadDatasetRequest* request,
+      grpc::ServerWriter<v1::DatasetPiece>* writer) override {
+    absl::Status status = guard_.CheckOf(*context, *request)();
+    if (status.ok()) status = SendDataset(*request, *writer);
+    return ToGrpcStatus(status);
+  }
+
  private:
+  absl::Status SendDataset(const v1::ReadDatasetRequest& request,
+                           grpc::ServerWriter<v1::DatasetPiece>& writer) const {
+    HEARTH_ASSIGN_OR_RETURN(const NameClaims::Claim claim,
+                            deps_.admission.HoldDataset(request.name()));
+    HEARTH_ASSIGN_OR_RETURN(
+        const OfferedDataset dataset,
+        OfferedDataset::Open(deps_.files,
+                             deps_.data_dir.DatasetPath(request.name())));
+    return dataset.Send(request, [&](const v1::DatasetPiece& piece) {
+      return writer.Write(piece);
+    });
+  }
+
   absl::Status Check(const v1::RankStart& start, const Caller& caller) const {
     const v1::RankSpec& rank = start.rank();
     if (caller.name !=
@@ -95,15 +119,91 @@ class PeersService final : public v1::Peers::Service {
                        kVersion, " (", deps_.cluster.arithmetic(), ")"));
     }
     const std::string& name = rank.train().data().dataset();
-    HEARTH_ASSIGN_OR_RETURN(const v1::Dataset dataset,
-                            deps_.datasets.Get(name));
-    if (dataset.fingerprint() != start.fingerprint()) {
+    const absl::StatusOr<v1::Dataset> dataset = deps_.datasets.Get(name);
+    if (absl::IsNotFound(dataset.status()) && rank.train().fetch_missing()) {
+      return FetchDataset(start, caller);
+    }
+    HEARTH_RETURN_IF_ERROR(dataset.status());
+    if (dataset->fingerprint() != start.fingerprint()) {
       return absl::FailedPreconditionError(
           absl::StrCat("dataset \"", name, "\" is another one than ",
                        rank.leader(), "'s: its fingerprint is ",
-                       dataset.fingerprint(), ", not ", start.fingerprint()));
+                       dataset->fingerprint(), ", not ", start.fingerprint()));
     }
     return absl::OkStatus();
+  }
+
+  // Sees to it that a job makes the dataset that a rank lacks: one that does
+  // already, or a copy from the leader, which goes on whatever becomes of the
+  // leader's job. UNAVAILABLE, telling how far it is: the leader asks again.
+  // FAILED_PRECONDITION if the copy has failed or was cancelled.
+  absl::Status FetchDataset(const v1::RankStart& start,
+                            const Caller& caller) const {
+    const std::string& name = start.rank().train().data().dataset();
+    HEARTH_ASSIGN_OR_RETURN(const std::string maker,
+                            deps_.store.FindUser(DatasetUse(name)));
+    absl::StatusOr<v1::Job> job =
+        maker.empty() ? SubmitCopy(start, caller) : deps_.store.Get(maker);
+    // Another call has been faster.
+    if (absl::IsAlreadyExists(job.status()) ||
+        absl::IsFailedPrecondition(job.status())) {
+      return absl::UnavailableError(job.status().message());
+    }
+    HEARTH_RETURN_IF_ERROR(job.status());
+    const std::string what =
+        absl::StrCat(job->id(), ", which makes dataset \"", name, "\" here, ");
+    if (job->state() == v1::FAILED || job->state() == v1::CANCELLED) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          what,
+          job->state() == v1::FAILED
+              ? absl::StrCat("has failed: ", job->error().message())
+              : "was cancelled",
+          "; it goes on by `hearth job resume ", job->id(), "` at ",
+          deps_.cluster.name()));
+    }
+    return absl::UnavailableError(absl::StrCat(what, StageOf(*job)));
+  }
+
+  // The job that copies the leader's dataset for the leader's job: the same one
+  // for all attempts, unless the dataset was deleted in between.
+  absl::StatusOr<v1::Job> SubmitCopy(const v1::RankStart& start,
+                                     const Caller& caller) const {
+    const v1::RankSpec& rank = start.rank();
+    v1::SubmitJobRequest request;
+    v1::ImportSpec& spec = *request.mutable_spec()->mutable_import();
+    spec.set_name(rank.train().data().dataset());
+    spec.set_from_member(rank.leader());
+    std::string predecessor;
+    while (true) {
+      Sha256 digest;
+      digest.AddField(rank.leader());
+      digest.AddField(rank.job_id());
+      digest.AddField(spec.name());
+      digest.AddField(start.fingerprint());
+      digest.AddField(predecessor);
+      request.set_request_id(absl::StrCat("fetch-", digest.HexDigest()));
+      HEARTH_ASSIGN_OR_RETURN(
+          v1::Job job,
+          deps_.admission.Submit(
+              request, {.owner = caller.name, .trace_id = caller.trace_id}));
+      if (job.state() != v1::SUCCEEDED) return job;
+      predecessor = job.id();
+    }
+  }
+
+  // How far a job is that has not ended, in words.
+  std::string StageOf(const v1::Job& job) const {
+    if (job.state() == v1::WAITING) {
+      return absl::StrCat("waits for ", job.waiting_reason());
+    }
+    const auto last = deps_.store.ReadEvents(job.id(), job.last_sequence(), 1);
+    if (last.ok() && last->events.size() == 1 &&
+        last->events[0].progress().total() > 0) {
+      const v1::Progress& progress = last->events[0].progress();
+      return absl::StrCat("is at ", 100 * progress.done() / progress.total(),
+                          "% of ", progress.phase());
+    }
+    return "has begun";
   }
 
   // Ends the rank of the attempt that was the newest, and forgets its job.

@@ -13,12 +13,16 @@
 namespace grpc {
 class Service;
 }
+namespace hearth::io {
+class FileSystem;
+}
 
 namespace hearth::server {
 
 class AccessControl;
 class Admission;
 class Cluster;
+class DataDir;
 class DatasetCatalog;
 class JobStore;
 
@@ -26,6 +30,8 @@ class JobStore;
 struct PeersDependencies {
   AccessControl& access;
   Admission& admission;
+  io::FileSystem& files;
+  const DataDir& data_dir;
   const DatasetCatalog& datasets;
   JobStore& store;
   const Clock& clock;

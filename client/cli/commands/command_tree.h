@@ -62,7 +62,7 @@ std::function<void()> AddOptionFlags(
 // `chosen` to the action of the command line; `chosen_local` is for actions
 // that need no daemon, or choose one themselves.
 
-/// dataset import | upload | uploads | generate | list | show | verify |
+/// dataset import | upload | uploads | copy | generate | list | show | verify |
 /// export | delete
 void AddDatasetCommands(CLI::App& app, Action* chosen);
 

@@ -181,6 +181,7 @@ struct Arguments {
   std::string name;
   std::string destination;
   v1::Format format = v1::FORMAT_UNSPECIFIED;
+  std::string member;
   Submission submission;
 };
 
@@ -211,6 +212,13 @@ absl::StatusOr<int> Show(const std::string& name, Session& session) {
 absl::StatusOr<int> Verify(const Arguments& arguments, Session& session) {
   v1::JobSpec spec;
   spec.mutable_verify()->set_dataset(arguments.name);
+  return RunJob(session, spec, arguments.submission);
+}
+
+absl::StatusOr<int> Copy(const Arguments& arguments, Session& session) {
+  v1::JobSpec spec;
+  spec.mutable_import()->set_name(arguments.name);
+  spec.mutable_import()->set_from_member(arguments.member);
   return RunJob(session, spec, arguments.submission);
 }
 
@@ -268,6 +276,20 @@ void AddExport(CLI::App& dataset, Action* chosen) {
   });
 }
 
+void AddCopy(CLI::App& dataset, Action* chosen) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* copy = AddNamed(
+      dataset, "copy",
+      "Copy a dataset from another member of the daemon's cluster", *arguments);
+  copy->add_option("--from", arguments->member,
+                   "The member that has it, as `hearth cluster` lists it")
+      ->required();
+  AddSubmissionFlags(*copy, arguments->submission);
+  copy->callback([=] {
+    *chosen = [=](Session& session) { return Copy(*arguments, session); };
+  });
+}
+
 }  // namespace
 
 void AddDatasetCommands(CLI::App& app, Action* chosen) {
@@ -275,6 +297,7 @@ void AddDatasetCommands(CLI::App& app, Action* chosen) {
   dataset->require_subcommand(1);
   AddImportCommands(*dataset, chosen);
   AddUploadsCommands(*dataset, chosen);
+  AddCopy(*dataset, chosen);
   AddGenerateCommand(*dataset, chosen);
   dataset->add_subcommand("list", "All datasets")->callback([=] {
     *chosen = List;

@@ -665,7 +665,9 @@ void PrintReport(const v1::Job& job, std::ostream& out) {
   }
   if (report.has_import()) {
     const v1::ImportReport& import = report.import();
-    out << (job.spec().has_generate() ? "generated " : "imported ")
+    out << (job.spec().has_generate()                   ? "generated "
+            : job.spec().import().from_member().empty() ? "imported "
+                                                        : "copied ")
         << EscapeControl(SubjectOf(job.spec())) << ": "
         << Counted(import.num_nodes(), "node") << ", "
         << Counted(import.num_edges(), "edge") << ", "
@@ -715,6 +717,10 @@ void AddSpec(const v1::JobSpec& spec, Table* table) {
     AddOptions(OptionsOfTrainJob(spec.explain().train()), table);
   } else if (spec.has_import()) {
     table->AddRow({"dataset", spec.import().name()});
+    if (!spec.import().from_member().empty()) {
+      table->AddRow({"from", spec.import().from_member()});
+      return;
+    }
     table->AddRow({"format", EnumWord(spec.import().format())});
     table->AddRow({"source", spec.import().upload().empty()
                                  ? spec.import().path()

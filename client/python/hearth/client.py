@@ -73,6 +73,7 @@ class Client:
     datasets = blocking(of_client(_Calls.datasets))
     dataset = blocking(of_client(_Calls.dataset))
     import_dataset = blocking(of_client(_Calls.import_dataset))
+    copy_dataset = blocking(of_client(_Calls.copy_dataset))
     upload = blocking(of_client(_Calls.upload))
     uploads = blocking(of_client(_Calls.uploads))
     delete_upload = blocking(of_client(_Calls.delete_upload))

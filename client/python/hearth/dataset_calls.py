@@ -16,7 +16,7 @@ from hearth.jobs import AnyJob, VerifyReport, verification_from
 from hearth.options.kinds import job_spec
 from hearth.options.values import Value
 from hearth.rows import Rows
-from hearth.v1 import datasets_pb2
+from hearth.v1 import datasets_pb2, spec_pb2
 
 AnyPath = Union[str, os.PathLike[str]]
 
@@ -65,6 +65,16 @@ class DatasetCalls(JobCalls[AnyJob], Generic[AnyJob, AnyDataset]):
         wanted.ClearField("path")
         wanted.upload = await transfers.upload(self._connection, name, folder, on_progress)
         return await self._succeeded((await self._submit("import", spec, priority)).id)
+
+    async def copy_dataset(self, name: str, from_member: str, *,
+                           priority: int = 0) -> AnyDataset:
+        """Copies a dataset from another member of the daemon's cluster. The copy has the same
+        name and fingerprint; an interrupted one goes on."""
+        spec = spec_pb2.JobSpec()
+        wanted = getattr(spec, "import")
+        wanted.name, wanted.from_member = name, from_member
+        await self._succeeded((await self._submit("import", spec, priority)).id)
+        return await self.dataset(name)
 
     async def uploads(self) -> Rows[Upload]:
         """Uploads that are not imported yet, finished or not, ordered by the names of their

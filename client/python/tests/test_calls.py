@@ -14,7 +14,7 @@ from google.protobuf.empty_pb2 import Empty  # noqa: E402
 import hearth  # noqa: E402
 from fake_daemon import Refusal  # noqa: E402
 from hearth.jobs import Logged  # noqa: E402
-from hearth.v1 import admin_pb2, datasets_pb2, jobs_pb2, plans_pb2  # noqa: E402
+from hearth.v1 import admin_pb2, datasets_pb2, jobs_pb2, plans_pb2, spec_pb2  # noqa: E402
 
 PAPERS = datasets_pb2.Dataset(
     name="papers", fingerprint="f00d", size_bytes=9, warnings=["odd"], node_types=[
@@ -85,6 +85,9 @@ def test_imports_exports_and_checks_are_jobs(client, jobs_end, tmp_path):
     assert made.name == "papers"
     assert submitted[-1].priority == 3
     assert getattr(submitted[-1].spec, "import").path == str(tmp_path / "raw")
+    assert client.copy_dataset("papers", "host-b").name == "papers"
+    assert getattr(submitted[-1].spec, "import") == spec_pb2.ImportSpec(name="papers",
+                                                                        from_member="host-b")
     assert client.generate_dataset("papers", nodes=10, edges=20).num_nodes == 12
     assert submitted[-1].spec.generate.num_edges == 20
     assert made.export(tmp_path / "out", "graphbolt") == "/out"
