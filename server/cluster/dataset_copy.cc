@@ -50,7 +50,7 @@ constexpr int kMostReads = 3;
 constexpr int kMostStarts = 3;
 // Length of a call. Both sides notice within it that they are separated; one
 // that has brought something is followed by another.
-constexpr std::chrono::seconds kCallPatience{60};
+constexpr std::chrono::seconds kCallPatience{20};
 
 absl::Span<const std::byte> BytesOf(absl::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};

@@ -54,12 +54,12 @@ class OfferedDataset {
   // on.
   struct File {
     std::string name;
-    std::string head;
-    std::string path;
+    std::string head = {};
+    std::string path = {};
     uint64_t skipped = 0;
     uint64_t bytes = 0;
     // The entry of an array's data in the dataset's own manifest.
-    store::ArrayFile array;
+    store::ArrayFile array = {};
 
     uint64_t size() const { return head.size() + bytes; }
   };

@@ -73,7 +73,8 @@ LiveNames LiveNamesOf(const CLI::App& command) {
   if (group == "plan") return LiveNames::kPlans;
   if (group == "uploads") return LiveNames::kUploads;
   if (group == "context" && name != "add") return LiveNames::kContexts;
-  if (group == "dataset" && name != "import" && name != "generate") {
+  if (group == "dataset" && name != "import" && name != "copy" &&
+      name != "generate") {
     return LiveNames::kDatasets;
   }
   return LiveNames::kNone;

@@ -92,6 +92,7 @@ TEST_F(CompletionTest, SomeNamesOnlyADaemonKnows) {
   EXPECT_EQ(Of({"dataset", "export", ""}).live, LiveNames::kDatasets);
   // New names, and arguments after the last, have no live names.
   EXPECT_EQ(Of({"dataset", "import", ""}).live, LiveNames::kNone);
+  EXPECT_EQ(Of({"dataset", "copy", ""}).live, LiveNames::kNone);
   EXPECT_EQ(Of({"job", "show", "train-1", ""}).live, LiveNames::kNone);
   EXPECT_EQ(Of({"job", "list", ""}).live, LiveNames::kNone);
   // Values of flags do not count as names.
