@@ -308,14 +308,18 @@ TEST_F(DatasetCopyTest, AFullDiskShowsBeforeTheCopy) {
 
 TEST_F(DatasetCopyTest, AfterAnyFaultItGoesOnOrIsWhole) {
   source_.folder = Planted(other_scratch_, {});
-  for (const io::Effect effect :
-       {io::Effect::kFail, io::Effect::kTearWrite, io::Effect::kLoseReply}) {
+  for (io::Fault fault : {io::Fault{},
+                          io::Fault{.effect = io::Effect::kTearWrite,
+                          .only = io::Operation::kWrite},
+                          io::Fault{.effect = io::Effect::kLoseReply,
+                          .only = io::Operation::kRename}}) {
     bool was_hit = true;
-    for (int64_t nth = 1; was_hit; ++nth) {
+    for (; was_hit; ++fault.nth) {
+      const int64_t nth = fault.nth;
       fs::remove_all(destination_);
       fs::remove_all(unfinished_);
       io::FaultyFileSystem files(io::FileSystem::Posix());
-      files.Inject({.nth = nth, .effect = effect});
+      files.Inject(fault);
       const absl::Status status = Copy(files).status();
       was_hit = files.hits() > 0;
       // A reply that was lost may be that of the last rename.

@@ -59,11 +59,10 @@ def wait_for_a_quarter(daemon: Daemon) -> None:
 
 
 def import_job_of(daemon: Daemon, name: str) -> dict:
-    """The job that makes the dataset, once there is one."""
-    return wait_for(lambda: next((job for job in daemon.json("job", "list")["jobs"]
-                                  if job["spec"].get("import", {}).get("name") == name
-                                  and job["state"] not in ("FAILED", "CANCELLED")), None),
-                    f"a job that makes {name}")
+    """The newest job that makes or has made the dataset."""
+    return max((job for job in daemon.json("job", "list")["jobs"]
+                if (job["spec"]["import"] or {}).get("name") == name),
+               key=lambda job: int(job["id"].removeprefix("import-")))
 
 
 def same_as_alone(machines: Cluster, report: dict, *options: str) -> bool:
@@ -79,7 +78,7 @@ def test_a_copy_is_the_same_dataset(two: Cluster, other_folder: Path) -> None:
     assert fingerprint(copier, "other") == fingerprint(two.leader, "other")
     copier.hearth("dataset", "verify", "other")
     job = import_job_of(copier, "other")
-    assert job["spec"]["import"] == {"name": "other", "from_member": "host-a"}
+    assert job["spec"]["import"]["from_member"] == "host-a"
     assert "host-a" in copier.hearth("job", "show", job["id"]).out
     options = ("--dataset", "other", "--epochs", "1", "--batch-size", "1024")
     together = two.leader.json(*QUICK, *options, "--machines", "2")["report"]
@@ -91,7 +90,7 @@ def test_features_in_place_become_files_of_the_copy(two: Cluster, graph_folder: 
     copier = two.daemons[1]
     copy(copier, "placed")
     assert fingerprint(copier, "placed") == fingerprint(two.leader, "placed")
-    assert "feature_path" not in copier.json("dataset", "show", "placed")["node_types"][0]
+    assert copier.json("dataset", "show", "placed")["node_types"][0]["feature_path"] == ""
     assert (copier.data_dir / "datasets/placed/node.features.npy").exists()
     copier.hearth("dataset", "verify", "placed")
     together = two.leader.json(*QUICK, "--dataset", "placed", "--machines", "2")["report"]
@@ -165,18 +164,18 @@ def test_members_fetch_a_dataset_that_they_lack(two: Cluster, graph_folder: Path
     fetch = (*QUICK, "--dataset", "fetched", "--machines", "2")
     refused = two.leader.hearth(*fetch, code=1)
     assert "host-b" in refused.err and "fetched" in refused.err
-    report = two.leader.json(*fetch, "--fetch-missing")["report"]
+    report = two.leader.json(*fetch, "--fetch-missing", "true")["report"]
     assert same_as_alone(two, report, "--dataset", "fetched")
     job = import_job_of(two.daemons[1], "fetched")
     assert (job["owner"], job["state"]) == ("member:host-a", "SUCCEEDED")
     # Whoever has deleted the dataset since gets it again.
     two.daemons[1].hearth("dataset", "delete", "fetched")
-    assert two.leader.json(*fetch, "--fetch-missing")["report"]["loss_digest"] == \
+    assert two.leader.json(*fetch, "--fetch-missing", "true")["report"]["loss_digest"] == \
         report["loss_digest"]
 
 
 def test_a_fetch_goes_on_after_a_kill_of_either_side(two: Cluster) -> None:
-    job = two.leader.json(*QUICK, *ON_LARGE, "--machines", "2", "--fetch-missing",
+    job = two.leader.json(*QUICK, *ON_LARGE, "--machines", "2", "--fetch-missing", "true",
                           "--detach")["id"]
     copier = two.daemons[1]
     wait_for_a_quarter(copier)
@@ -194,7 +193,7 @@ def test_a_fetch_goes_on_after_a_kill_of_either_side(two: Cluster) -> None:
 
 
 def test_a_cancelled_fetch_ends_the_job_and_is_resumed(two: Cluster) -> None:
-    job = two.leader.json(*QUICK, *ON_LARGE, "--machines", "2", "--fetch-missing",
+    job = two.leader.json(*QUICK, *ON_LARGE, "--machines", "2", "--fetch-missing", "true",
                           "--detach")["id"]
     copier = two.daemons[1]
     wait_for_a_quarter(copier)
