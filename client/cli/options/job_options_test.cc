@@ -480,7 +480,7 @@ TEST(ResumeOptionsTest, AreThoseThatChangeNoResultOrMayChange) {
           "samplers", "sample-on", "extractors", "io-depth", "train-threads",
           "checkpoint-every", "memory-limit", "hot", "window-cache", "window",
           "merge-max", "striped", "first-epochs", "credits", "machines",
-          "members", "min-machines", "rejoin-wait"));
+          "members", "min-machines", "rejoin-wait", "fetch-missing"));
 }
 
 TEST(ResumeOptionsTest, ChangeWhatIsGivenAlone) {
