@@ -226,6 +226,25 @@ TEST(PrintOutcome, TellsWhatWasImported) {
             "45 classes; 2.0 KiB written in 2.3 s\n");
 }
 
+TEST(PrintOutcome, TellsWhatWasCopied) {
+  v1::Job job;
+  job.set_state(v1::SUCCEEDED);
+  job.mutable_spec()->mutable_import()->set_name("wordnet");
+  job.mutable_spec()->mutable_import()->set_from_member("host-b");
+  job.mutable_report()->mutable_import()->set_num_nodes(7);
+  EXPECT_THAT(Outcome(job), HasSubstr("copied wordnet: 7 nodes"));
+}
+
+TEST(PrintJob, ShowsTheMemberThatACopyComesFrom) {
+  v1::Job job;
+  job.mutable_spec()->mutable_import()->set_name("wordnet");
+  job.mutable_spec()->mutable_import()->set_from_member("host-b");
+  std::ostringstream out;
+  PrintJob(job, out);
+  EXPECT_THAT(out.str(), ContainsRegex("from +host-b\n"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("source")));
+}
+
 TEST(PrintJob, ShowsTheOptionsByTheirNames) {
   std::ostringstream out;
   PrintJob(TrainedJob(), out);
