@@ -32,7 +32,7 @@
 // 3. Append what is missing to each file, piece by piece, each against its
 //    CRC32C. Sync from time to time, and at the end of each file.
 // 4. Read all arrays against the checksums of the manifest, past the page
-//    cache: a power loss or a failed sync may have left other bytes on the disk.
+//    cache: a power loss or a failed sync may have left other bytes on disk.
 //    Remove what is damaged, and do step 3 again, once.
 // 5. Sync the folder, rename it to its destination, sync the parent.
 //
