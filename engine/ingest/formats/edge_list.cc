@@ -19,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "engine/base/status.h"
+#include "engine/ingest/formats/edge_lines.h"
 #include "engine/ingest/formats/edge_list_layout.h"
 #include "engine/ingest/formats/node_numbering.h"
 #include "engine/ingest/formats/text_arrays.h"
@@ -29,9 +30,6 @@
 namespace hearth::ingest {
 namespace {
 
-// Ids up to this multiple of the number of edges are taken for node numbers.
-constexpr int64_t kMaxNodesPerEdge = 16;
-constexpr int64_t kMinNodesAllowed = 1 << 16;
 // Most comments before the first edge that recognizing a file reads.
 constexpr int64_t kMaxHeadLines = 1000;
 constexpr size_t kMaxHeadLineBytes = 4096;
@@ -58,184 +56,6 @@ absl::Status CheckSpace(ImportContext& context, const std::string& source) {
   HEARTH_ASSIGN_OR_RETURN(const bool is_compressed, IsCompressedText(*file));
   return context.CheckSpace(info.size_bytes * (is_compressed ? 2 : 1),
                             absl::StrCat("unpacking ", source));
-}
-
-/// A text whose layout is known.
-struct EdgeList {
-  std::string path;
-  EdgeListLayout layout;
-};
-
-/// Calls `visit` with every line that holds an edge.
-absl::Status ForEachEdgeLine(
-    ImportContext& context, const EdgeList& list,
-    absl::FunctionRef<absl::Status(const TextLines&)> visit) {
-  return ForEachLine(context, list.path, [&](const TextLines& line) {
-    return IsEdgeListComment(line.line()) ||
-                   line.number() == list.layout.header_line
-               ? absl::OkStatus()
-               : visit(line);
-  });
-}
-
-/// Splits lines of edges as their layout says.
-class EdgeFields {
- public:
-  explicit EdgeFields(const EdgeListLayout& layout) : layout_(layout) {}
-
-  absl::Status Split(const TextLines& line) {
-    SplitFields(line.line(), layout_.SeparatorOf(line.line()), fields_);
-    if (fields_.size() == layout_.num_columns) return absl::OkStatus();
-    return line.Error(absl::StrCat("has ", fields_.size(), " fields; ",
-                                   layout_.num_columns, " are needed"));
-  }
-
-  /// Id of the source (0) or destination (1) of the line that was split.
-  absl::string_view id(size_t end) const {
-    return fields_[layout_.columns[end]];
-  }
-
-  /// Parses the ids of a line as integers.
-  absl::Status Parse(const TextLines& line, std::array<int64_t, 2>& edge) {
-    HEARTH_RETURN_IF_ERROR(Split(line));
-    for (size_t end = 0; end < edge.size(); ++end) {
-      HEARTH_RETURN_IF_ERROR(
-          ParseField(line, fields_, layout_.columns[end], edge[end]));
-    }
-    return absl::OkStatus();
-  }
-
-  /// Error to report for a line whose ids could not be parsed.
-  absl::Status Explain(const TextLines& line, absl::Status status) {
-    if (!Split(line).ok() ||
-        (LooksLikeNumber(id(0)) && LooksLikeNumber(id(1)))) {
-      return status;
-    }
-    return absl::InvalidArgumentError(
-        absl::StrCat(status.message(), "; ids that are text need --relabel"));
-  }
-
- private:
-  const EdgeListLayout& layout_;
-  std::vector<absl::string_view> fields_;
-};
-
-absl::Status CheckDensity(const std::string& source, int64_t num_nodes,
-                          int64_t num_edges) {
-  if (num_edges == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(source, ": has no edges"));
-  }
-  if (num_nodes / kMaxNodesPerEdge <= num_edges ||
-      num_nodes <= kMinNodesAllowed) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      source, ": has ids up to ", num_nodes - 1, " in ", num_edges,
-      " edges; ids that are not the numbers of the nodes need --relabel"));
-}
-
-absl::StatusOr<SourceGraph> OpenNumbered(ImportContext& context,
-                                         const EdgeList& list) {
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<EdgeSpool> spool,
-                          EdgeSpool::Create(context));
-  EdgeFields fields(list.layout);
-  const bool is_plain = list.layout.IsPlain();
-  int64_t last = -1;
-  HEARTH_RETURN_IF_ERROR(
-      ForEachEdgeLine(context, list, [&](const TextLines& line) {
-        std::array<int64_t, 2> edge = {};
-        const absl::Status status =
-            is_plain ? ParseFields(line, list.layout.SeparatorOf(line.line()),
-                                   absl::MakeSpan(edge))
-                     : fields.Parse(line, edge);
-        if (!status.ok()) return fields.Explain(line, status);
-        const auto [least, most] = std::minmax(edge[0], edge[1]);
-        if (least < 0 || most == INT64_MAX) {
-          return line.Error(absl::StrCat(
-              "has id ", least < 0 ? least : most,
-              ", which is no number of a node; such ids need --relabel"));
-        }
-        last = std::max(last, most);
-        return spool->Add(edge[0], edge[1]);
-      }));
-  HEARTH_RETURN_IF_ERROR(CheckDensity(list.path, last + 1, spool->num_edges()));
-  SourceGraph graph;
-  graph.nodes.emplace_back().num_nodes = last + 1;
-  HEARTH_ASSIGN_OR_RETURN(graph.edges.emplace_back().edges, spool->Finish());
-  return graph;
-}
-
-/// Takes the entries of a Matrix Market file one by one.
-class MatrixEntries {
- public:
-  MatrixEntries(const MatrixMarketHeader& matrix, EdgeSpool& spool)
-      : matrix_(matrix), spool_(spool) {}
-
-  absl::Status Add(const TextLines& line, std::array<int64_t, 2> entry) {
-    for (int64_t& id : entry) {
-      if (id < 1 || id > matrix_.num_nodes) {
-        return line.Error(absl::StrCat("has id ", id, "; rows and columns are ",
-                                       "1 .. ", matrix_.num_nodes));
-      }
-      --id;
-    }
-    if (num_entries_ == matrix_.num_entries) {
-      return line.Error(absl::StrCat("is one more than the ",
-                                     matrix_.num_entries,
-                                     " entries of the line of sizes"));
-    }
-    ++num_entries_;
-    HEARTH_RETURN_IF_ERROR(spool_.Add(entry[0], entry[1]));
-    if (!matrix_.is_symmetric || entry[0] == entry[1]) return absl::OkStatus();
-    const bool is_below = entry[0] > entry[1];
-    if (!is_below_.has_value()) is_below_ = is_below;
-    if (is_below != *is_below_) {
-      return line.Error(
-          "is on the other side of the diagonal than the entries before; of a "
-          "symmetric matrix one side is given");
-    }
-    return spool_.Add(entry[1], entry[0]);
-  }
-
-  int64_t num_entries() const { return num_entries_; }
-
- private:
-  const MatrixMarketHeader& matrix_;
-  EdgeSpool& spool_;
-  int64_t num_entries_ = 0;
-  std::optional<bool> is_below_;
-};
-
-absl::StatusOr<SourceGraph> OpenMatrix(ImportContext& context,
-                                       const EdgeList& list) {
-  const MatrixMarketHeader& matrix = *list.layout.matrix;
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<EdgeSpool> spool,
-                          EdgeSpool::Create(context));
-  EdgeFields fields(list.layout);
-  MatrixEntries entries(matrix, *spool);
-  HEARTH_RETURN_IF_ERROR(
-      ForEachEdgeLine(context, list, [&](const TextLines& line) {
-        std::array<int64_t, 2> entry = {};
-        HEARTH_RETURN_IF_ERROR(fields.Parse(line, entry));
-        return entries.Add(line, entry);
-      }));
-  if (entries.num_entries() != matrix.num_entries) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        list.path, ": has ", entries.num_entries(), " entries; line ",
-        list.layout.header_line, " says ", matrix.num_entries));
-  }
-  if (spool->num_edges() == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(list.path, ": has no edges"));
-  }
-  SourceGraph graph;
-  graph.nodes.emplace_back().num_nodes = matrix.num_nodes;
-  HEARTH_ASSIGN_OR_RETURN(graph.edges.emplace_back().edges, spool->Finish());
-  graph.transforms.push_back(absl::StrCat(
-      "read as a Matrix Market file: row and column 1 are node 0",
-      matrix.is_symmetric ? "; edges in both directions, it is symmetric"
-                          : ""));
-  return graph;
 }
 
 absl::Status CheckId(const TextLines& line, absl::string_view id) {
@@ -274,15 +94,17 @@ enum class Finding {
 /// Reads edges whose ids may be anything. If it fails and sets `finding`, the
 /// source is to be read in another way.
 absl::StatusOr<NumberedEdges> NumberNodes(ImportContext& context,
-                                          const EdgeList& list,
+                                          const EdgeListText& list,
                                           NodeNumbering::IdKind kind,
                                           Finding& finding) {
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<NodeNumbering> numbering,
                           NodeNumbering::Create(context, kind, list.path));
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<TextLines> lines,
+                          OpenTextLines(context, list.path));
   EdgeFields fields(list.layout);
   finding = Finding::kNone;
   HEARTH_RETURN_IF_ERROR(
-      ForEachEdgeLine(context, list, [&](const TextLines& line) {
+      ForEachEdgeLine(context, *lines, list.layout, [&](const TextLines& line) {
         HEARTH_RETURN_IF_ERROR(fields.Split(line));
         const std::array<absl::string_view, 2> ids = {fields.id(0),
                                                       fields.id(1)};
@@ -309,7 +131,7 @@ absl::StatusOr<NumberedEdges> NumberNodes(ImportContext& context,
 }
 
 absl::StatusOr<SourceGraph> OpenRelabeled(ImportContext& context,
-                                          EdgeList& list) {
+                                          EdgeListText& list) {
   Finding finding = Finding::kNone;
   absl::StatusOr<NumberedEdges> numbered =
       NumberNodes(context, list, NodeNumbering::IdKind::kNumbers, finding);
@@ -337,19 +159,37 @@ absl::StatusOr<SourceGraph> OpenRelabeled(ImportContext& context,
   return graph;
 }
 
-absl::StatusOr<SourceGraph> OpenList(ImportContext& context, EdgeList& list,
+/// The graph of ids that are the numbers of nodes, or of a matrix.
+absl::StatusOr<SourceGraph> OpenNumbered(ImportContext& context,
+                                         const EdgeListText& list) {
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<EdgeSpool> spool,
+                          EdgeSpool::Create(context));
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<TextLines> lines,
+                          OpenTextLines(context, list.path));
+  EdgeLineFacts facts;
+  HEARTH_RETURN_IF_ERROR(ReadEdgeLines(
+      context, *lines, list.layout,
+      [&](int64_t source, int64_t destination) {
+        return spool->Add(source, destination);
+      },
+      facts));
+  HEARTH_RETURN_IF_ERROR(CheckEdgeLines(list.path, list.layout, facts));
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<EdgeSource> edges, spool->Finish());
+  return GraphOfEdgeLines(list.layout, facts, std::move(edges));
+}
+
+absl::StatusOr<SourceGraph> OpenList(ImportContext& context, EdgeListText& list,
                                      const EdgeListOptions& options) {
-  if (list.layout.matrix.has_value()) {
-    HEARTH_ASSIGN_OR_RETURN(SourceGraph graph, OpenMatrix(context, list));
-    if (options.relabel) {
-      graph.warnings.push_back(
-          "relabeling has no effect on a Matrix Market file, whose rows number "
-          "the nodes");
-    }
-    return graph;
+  if (options.relabel && !list.layout.matrix.has_value()) {
+    return OpenRelabeled(context, list);
   }
-  return options.relabel ? OpenRelabeled(context, list)
-                         : OpenNumbered(context, list);
+  HEARTH_ASSIGN_OR_RETURN(SourceGraph graph, OpenNumbered(context, list));
+  if (options.relabel) {
+    graph.warnings.push_back(
+        "relabeling has no effect on a Matrix Market file, whose rows number "
+        "the nodes");
+  }
+  return graph;
 }
 
 }  // namespace
@@ -395,24 +235,11 @@ absl::StatusOr<std::string> RecognizeEdgeList(io::FileSystem& files,
 absl::StatusOr<SourceGraph> OpenEdgeList(ImportContext& context,
                                          const std::string& source,
                                          const EdgeListOptions& options) {
-  EdgeList list;
-  list.path = source;
-  EdgeListHead head;
-  {
-    HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<TextLines> lines,
-                            OpenTextLines(context, source));
-    HEARTH_ASSIGN_OR_RETURN(
-        head, ReadEdgeListHead(*lines, std::numeric_limits<int64_t>::max()));
-  }
-  HEARTH_ASSIGN_OR_RETURN(list.layout, FindEdgeListLayout(head, options));
+  HEARTH_ASSIGN_OR_RETURN(EdgeListText list,
+                          ReadEdgeListText(context, source, options));
   HEARTH_RETURN_IF_ERROR(CheckSpace(context, source));
   HEARTH_ASSIGN_OR_RETURN(SourceGraph graph, OpenList(context, list, options));
-  if (head.has_mark) graph.transforms.push_back("byte order mark skipped");
-  for (auto& [told, text] :
-       {std::pair(&graph.transforms, list.layout.DescribeHeader()),
-        std::pair(&graph.warnings, list.layout.DescribeUnusedColumns())}) {
-    if (!text.empty()) told->push_back(text);
-  }
+  list.TellIn(graph.transforms, graph.warnings);
   return graph;
 }
 

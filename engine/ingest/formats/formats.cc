@@ -8,6 +8,7 @@
 #include "engine/base/status.h"
 #include "engine/ingest/formats/csc_formats.h"
 #include "engine/ingest/formats/edge_list.h"
+#include "engine/ingest/formats/edge_pieces.h"
 #include "engine/ingest/formats/graphbolt.h"
 #include "engine/ingest/formats/igb.h"
 #include "engine/ingest/formats/numpy.h"
@@ -28,20 +29,36 @@ absl::StatusOr<SourceGraph> Plain(ImportContext& context,
   return kOpen(context, source);
 }
 
+// An edge list in pieces is the same graph as the text that the pieces were
+// made of, and so of the same format.
+
+absl::StatusOr<std::string> RecognizeWholeOrPieces(io::FileSystem& files,
+                                                   const std::string& source) {
+  HEARTH_ASSIGN_OR_RETURN(const std::string reason,
+                          RecognizeEdgePieces(files, source));
+  return reason.empty() ? RecognizeEdgeList(files, source) : reason;
+}
+
+absl::StatusOr<SourceGraph> OpenWholeOrPieces(ImportContext& context,
+                                              const std::string& source,
+                                              const FormatOptions& options) {
+  HEARTH_ASSIGN_OR_RETURN(const std::string reason,
+                          RecognizeEdgePieces(context.files(), source));
+  return reason.empty() ? OpenEdgeList(context, source, options.edge_list)
+                        : OpenEdgePieces(context, source, options.edge_list);
+}
+
 constexpr Format kFormats[] = {
     {.name = "diskgnn",
      .mark = "a folder with features.bin and conf.json",
      .recognize = RecognizeDiskGnn,
      .open = Plain<OpenDiskGnn>},
     {.name = "edge-list",
-     .mark = "a text file, plain, gzip or zstd, of two ids a line",
+     .mark = "a text file, plain, gzip or zstd, of two ids a line; or a folder "
+             "with pieces.json",
      .is_file = true,
-     .recognize = RecognizeEdgeList,
-     .open =
-         [](ImportContext& context, const std::string& source,
-            const FormatOptions& options) {
-           return OpenEdgeList(context, source, options.edge_list);
-         }},
+     .recognize = RecognizeWholeOrPieces,
+     .open = OpenWholeOrPieces},
     {.name = "ginex",
      .mark = "a folder with indptr.dat and indices.dat",
      .recognize = RecognizeGinex,
@@ -95,7 +112,7 @@ absl::StatusOr<RecognizedFormat> RecognizeFormat(io::FileSystem& files,
   }
   std::vector<RecognizedFormat> found;
   for (const Format& format : kFormats) {
-    if (format.is_file != is_file) continue;
+    if (!(is_file ? format.is_file : format.is_folder)) continue;
     HEARTH_ASSIGN_OR_RETURN(std::string reason,
                             format.recognize(files, source));
     if (reason.empty()) continue;

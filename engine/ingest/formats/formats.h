@@ -25,8 +25,9 @@ struct Format {
   absl::string_view name;
   /// How a source is recognized: "a folder with node_feat.npy".
   absl::string_view mark;
-  /// Whether a source is a file rather than a folder.
+  /// Whether a source may be a file, and whether it may be a folder.
   bool is_file = false;
+  bool is_folder = true;
   /// Returns the reason why the source at a path looks like the format; empty
   /// if it does not.
   absl::StatusOr<std::string> (*recognize)(io::FileSystem& files,

@@ -101,14 +101,20 @@ absl::Status ForEachLine(
     absl::FunctionRef<absl::Status(const TextLines& line)> visit) {
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<TextLines> lines,
                           OpenTextLines(context, path));
+  return ForEachLine(context, *lines, visit);
+}
+
+absl::Status ForEachLine(
+    ImportContext& context, TextLines& lines,
+    absl::FunctionRef<absl::Status(const TextLines& line)> visit) {
   // The size of the text is unknown if the file is compressed.
   context.Begin("reading", 0);
   uint64_t unreported = 0;
   while (true) {
-    HEARTH_ASSIGN_OR_RETURN(const bool more, lines->Next());
+    HEARTH_ASSIGN_OR_RETURN(const bool more, lines.Next());
     if (!more) return context.Advance(unreported);
-    HEARTH_RETURN_IF_ERROR(visit(*lines));
-    unreported += lines->line().size() + 1;
+    HEARTH_RETURN_IF_ERROR(visit(lines));
+    unreported += lines.line().size() + 1;
     if (unreported < kProgressBytes) continue;
     HEARTH_RETURN_IF_ERROR(context.Advance(unreported));
     unreported = 0;

@@ -28,7 +28,12 @@ absl::StatusOr<std::unique_ptr<TextLines>> OpenTextLines(
     ImportContext& context, const std::string& path,
     size_t max_line_bytes = TextLines::kMaxLineBytes);
 
-/// Calls `visit` at every line of the file at `path`, in the phase "reading".
+/// Calls `visit` at every line that is left of `lines`, in the phase "reading".
+absl::Status ForEachLine(
+    ImportContext& context, TextLines& lines,
+    absl::FunctionRef<absl::Status(const TextLines& line)> visit);
+
+/// The same for all lines of the file at `path`.
 absl::Status ForEachLine(
     ImportContext& context, const std::string& path,
     absl::FunctionRef<absl::Status(const TextLines& line)> visit);

@@ -31,24 +31,30 @@ constexpr int kMaxWindowLog = 31;
 
 class FileStream final : public ByteStream {
  public:
-  FileStream(std::unique_ptr<io::ReadableFile> file, uint64_t size_bytes)
-      : file_(std::move(file)), size_bytes_(size_bytes) {}
+  FileStream(std::unique_ptr<io::ReadableFile> file, uint64_t begin,
+             uint64_t end)
+      : file_(std::move(file)),
+        path_(begin == 0 ? file_->path()
+                         : absl::StrCat(file_->path(), " after byte ", begin)),
+        end_(end),
+        offset_(begin) {}
 
   absl::StatusOr<size_t> Read(absl::Span<std::byte> out) override {
     HEARTH_RETURN_IF_ERROR(status_);
-    const size_t count = std::min<uint64_t>(out.size(), size_bytes_ - offset_);
+    const size_t count = std::min<uint64_t>(out.size(), end_ - offset_);
     status_ = file_->Read(offset_, out.first(count));
     HEARTH_RETURN_IF_ERROR(status_);
     offset_ += count;
     return count;
   }
 
-  const std::string& path() const override { return file_->path(); }
+  const std::string& path() const override { return path_; }
 
  private:
   const std::unique_ptr<io::ReadableFile> file_;
-  const uint64_t size_bytes_;
-  uint64_t offset_ = 0;
+  const std::string path_;
+  const uint64_t end_;
+  uint64_t offset_;
   absl::Status status_;
 };
 
@@ -208,7 +214,12 @@ class ZstdStream final : public ByteStream {
 absl::StatusOr<std::unique_ptr<ByteStream>> NewFileStream(
     std::unique_ptr<io::ReadableFile> file) {
   HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file->Info());
-  return std::make_unique<FileStream>(std::move(file), info.size_bytes);
+  return std::make_unique<FileStream>(std::move(file), 0, info.size_bytes);
+}
+
+std::unique_ptr<ByteStream> NewRangeStream(
+    std::unique_ptr<io::ReadableFile> file, uint64_t begin, uint64_t end) {
+  return std::make_unique<FileStream>(std::move(file), begin, end);
 }
 
 absl::StatusOr<bool> IsGzip(io::ReadableFile& file) {

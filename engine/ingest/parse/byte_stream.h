@@ -50,6 +50,11 @@ class ByteStream {
 absl::StatusOr<std::unique_ptr<ByteStream>> NewFileStream(
     std::unique_ptr<io::ReadableFile> file);
 
+/// Streams the bytes `begin` .. `end` - 1 of `file`. Its path() tells where it
+/// begins: "PATH after byte 4096". REQUIRES: the file has them.
+std::unique_ptr<ByteStream> NewRangeStream(
+    std::unique_ptr<io::ReadableFile> file, uint64_t begin, uint64_t end);
+
 /// Whether the bytes of `file` begin like a gzip file; its name does not
 /// matter.
 absl::StatusOr<bool> IsGzip(io::ReadableFile& file);

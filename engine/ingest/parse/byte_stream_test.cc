@@ -190,6 +190,17 @@ TEST(ZstdFileTest, LargerWindowsThanAllowedAreRefused) {
               testing::HasSubstr("a window of more than 2.0 MiB"));
 }
 
+TEST(RangeStreamTest, ReadsItsBytesAndTellsWhereTheyBegin) {
+  for (const size_t piece : {1, 2, 100}) {
+    const auto whole = NewRangeStream(io::NewMemoryFile("0123", "a.txt"), 0, 4);
+    EXPECT_EQ(ReadAll(*whole, piece).value(), "0123");
+    EXPECT_EQ(whole->path(), "a.txt");
+    const auto part = NewRangeStream(io::NewMemoryFile("0123", "a.txt"), 1, 3);
+    EXPECT_EQ(ReadAll(*part, piece).value(), "12");
+    EXPECT_EQ(part->path(), "a.txt after byte 1");
+  }
+}
+
 TEST(TextStreamTest, IsRecognisedByItsFirstBytes) {
   for (const std::string& bytes :
        {std::string("0,1\n"), Gzip("0,1\n"), Zstd("0,1\n")}) {

@@ -33,10 +33,12 @@ absl::StatusOr<std::unique_ptr<TextLines>> TextLines::Open(
   return std::make_unique<TextLines>(std::move(stream), max_line_bytes);
 }
 
-TextLines::TextLines(std::unique_ptr<ByteStream> stream, size_t max_line_bytes)
+TextLines::TextLines(std::unique_ptr<ByteStream> stream, size_t max_line_bytes,
+                     Part part)
     : stream_(std::move(stream)),
       max_line_bytes_(max_line_bytes),
-      buffer_(std::min(kBufferBytes, max_line_bytes + 2)) {}
+      buffer_(std::min(kBufferBytes, max_line_bytes + 2)),
+      has_begun_(part == Part::kRest) {}
 
 bool TextLines::TakeLine(size_t end, size_t skipped) {
   const char* const start = buffer_.data() + begin_;

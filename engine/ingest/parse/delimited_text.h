@@ -33,8 +33,13 @@ class TextLines {
       size_t max_line_bytes = kMaxLineBytes,
       uint64_t max_window_bytes = kMaxZstdWindowBytes);
 
+  /// Which part of a text a stream has. The rest of a text may begin with
+  /// anything: what the first bytes of a text must or may be is told of kBegin.
+  enum class Part { kBegin, kRest };
+
   explicit TextLines(std::unique_ptr<ByteStream> stream,
-                     size_t max_line_bytes = kMaxLineBytes);
+                     size_t max_line_bytes = kMaxLineBytes,
+                     Part part = Part::kBegin);
 
   /// Goes to the next line; false at the end of the text. Lines end with "\n"
   /// or "\r\n", except perhaps the last. INVALID_ARGUMENT, naming the line, if
@@ -45,7 +50,7 @@ class TextLines {
   /// The current line, without its end. Valid until the next call of Next.
   absl::string_view line() const { return line_; }
 
-  /// Number of the current line, from 1.
+  /// Number of the current line in the stream, from 1.
   int64_t number() const { return number_; }
 
   /// Whether a byte order mark was skipped; known after the first call of Next.

@@ -4,9 +4,12 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "engine/ingest/parse/byte_stream.h"
 #include "engine/ingest/parse/testing/zip_builder.h"
 #include "engine/io/file_system.h"
 #include "gmock/gmock.h"
@@ -53,6 +56,28 @@ TEST(TextLinesTest, EndsOfLines) {
 TEST(TextLinesTest, CompressedTextIsDecompressed) {
   EXPECT_THAT(All(Gzip("1,2\n3,4\n")), ElementsAre("1,2", "3,4"));
   EXPECT_THAT(All(Zstd("1,2\n3,4\n")), ElementsAre("1,2", "3,4"));
+}
+
+TEST(TextLinesTest, TheRestOfATextMayBeginWithAnything) {
+  const std::string text =
+      "\xef\xbb\xbf"
+      "1\n" +
+      std::string(1, '\0') + "2";
+  auto stream = NewFileStream(io::NewMemoryFile(text, "edge.csv"));
+  ASSERT_TRUE(stream.ok());
+  TextLines lines(*std::move(stream), TextLines::kMaxLineBytes,
+                  TextLines::Part::kRest);
+  ASSERT_TRUE(lines.Next().value());
+  EXPECT_EQ(lines.line(),
+            "\xef\xbb\xbf"
+            "1");
+  EXPECT_FALSE(lines.has_mark());
+  ASSERT_TRUE(lines.Next().value());
+  EXPECT_EQ(lines.line(), absl::string_view("\0"
+                                            "2",
+                                            2));
+  EXPECT_EQ(lines.number(), 2);
+  EXPECT_FALSE(lines.Next().value());
 }
 
 TEST(TextLinesTest, AByteOrderMarkIsSkipped) {
