@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -261,6 +263,32 @@ TEST_F(CliTest, ImportTakesEveryOption) {
   EXPECT_EQ(import.ogb().split(), "time");
   EXPECT_EQ(import.igb().num_classes(), 2983u);
   EXPECT_TRUE(import.igb().has_split_seed());
+}
+
+TEST_F(CliTest, PiecesAreMadeByAProgramOfTheirOwn) {
+  const std::string folder =
+      std::string(std::getenv("TEST_TMPDIR")) + "/programs";
+  std::filesystem::create_directory(folder);
+  const std::string path = std::getenv("PATH");
+  setenv("PATH", folder.c_str(), 1);
+  EXPECT_EQ(Run({"piece", "plan", "pieces", "edges.txt"}), kExitFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("hearth-piece is neither in"));
+  const std::string program = folder + "/hearth-piece";
+  std::ofstream(program) << "#!/bin/sh\nprintf '%s;' \"$@\" >" << folder
+                         << "/arguments\nexit 7\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  // The command line becomes the program, with all that follows.
+  EXPECT_EXIT(Run({"piece", "--of", "p.json", "--index", "3", "--help"}),
+              testing::ExitedWithCode(7), "");
+  std::ifstream arguments(folder + "/arguments");
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(arguments), {}),
+            "--of;p.json;--index;3;--help;");
+  EXPECT_EXIT(Run({"piece", "plan", "a", "--header", "no", "b"}),
+              testing::ExitedWithCode(7), "");
+  std::ifstream others(folder + "/arguments");
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(others), {}),
+            "plan;a;--header;no;b;");
+  setenv("PATH", path.c_str(), 1);
 }
 
 TEST_F(CliTest, GenerateTakesEveryOption) {

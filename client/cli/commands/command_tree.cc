@@ -96,6 +96,7 @@ CommandTree::CommandTree()
           "memory, through the daemon hearthd") {
   AddGlobalOptions(app, &options);
   AddDatasetCommands(app, &action);
+  AddPieceCommand(app, &local_action);
   AddTrainCommands(app, &action);
   AddRunCommand(app, &local_action);
   AddPlanCommands(app, &action);

@@ -72,6 +72,9 @@ void AddImportCommands(CLI::App& dataset, Action* chosen);
 /// dataset uploads list | delete: for AddDatasetCommands.
 void AddUploadsCommands(CLI::App& dataset, Action* chosen);
 
+/// piece, by the program hearth-piece
+void AddPieceCommand(CLI::App& app, Action* chosen_local);
+
 /// dataset generate: for AddDatasetCommands.
 void AddGenerateCommand(CLI::App& dataset, Action* chosen);
 

@@ -1,14 +1,20 @@
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <map>
 #include <memory>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands/command_tree.h"
 #include "client/cli/commands/session.h"
 #include "client/cli/views/text.h"
+#include "client/private_daemon.h"
 #include "client/proto_json.h"
 #include "client/transfer.h"
 #include "engine/base/byte_size.h"
@@ -399,6 +405,39 @@ void AddImportCommands(CLI::App& dataset, Action* chosen) {
              *uploaded);
   uploading->callback([=] {
     *chosen = [=](Session& session) { return Upload(*uploaded, session); };
+  });
+}
+
+namespace {
+
+// Becomes hearth-piece: pieces are made by the engine, of which the client is
+// free.
+absl::StatusOr<int> RunPiece(const std::vector<std::string>& arguments) {
+  HEARTH_ASSIGN_OR_RETURN(std::string program,
+                          client::FindProgram("hearth-piece"));
+  std::vector<std::string> words = arguments;
+  std::vector<char*> pointers = {program.data()};
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  execv(program.c_str(), pointers.data());
+  return absl::ErrnoToStatus(errno, program);
+}
+
+}  // namespace
+
+void AddPieceCommand(CLI::App& app, Action* chosen_local) {
+  CLI::App* command = app.add_subcommand(
+      "piece",
+      "Make a piece of an import on this machine, without a daemon: "
+      "piece plan FOLDER TEXT..., piece --of PLAN --index N, piece check --of "
+      "PLAN; hearth-piece --help tells more");
+  // All that follows belongs to the other program, --help too.
+  command->set_help_flag();
+  command->fallthrough(false);
+  command->prefix_command();
+  command->callback([=] {
+    const std::vector<std::string> arguments = command->remaining();
+    *chosen_local = [=](Session&) { return RunPiece(arguments); };
   });
 }
 
