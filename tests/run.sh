@@ -40,7 +40,7 @@ Parts of tier 2; tests/run.sh --full PART runs one, in less than an hour:
   floods     60 s of each flood, 10,000 watchers, 100,000 queued jobs
   alerts     every alert of deploy/prometheus fires and clears; needs root
   gpu        the plug-in, its speeds and whole jobs on this machine's GPU
-  python     the Python client with Optuna, Ray Tune and pandas as published
+  python     the Python client with Optuna, Ray and pandas as published
   trackers   jobs and sweeps in MLflow, Weights & Biases and TensorBoard
   documents  every command of the READMEs and the guide that can be run, from the
              quick start on, and the Python client installed with downloads
@@ -217,13 +217,15 @@ type_check() {
 }
 
 build_binaries() {
-  build_aloud //server:hearthd //client:hearth //tests/fake_gpu/... \
+  build_aloud //server:hearthd //client:hearth //server/pieces:hearth-piece \
+    //tests/fake_gpu/... \
     //engine/model/runtime:libtest_driver.so
 }
 
 end_to_end() {
   export HEARTHD=$HEARTH_ROOT/bazel-bin/server/hearthd
   export HEARTH=$HEARTH_ROOT/bazel-bin/client/hearth
+  export HEARTH_PIECE=$HEARTH_ROOT/bazel-bin/server/pieces/hearth-piece
   pytests "end-to-end cases" "end to end, over the real socket" tests/e2e "$@"
 }
 

@@ -12,7 +12,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../setup.sh"
 folder=$(realpath -m "${1:-$HEARTH_ROOT/bazel-bin}")
 cd "$HEARTH_ROOT"
 install_packages "${BUILD_PACKAGES[@]}" "${PACKAGE_PACKAGES[@]}" >&2
-build_aloud //server:hearthd //client:hearth \
+build_aloud //server:hearthd //client:hearth //server/pieces:hearth-piece \
   //server:write_man_page //client/cli:write_man_pages >&2
 
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || date +%s)
@@ -32,6 +32,7 @@ place_binaries() {
   local library
   place 755 bazel-bin/server/hearthd usr/bin/hearthd
   place 755 bazel-bin/client/hearth usr/bin/hearth
+  place 755 bazel-bin/server/pieces/hearth-piece usr/bin/hearth-piece
   # LibTorch and what it alone needs, of the very files that the build links.
   while read -r library; do
     place 644 "$library" "usr/lib/hearth/${library##*/}"

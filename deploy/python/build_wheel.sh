@@ -16,7 +16,8 @@ out=$(realpath -m "$1")
 cd "$HEARTH_ROOT"
 install_packages "${BUILD_PACKAGES[@]}" "${PACKAGE_PACKAGES[@]}" >&2
 [[ ${HEARTH_BUILT:-} == yes ]] ||
-  build_aloud //server:hearthd //client:hearth //kernels/cuda:libhearth_cuda.so >&2
+  build_aloud //server:hearthd //client:hearth //server/pieces:hearth-piece \
+    //kernels/cuda:libhearth_cuda.so >&2
 
 # Newest symbols of glibc and libstdc++ that the files may need, as the platform's
 # name promises.
@@ -44,6 +45,7 @@ libraries_of() {
 
 place_binaries() {
   place 755 bazel-bin/client/hearth bin/hearth
+  place 755 bazel-bin/server/pieces/hearth-piece bin/hearth-piece
   place 755 bazel-bin/server/hearthd lib/hearth-gnn/hearthd
   local plugin=bazel-bin/kernels/cuda/libhearth_cuda.so
   if [[ -f $plugin ]]; then
@@ -60,6 +62,7 @@ place_binaries() {
   done < <({
     libraries_of bazel-bin/server/hearthd
     libraries_of bazel-bin/client/hearth
+    libraries_of bazel-bin/server/pieces/hearth-piece
   } | sort -u)
 }
 
@@ -76,10 +79,11 @@ place_license() {
 # may have others of the same names. libtorch_cpu.so finds CUDA's runtime itself,
 # in builds of torch that have any.
 link_binaries() {
-  patchelf --force-rpath --set-rpath "\$ORIGIN/../lib/hearth-gnn" "$root/bin/hearth"
+  patchelf --force-rpath --set-rpath "\$ORIGIN/../lib/hearth-gnn" \
+    "$root/bin/hearth" "$root/bin/hearth-piece"
   patchelf --force-rpath --set-rpath "\$ORIGIN" \
     --remove-needed libcudart.so.13 --remove-needed libcupti.so.13 "$libraries/hearthd"
-  strip --strip-unneeded "$root/bin/hearth" "$libraries"/*
+  strip --strip-unneeded "$root"/bin/hearth{,-piece} "$libraries"/*
 }
 
 # newest PREFIX FILE: the newest version of symbols that a file needs, empty for none.
@@ -88,7 +92,7 @@ newest() { objdump -T "$2" | grep -oP "\($1_\K[0-9.]+" | sort -V | tail -n 1 || 
 # Ends the build if a file needs more than the platform's name promises.
 check_platform() {
   local file needed promised
-  for file in "$root/bin/hearth" "$libraries"/*; do
+  for file in "$root"/bin/hearth{,-piece} "$libraries"/*; do
     for promised in "GLIBC $glibc" "GLIBCXX $libstdcxx"; do
       needed=$(newest "${promised% *}" "$file")
       [[ $(printf '%s\n' "$needed" "${promised#* }" | sort -V | tail -n 1) == "${promised#* }" ]] ||

@@ -16,6 +16,7 @@ from typing import Any, Callable, NamedTuple, Optional, TypeVar
 _ROOT = Path(__file__).resolve().parents[2]
 HEARTHD = os.environ.get("HEARTHD", str(_ROOT / "bazel-bin/server/hearthd"))
 HEARTH = os.environ.get("HEARTH", str(_ROOT / "bazel-bin/client/hearth"))
+HEARTH_PIECE = os.environ.get("HEARTH_PIECE", str(_ROOT / "bazel-bin/server/pieces/hearth-piece"))
 
 # A bound for tests that would otherwise hang, not a measure of speed.
 PATIENCE_SECONDS = 120.0

@@ -135,15 +135,21 @@ class PrivateDaemon:
 def find_hearthd() -> str:
     """Path of hearthd: of HEARTHD, else in the folders of this Python environment's programs,
     else in PATH. Raises HearthError (NOT_FOUND)."""
-    if given := os.environ.get("HEARTHD"):
+    return find_program("hearthd", "HEARTHD", _MISSING)
+
+
+def find_program(name: str, variable: str, missing: str) -> str:
+    """Path of the program `name`, as find_hearthd; `missing` is the error if there is none."""
+    if given := os.environ.get(variable):
         if program := shutil.which(given):
             return os.path.abspath(program)
-        raise HearthError(grpc.StatusCode.NOT_FOUND, f"HEARTHD names {given}, which is no program")
+        raise HearthError(grpc.StatusCode.NOT_FOUND,
+                          f"{variable} names {given}, which is no program")
     folders = [os.path.dirname(sys.executable), sysconfig.get_path("scripts"),
                os.environ.get("PATH", os.defpath)]
-    if program := shutil.which("hearthd", path=os.pathsep.join(filter(None, folders))):
+    if program := shutil.which(name, path=os.pathsep.join(filter(None, folders))):
         return os.path.abspath(program)
-    raise HearthError(grpc.StatusCode.NOT_FOUND, _MISSING)
+    raise HearthError(grpc.StatusCode.NOT_FOUND, missing)
 
 
 def dataset_of(client: Client, path: AnyPath, **options: Value) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Iterator, Optional
 try:
     from ray import tune
 except ImportError as missing:
-    raise ImportError("hearth.ray needs Ray Tune: pip install 'ray[tune]'") from missing
+    raise ImportError("hearth.ray.Trainable needs Ray Tune: pip install 'ray[tune]'") from missing
 
 from hearth.client import Client, Job
 from hearth.jobs import Epoch, EpochFinished, JobEvent, JobState
