@@ -76,9 +76,9 @@ def test_the_dataset_is_that_of_the_text(daemon, piece, tmp_path):
             contents(daemon, "pieces", text, *flags)
     # What was read is told like that of the text.
     _, manifest = contents(daemon, "pieces", plan.parent)
-    assert manifest["transforms"] == ["taken for edge-list: it is text with two ids a line",
-                                      "line 1 skipped as a header: source, target "
-                                      "(--header no reads it as an edge)"]
+    assert manifest["transforms"][:2] == ["taken for edge-list: it is text with two ids a line",
+                                          "line 1 skipped as a header: source, target "
+                                          "(--header no reads it as an edge)"]
 
 
 def test_what_is_wrong_with_a_piece_is_told_with_its_remedy(daemon, piece, tmp_path):
