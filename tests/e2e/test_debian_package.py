@@ -37,7 +37,8 @@ def test_what_is_in_it(packages, tmp_path):
     subprocess.run(["dpkg-deb", "--raw-extract", str(package), str(tmp_path / "x")], check=True)
     files = {str(path.relative_to(tmp_path / "x")) for path in (tmp_path / "x").rglob("*")
              if path.is_file()}
-    for file in ("usr/bin/hearthd", "usr/bin/hearth", "usr/lib/hearth/libtorch_cpu.so",
+    for file in ("usr/bin/hearthd", "usr/bin/hearth", "usr/bin/hearth-piece",
+                 "usr/share/man/man1/hearth-piece.1.gz", "usr/lib/hearth/libtorch_cpu.so",
                  "lib/systemd/system/hearthd.service", "usr/lib/sysusers.d/hearth.conf",
                  "usr/lib/tmpfiles.d/hearth.conf", "etc/hearth/hearthd.yaml",
                  "usr/share/hearth/prometheus/alerts.yml", "usr/share/hearth/grafana/hearth.json",

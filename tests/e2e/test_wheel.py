@@ -88,6 +88,7 @@ def test_what_is_in_it(wheel):
     assert f"\nRequires-Dist: torch=={version('torch')}; extra == 'daemon'" in metadata
     for file in ("hearth/__init__.py", "hearth/py.typed", "hearth/v1/jobs_pb2.py",
                  f"{data}/scripts/hearth", f"{data}/scripts/hearthd",
+                 f"{data}/scripts/hearth-piece",
                  f"{data}/data/lib/hearth-gnn/hearthd",
                  f"{data}/data/lib/hearth-gnn/libgrpc++.so.1.51",
                  f"{data}/data/share/doc/hearth/guide/index.html",
@@ -102,6 +103,9 @@ def test_what_is_in_it(wheel):
 def test_all_say_the_same_version(environment, daemon_of_the_wheel):
     assert environment.run("hearth", "--version").out == f"hearth {VERSION}\n"
     assert environment.run("hearthd", "--version").out == f"hearthd {VERSION}\n"
+    # hearth becomes hearth-piece, which lies beside it.
+    for command in (["hearth-piece"], ["hearth", "piece"]):
+        assert environment.run(*command, "--version").out == f"hearth-piece {VERSION}\n"
     status = environment.run("hearth", "--server", daemon_of_the_wheel.address, "status",
                              "--output", "json")
     assert status.json["version"] == VERSION

@@ -128,7 +128,7 @@ absl::StatusOr<PieceTrailer> ParseTrailer(absl::string_view text) {
       static_cast<uint32_t>(fields.Uint("wide_crc32c", UINT32_MAX));
   trailer.facts.num_edges = trailer.narrow.num_edges + trailer.wide.num_edges;
   trailer.facts.last_id = fields.Int("last_id", -1, INT64_MAX - 1);
-  trailer.facts.num_entries = fields.Int("entries", 0, kMaxEdges);
+  trailer.facts.num_entries = fields.Int("entries", 0, trailer.facts.num_edges);
   trailer.facts.has_below = fields.Bool("has_below");
   trailer.facts.has_above = fields.Bool("has_above");
   HEARTH_RETURN_IF_ERROR(fields.status());
@@ -591,9 +591,11 @@ std::pair<const EdgePiecePlan::Text*, size_t> FindText(
   return {nullptr, 0};
 }
 
-absl::Status CheckUnchanged(io::ReadableFile& file, const EdgePiecePlan& plan,
+/// Whether the path leads to the text that was cut. To be asked before and
+/// after it is read, since another file may take its place.
+absl::Status CheckUnchanged(io::FileSystem& files, const EdgePiecePlan& plan,
                             const EdgePiecePlan::Text& text) {
-  HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file.Info());
+  HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, files.Stat(text.path));
   if (info.size_bytes == text.size_bytes &&
       absl::ToUnixNanos(info.modified) == text.modified_unix_nanos) {
     return absl::OkStatus();
@@ -703,10 +705,7 @@ absl::Status MakeEdgePiece(ImportContext& context, const EdgePiecePlan& plan,
                      ", no piece ", index));
   }
   const auto [text, number] = FindText(plan, index);
-  // Stays open: what it tells at the end is of what was read.
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::ReadableFile> file,
-                          OpenSourceFile(context.files(), text->path));
-  HEARTH_RETURN_IF_ERROR(CheckUnchanged(*file, plan, *text));
+  HEARTH_RETURN_IF_ERROR(CheckUnchanged(context.files(), plan, *text));
   HEARTH_ASSIGN_OR_RETURN(EdgeListText list,
                           ReadEdgeListText(context, text->path, plan.options));
   if (number > 0) list.layout.header_line = 0;
@@ -725,7 +724,7 @@ absl::Status MakeEdgePiece(ImportContext& context, const EdgePiecePlan& plan,
         return writer->Add(source, destination);
       },
       trailer.facts));
-  HEARTH_RETURN_IF_ERROR(CheckUnchanged(*file, plan, *text));
+  HEARTH_RETURN_IF_ERROR(CheckUnchanged(context.files(), plan, *text));
   return writer->Finish(std::move(trailer));
 }
 

@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -144,6 +147,12 @@ class EdgePiecesTest : public testing::Test {
   /// Faults of the last call of Missing.
   std::vector<absl::Status> faults_;
 };
+
+/// A time of modification that no file of a test has otherwise.
+std::filesystem::file_time_type Later() {
+  return std::filesystem::file_time_type::clock::now() +
+         std::chrono::seconds(5);
+}
 
 /// Lines of edges with what else may stand between them.
 std::string ManyLines(int num_edges) {
@@ -393,12 +402,52 @@ TEST_F(EdgePiecesTest, ATextThatChangedIsRefused) {
   ASSERT_TRUE(plan.ok()) << plan.status();
   // Of the same size.
   Write("edges.txt", "0 1\n1 2\n2 3\n3 1\n");
-  std::filesystem::last_write_time(
-      text,
-      std::filesystem::file_time_type::clock::now() + std::chrono::seconds(5));
+  std::filesystem::last_write_time(text, Later());
   const absl::Status status = Make(*plan, 0);
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+}
+
+/// Calls a function before the nth call that opens a file for reading.
+class MeddlingFileSystem final : public io::ForwardingFileSystem {
+ public:
+  MeddlingFileSystem(io::FileSystem& base, int nth,
+                     std::function<void()> meddle)
+      : ForwardingFileSystem(base), left_(nth), meddle_(std::move(meddle)) {}
+
+  absl::StatusOr<std::unique_ptr<io::ReadableFile>> OpenForRead(
+      const std::string& path) override {
+    if (--left_ == 0) meddle_();
+    return ForwardingFileSystem::OpenForRead(path);
+  }
+
+  bool has_meddled() const { return left_ <= 0; }
+
+ private:
+  int left_;
+  const std::function<void()> meddle_;
+};
+
+TEST_F(EdgePiecesTest, ATextThatIsReplacedWhileItIsReadIsRefused) {
+  int nth = 1;
+  for (;; ++nth) {
+    const std::string text = Write("edges.txt", "0 1\n1 2\n2 3\n3 0\n");
+    std::filesystem::remove(io::JoinPath(Folder(), EdgePiecePlan::kFileName));
+    const auto plan = Plan({text}, 4);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    MeddlingFileSystem files(files_, nth, [&] {
+      const std::string other = Write("other.txt", "0 1\n1 2\n2 3\n3 1\n");
+      std::filesystem::last_write_time(other, Later());
+      std::filesystem::rename(other, text);
+    });
+    ImportContext context(files, 1 << 20, scratch_.Path("scratch"), nullptr,
+                          {});
+    const absl::Status status = MakeEdgePiece(context, *plan, 3, Folder());
+    if (!files.has_meddled()) break;
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_FALSE(std::filesystem::exists(Path(3)));
+  }
+  EXPECT_GT(nth, 2);
 }
 
 TEST_F(EdgePiecesTest, WhatCannotBeCutIsRefused) {
