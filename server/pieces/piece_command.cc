@@ -43,6 +43,7 @@ struct Arguments {
   /// Of `plan`: texts, size of pieces, and how their lines are read.
   std::vector<std::string> texts;
   std::string piece_size = "256MiB";
+  bool relabel = false;
   std::string header = "auto";
   std::vector<std::string> columns;
   /// Of `check`.
@@ -87,6 +88,7 @@ absl::Status Make(const Arguments& arguments, ingest::ImportContext& context,
 absl::Status Plan(const Arguments& arguments, ingest::ImportContext& context,
                   std::ostream& out) {
   ingest::EdgeListOptions options;
+  options.relabel = arguments.relabel;
   if (arguments.header != "auto")
     options.has_header = arguments.header == "yes";
   if (!arguments.columns.empty()) {
@@ -162,6 +164,8 @@ void AddCommands(CLI::App& app, Arguments& arguments, Command& command) {
                    "Bytes of text in a piece")
       ->type_name("SIZE")
       ->capture_default_str();
+  plan->add_flag("--relabel", arguments.relabel,
+                 "Ids are any numbers, by which the import numbers the nodes");
   plan->add_option("--header", arguments.header,
                    "Whether the first line of an edge list names columns")
       ->check(CLI::IsMember({"auto", "yes", "no"}))

@@ -91,6 +91,17 @@ TEST_F(PieceCommandTest, ColumnsAndHeaderAreOfThePlan) {
   EXPECT_THAT(err_, HasSubstr("\"d\""));
 }
 
+TEST_F(PieceCommandTest, IdsMayBeAnyNumbers) {
+  std::ofstream(text_) << "-5 1\n9000000000 -5\n";
+  ASSERT_EQ(Run({"plan", folder_, text_}), kPieceDone) << err_;
+  EXPECT_EQ(Run({"--of", plan_, "--index", "0"}), kPieceInvalid);
+  EXPECT_THAT(err_, HasSubstr("--relabel"));
+  const std::string other = scratch_.Path("other");
+  ASSERT_EQ(Run({"plan", other, text_, "--relabel"}), kPieceDone) << err_;
+  EXPECT_EQ(Run({"--of", other + "/pieces.json", "--index", "0"}), kPieceDone)
+      << err_;
+}
+
 TEST_F(PieceCommandTest, ExitCodesTellWhetherToTryAgain) {
   EXPECT_EQ(Run({}), kPieceInvalid);
   EXPECT_THAT(err_, HasSubstr("--of"));

@@ -81,6 +81,18 @@ def test_the_dataset_is_that_of_the_text(daemon, piece, tmp_path):
                                           "(--header no reads it as an edge)"]
 
 
+def test_ids_that_are_any_numbers(daemon, piece, tmp_path):
+    text = tmp_path / "sparse.csv"
+    ids = np.random.default_rng(2).integers(-2**62, 2**62, 300)
+    edges = np.random.default_rng(3).choice(ids, (4_000, 2))
+    text.write_text("".join(f"{source},{destination}\n" for source, destination in edges))
+    plan, count = planned(piece, tmp_path / "pieces", text, "--piece-size", "20KiB", "--relabel")
+    assert count > 5
+    for index in range(count):
+        piece("--of", plan, "--index", index)
+    assert contents(daemon, "sparse", plan.parent) == contents(daemon, "sparse", text, "--relabel")
+
+
 def test_what_is_wrong_with_a_piece_is_told_with_its_remedy(daemon, piece, tmp_path):
     text = write_edges(tmp_path / "edges.txt", 3_000)
     plan, count = planned(piece, tmp_path / "pieces", text, "--piece-size", "10KiB")

@@ -29,12 +29,15 @@ def piece_name(index: int) -> str:
 
 
 def plan(folder: AnyPath, texts: Sequence[AnyPath], *, piece_size: Optional[str] = None,
-         header: Optional[bool] = None, columns: Optional[Sequence[str]] = None) -> int:
+         relabel: bool = False, header: Optional[bool] = None,
+         columns: Optional[Sequence[str]] = None) -> int:
     """Cuts edge lists into pieces; returns how many. Options are the flags of `hearth piece
     plan`."""
     flags = []
     if piece_size is not None:
         flags += ["--piece-size", piece_size]
+    if relabel:
+        flags.append("--relabel")
     if header is not None:
         flags += ["--header", "yes" if header else "no"]
     if columns is not None:

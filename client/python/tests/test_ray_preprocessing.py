@@ -25,7 +25,9 @@ def after(flag):
 def name(index):
     return f"piece-{index:06d}.edges"
 if arguments[0] == "plan":
-    folder, *texts = arguments[1:]
+    folder, text, *flags = arguments[1:]
+    texts = [text]
+    open(os.path.dirname(text) + "/flags", "w").write(" ".join(flags))
     os.makedirs(folder, exist_ok=True)
     lines = [[text, line] for text in texts for line in open(text).read().split()]
     json.dump(lines, open(folder + "/pieces.json", "w"))
@@ -168,6 +170,17 @@ def test_all_pieces_are_made_and_the_folder_is_imported(ray, preprocess, text, t
     assert [(folder / name).read_text() for name in ALL[:4]] == ["a", "b", "c", "d"]
 
 
+def test_how_lines_are_read_is_of_the_plan(preprocess, text, tmp_path):
+    preprocess("graph", text, tmp_path / "a", client=StubClient())
+    assert (text.parent / "flags").read_text() == ""
+    client = StubClient()
+    preprocess("graph", text, tmp_path / "b", client=client, piece_size="1MiB", relabel=True,
+               header=False, columns=["1", "3"])
+    assert (text.parent / "flags").read_text() == \
+        "--piece-size 1MiB --relabel --header no --columns 1,3"
+    assert client.imports[0][2] == {}
+
+
 def test_a_call_goes_on_where_an_earlier_one_ended(preprocess, text, tmp_path):
     folder = tmp_path / "pieces"
     folder.mkdir()
@@ -216,6 +229,12 @@ def test_damaged_pieces_are_made_again_once(preprocess, text, tmp_path):
     with pytest.raises(hearth.JobFailed):
         preprocess("graph", text, folder, client=StubClient(fail=1))
     assert made(text).count("1") == 2
+
+
+def test_a_wrong_option_is_refused_before_anything_is_read(preprocess, text, tmp_path):
+    with pytest.raises(hearth.InvalidRequest, match="undirekted"):
+        preprocess("graph", text, tmp_path / "pieces", client=StubClient(), undirekted=True)
+    assert not (tmp_path / "pieces").exists()
 
 
 def test_a_name_that_is_taken_is_refused_before_anything_is_read(preprocess, text, tmp_path):

@@ -2,20 +2,25 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "engine/base/status.h"
 #include "engine/ingest/formats/edge_list_layout.h"
 #include "engine/ingest/formats/format_options.h"
+#include "engine/ingest/formats/node_numbering.h"
 #include "engine/ingest/formats/text_arrays.h"
 #include "engine/ingest/parse/delimited_text.h"
 #include "engine/ingest/source/edge_source.h"
@@ -186,6 +191,33 @@ absl::Status ReadEdgeLines(ImportContext& context, TextLines& lines,
   });
 }
 
+std::optional<int64_t> ParseNumberId(absl::string_view id) {
+  int64_t number = 0;
+  const char* const end = id.data() + id.size();
+  const auto result = std::from_chars(id.data(), end, number);
+  if (result.ec != std::errc() || result.ptr != end ||
+      absl::AlphaNum(number).Piece() != id) {
+    return std::nullopt;
+  }
+  return number;
+}
+
+absl::Status ReadNumberIdLines(ImportContext& context, TextLines& lines,
+                               const EdgeListLayout& layout, TakeEdge take,
+                               EdgeLineFacts& facts) {
+  EdgeFields fields(layout);
+  return ForEachEdgeLine(context, lines, layout, [&](const TextLines& line) {
+    HEARTH_RETURN_IF_ERROR(fields.Split(line));
+    const std::optional<int64_t> source = ParseNumberId(fields.id(0));
+    const std::optional<int64_t> destination = ParseNumberId(fields.id(1));
+    if (!source.has_value() || !destination.has_value()) {
+      return line.Error("has an id that is no number");
+    }
+    ++facts.num_edges;
+    return take(*source, *destination);
+  });
+}
+
 absl::Status CheckDensity(const std::string& source, int64_t num_nodes,
                           int64_t num_edges) {
   if (num_edges == 0) {
@@ -219,6 +251,22 @@ absl::Status CheckEdgeLines(const std::string& source,
   }
   if (facts.num_edges > 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(source, ": has no edges"));
+}
+
+absl::StatusOr<SourceGraph> GraphOfNumberedEdges(const std::string& source,
+                                                 NumberedEdges numbered,
+                                                 bool ids_are_text) {
+  HEARTH_RETURN_IF_ERROR(
+      CheckDensity(source, numbered.num_nodes, numbered.edges->num_edges()));
+  SourceGraph graph;
+  SourceNodes& nodes = graph.nodes.emplace_back();
+  nodes.num_nodes = numbered.num_nodes;
+  (ids_are_text ? nodes.id_text : nodes.ids) = std::move(numbered.ids);
+  graph.edges.emplace_back().edges = std::move(numbered.edges);
+  graph.transforms.push_back(
+      absl::StrCat("ids numbered in ascending order: ", nodes.num_nodes,
+                   nodes.num_nodes == 1 ? " node" : " nodes"));
+  return graph;
 }
 
 SourceGraph GraphOfEdgeLines(const EdgeListLayout& layout,

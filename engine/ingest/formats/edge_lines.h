@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "engine/ingest/formats/edge_list_layout.h"
 #include "engine/ingest/formats/format_options.h"
+#include "engine/ingest/formats/node_numbering.h"
 #include "engine/ingest/parse/delimited_text.h"
 #include "engine/ingest/source/edge_source.h"
 #include "engine/ingest/source/import_context.h"
@@ -100,6 +102,23 @@ absl::Status ReadEdgeLines(
     absl::FunctionRef<absl::Status(int64_t source, int64_t destination)> take,
     EdgeLineFacts& facts);
 
+/// The number of an id that is written without needless signs and zeros;
+/// nullopt for any other id.
+std::optional<int64_t> ParseNumberId(absl::string_view id);
+
+/// The same for ids that are numbers, but not those of nodes (ParseNumberId):
+/// they pass as they are, and facts.last_id stays. INVALID_ARGUMENT, naming the
+/// line, for any other id. REQUIRES: the layout is of no matrix.
+absl::Status ReadNumberIdLines(
+    ImportContext& context, TextLines& lines, const EdgeListLayout& layout,
+    absl::FunctionRef<absl::Status(int64_t source, int64_t destination)> take,
+    EdgeLineFacts& facts);
+
+/// Warning of a matrix that was to be relabeled.
+inline constexpr char kMatrixIsNotRelabeled[] =
+    "relabeling has no effect on a Matrix Market file, whose rows number the "
+    "nodes";
+
 /// INVALID_ARGUMENT if a graph of `num_nodes` nodes has no edges, or so few
 /// that the ids are probably no numbers of nodes. `source` names the text.
 absl::Status CheckDensity(const std::string& source, int64_t num_nodes,
@@ -111,6 +130,12 @@ absl::Status CheckDensity(const std::string& source, int64_t num_nodes,
 absl::Status CheckEdgeLines(const std::string& source,
                             const EdgeListLayout& layout,
                             const EdgeLineFacts& facts);
+
+/// The graph of a whole text whose nodes were numbered, with their ids as text
+/// or numbers. Errors of CheckDensity.
+absl::StatusOr<SourceGraph> GraphOfNumberedEdges(const std::string& source,
+                                                 NumberedEdges numbered,
+                                                 bool ids_are_text);
 
 /// The graph of the edges of a whole text. REQUIRES: CheckEdgeLines.
 SourceGraph GraphOfEdgeLines(const EdgeListLayout& layout,

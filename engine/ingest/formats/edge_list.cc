@@ -2,22 +2,17 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
-#include <system_error>
 #include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "engine/base/status.h"
 #include "engine/ingest/formats/edge_lines.h"
 #include "engine/ingest/formats/edge_list_layout.h"
@@ -69,19 +64,6 @@ absl::Status CheckId(const TextLines& line, absl::string_view id) {
       "has an id that is empty or has blanks or control characters");
 }
 
-/// The number of an id that is written without needless signs and zeros;
-/// nullopt for any other id.
-std::optional<int64_t> ParseNumber(absl::string_view id) {
-  int64_t number = 0;
-  const char* const end = id.data() + id.size();
-  const auto result = std::from_chars(id.data(), end, number);
-  if (result.ec != std::errc() || result.ptr != end ||
-      absl::AlphaNum(number).Piece() != id) {
-    return std::nullopt;
-  }
-  return number;
-}
-
 /// Facts that show only after more ids have been read.
 enum class Finding {
   kNone,
@@ -112,8 +94,8 @@ absl::StatusOr<NumberedEdges> NumberNodes(ImportContext& context,
           HEARTH_RETURN_IF_ERROR(CheckId(line, id));
         }
         if (kind == NodeNumbering::IdKind::kNumbers) {
-          const std::optional<int64_t> from = ParseNumber(ids[0]);
-          const std::optional<int64_t> to = ParseNumber(ids[1]);
+          const std::optional<int64_t> from = ParseNumberId(ids[0]);
+          const std::optional<int64_t> to = ParseNumberId(ids[1]);
           if (from.has_value() && to.has_value()) {
             return numbering->Add(*from, *to);
           }
@@ -146,17 +128,7 @@ absl::StatusOr<SourceGraph> OpenRelabeled(ImportContext& context,
         NumberNodes(context, list, NodeNumbering::IdKind::kText, finding);
   }
   HEARTH_RETURN_IF_ERROR(numbered.status());
-  HEARTH_RETURN_IF_ERROR(CheckDensity(list.path, numbered->num_nodes,
-                                      numbered->edges->num_edges()));
-  SourceGraph graph;
-  SourceNodes& nodes = graph.nodes.emplace_back();
-  nodes.num_nodes = numbered->num_nodes;
-  (is_text ? nodes.id_text : nodes.ids) = std::move(numbered->ids);
-  graph.edges.emplace_back().edges = std::move(numbered->edges);
-  graph.transforms.push_back(
-      absl::StrCat("ids numbered in ascending order: ", nodes.num_nodes,
-                   nodes.num_nodes == 1 ? " node" : " nodes"));
-  return graph;
+  return GraphOfNumberedEdges(list.path, *std::move(numbered), is_text);
 }
 
 /// The graph of ids that are the numbers of nodes, or of a matrix.
@@ -185,9 +157,7 @@ absl::StatusOr<SourceGraph> OpenList(ImportContext& context, EdgeListText& list,
   }
   HEARTH_ASSIGN_OR_RETURN(SourceGraph graph, OpenNumbered(context, list));
   if (options.relabel) {
-    graph.warnings.push_back(
-        "relabeling has no effect on a Matrix Market file, whose rows number "
-        "the nodes");
+    graph.warnings.emplace_back(kMatrixIsNotRelabeled);
   }
   return graph;
 }

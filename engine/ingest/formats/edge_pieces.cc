@@ -28,6 +28,7 @@
 #include "engine/ingest/formats/edge_list.h"
 #include "engine/ingest/formats/edge_list_layout.h"
 #include "engine/ingest/formats/format_options.h"
+#include "engine/ingest/formats/node_numbering.h"
 #include "engine/ingest/formats/source_files.h"
 #include "engine/ingest/formats/text_arrays.h"
 #include "engine/ingest/parse/byte_stream.h"
@@ -43,7 +44,7 @@
 
 // The file of a piece, little-endian:
 //
-//   edges whose ids are below 2^31 - 1, 8 bytes each, up to the first other one
+//   edges whose ids are 0 .. 2^31 - 2, 8 bytes each, up to the first other one
 //   zeros up to a multiple of 16, if other edges follow
 //   all further edges, 16 bytes each
 //   what the piece says of itself: sealed JSON
@@ -85,6 +86,10 @@ int64_t BytesOfEdges(int64_t num_narrow, int64_t num_wide) {
   return num_wide == 0 ? num_narrow * kNarrowBytes
                        : (FirstWide(num_narrow) + num_wide) * kWideBytes;
 }
+
+/// Whether an edge of 8 bytes has room for the id. Ids below 0 are not numbers
+/// of nodes.
+bool IsNarrow(int64_t id) { return id >= 0 && id < INT32_MAX; }
 
 /// What the file of a piece says of itself.
 struct PieceTrailer {
@@ -150,7 +155,7 @@ class PieceWriter {
   }
 
   absl::Status Add(int64_t source, int64_t destination) {
-    if (!is_wide_ && std::max(source, destination) >= INT32_MAX) {
+    if (!is_wide_ && !(IsNarrow(source) && IsNarrow(destination))) {
       HEARTH_RETURN_IF_ERROR(Widen());
     }
     AppendScratchEdge(is_wide_ ? kWide : kNarrow, source, destination, buffer_);
@@ -294,8 +299,10 @@ absl::StatusOr<OpenPiece> OpenPieceIn(io::FileSystem& files,
 /// The edges of one piece in order. Single-owner.
 class PieceReader {
  public:
-  explicit PieceReader(OpenPiece piece)
+  /// `any_ids`: ids are not the numbers of nodes.
+  PieceReader(OpenPiece piece, bool any_ids)
       : piece_(std::move(piece)),
+        any_ids_(any_ids),
         parts_{
             NewScratchEdgeSource(*piece_.file, kNarrow, piece_.trailer.narrow),
             NewScratchEdgeSource(*piece_.file, kWide, piece_.trailer.wide)} {}
@@ -323,7 +330,7 @@ class PieceReader {
                       std::vector<int64_t>& all) const {
     const int64_t last_id = piece_.trailer.facts.last_id;
     for (const int64_t id : some) {
-      if (id < 0 || id > last_id) {
+      if (!any_ids_ && (id < 0 || id > last_id)) {
         return absl::DataLossError(absl::StrCat(piece_.file->path(),
                                                 ": has id ", id,
                                                 "; the largest is ", last_id));
@@ -334,6 +341,7 @@ class PieceReader {
   }
 
   const OpenPiece piece_;
+  const bool any_ids_;
   const std::array<std::unique_ptr<EdgeSource>, 2> parts_;
   int64_t next_ = 0;
   EdgeBlock some_;
@@ -382,7 +390,7 @@ class PieceEdges final : public EdgeSource {
     }
     HEARTH_ASSIGN_OR_RETURN(OpenPiece piece,
                             OpenPieceIn(files_, plan_, index_, folder_));
-    reader_ = std::make_unique<PieceReader>(std::move(piece));
+    reader_ = std::make_unique<PieceReader>(std::move(piece), plan_.relabels());
     return absl::OkStatus();
   }
 
@@ -406,6 +414,7 @@ std::string SerializePlan(const EdgePiecePlan& plan) {
       {"format", kFormat},
       {"version", EdgePiecePlan::kVersion},
       {"texts", std::move(texts)},
+      {"relabel", plan.options.relabel},
       {"source_column", plan.options.source_column},
       {"destination_column", plan.options.destination_column},
       {"reason", plan.reason},
@@ -453,6 +462,7 @@ absl::StatusOr<EdgePiecePlan> ParsePlan(absl::string_view contents) {
     plan.texts.push_back(ParseText(text));
     fields.Absorb(text);
   }
+  plan.options.relabel = fields.Bool("relabel");
   plan.options.source_column = fields.String("source_column");
   plan.options.destination_column = fields.String("destination_column");
   if (fields.Has("has_header")) {
@@ -571,6 +581,9 @@ absl::Status AddText(ImportContext& context, const std::string& path,
   AddNew(transforms, plan.transforms);
   AddNew(warnings, plan.warnings);
   if (list.layout.matrix.has_value()) {
+    if (plan.options.relabel) {
+      plan.warnings.insert(plan.warnings.begin(), kMatrixIsNotRelabeled);
+    }
     plan.matrix = list.layout.matrix;
     plan.matrix_line = list.layout.header_line;
   }
@@ -627,6 +640,54 @@ std::string NameOf(const EdgePiecePlan& plan) {
                                     others == 1 ? " other" : " others");
 }
 
+/// The graph of all pieces, whose ids are the numbers of nodes.
+absl::StatusOr<SourceGraph> Join(ImportContext& context, EdgePiecePlan plan,
+                                 const std::string& folder,
+                                 const EdgeLineFacts& facts) {
+  EdgeListLayout layout;
+  layout.matrix = plan.matrix;
+  layout.header_line = plan.matrix_line;
+  HEARTH_RETURN_IF_ERROR(CheckEdgeLines(NameOf(plan), layout, facts));
+  if (plan.matrix.has_value() && facts.last_id >= plan.matrix->num_nodes) {
+    return absl::DataLossError(absl::StrCat(folder, ": has id ", facts.last_id,
+                                            " in a matrix of ",
+                                            plan.matrix->num_nodes, " rows"));
+  }
+  return GraphOfEdgeLines(
+      layout, facts,
+      std::make_unique<PieceEdges>(context.files(), std::move(plan), folder,
+                                   facts.num_edges));
+}
+
+/// The same, whose ids are any numbers: numbers the nodes by them.
+absl::StatusOr<SourceGraph> JoinRelabeled(ImportContext& context,
+                                          EdgePiecePlan plan,
+                                          const std::string& folder,
+                                          const EdgeLineFacts& facts) {
+  constexpr int64_t kBlockEdges = 4 << 10;
+  const std::string name = NameOf(plan);
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<NodeNumbering> numbering,
+      NodeNumbering::Create(context, NodeNumbering::IdKind::kNumbers, name));
+  PieceEdges edges(context.files(), std::move(plan), folder, facts.num_edges);
+  context.Begin("reading",
+                static_cast<uint64_t>(facts.num_edges) * 2 * sizeof(int64_t));
+  EdgeBlock block;
+  for (int64_t first = 0; first < facts.num_edges; first += kBlockEdges) {
+    const int64_t count = std::min(kBlockEdges, facts.num_edges - first);
+    HEARTH_RETURN_IF_ERROR(edges.Read(first, count, block));
+    for (size_t i = 0; i < block.size(); ++i) {
+      HEARTH_RETURN_IF_ERROR(
+          numbering->Add(block.sources[i], block.destinations[i]));
+    }
+    HEARTH_RETURN_IF_ERROR(
+        context.Advance(static_cast<uint64_t>(count) * 2 * sizeof(int64_t)));
+  }
+  HEARTH_ASSIGN_OR_RETURN(NumberedEdges numbered, numbering->Finish());
+  return GraphOfNumberedEdges(name, std::move(numbered),
+                              /*ids_are_text=*/false);
+}
+
 }  // namespace
 
 int64_t EdgePiecePlan::num_pieces() const {
@@ -642,11 +703,6 @@ absl::StatusOr<EdgePiecePlan> PlanEdgePieces(
   if (texts.empty() || piece_bytes == 0 || piece_bytes > INT64_MAX / 2) {
     return absl::InvalidArgumentError(
         "a plan of pieces needs a text, and a size of pieces");
-  }
-  if (options.relabel) {
-    return absl::InvalidArgumentError(
-        "edges cannot be relabeled in pieces, since the number of a node "
-        "depends on the ids in all of them: import the edge list itself");
   }
   EdgePiecePlan plan;
   plan.options = options;
@@ -718,12 +774,22 @@ absl::Status MakeEdgePiece(ImportContext& context, const EdgePiecePlan& plan,
   PieceTrailer trailer;
   trailer.plan_sha256 = plan.sha256;
   trailer.index = index;
-  HEARTH_RETURN_IF_ERROR(ReadEdgeLines(
-      context, *lines, list.layout,
-      [&](int64_t source, int64_t destination) {
-        return writer->Add(source, destination);
-      },
-      trailer.facts));
+  const auto add = [&](int64_t source, int64_t destination) {
+    return writer->Add(source, destination);
+  };
+  if (plan.relabels()) {
+    const absl::Status read =
+        ReadNumberIdLines(context, *lines, list.layout, add, trailer.facts);
+    if (absl::IsInvalidArgument(read)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(read.message(),
+                       "; edges between ids of text are not read in pieces"));
+    }
+    HEARTH_RETURN_IF_ERROR(read);
+  } else {
+    HEARTH_RETURN_IF_ERROR(
+        ReadEdgeLines(context, *lines, list.layout, add, trailer.facts));
+  }
   HEARTH_RETURN_IF_ERROR(CheckUnchanged(context.files(), plan, *text));
   return writer->Finish(std::move(trailer));
 }
@@ -739,7 +805,7 @@ absl::StatusOr<std::vector<MissingPiece>> FindMissingPieces(
         OpenPieceIn(context.files(), plan, index, folder);
     absl::Status status = piece.status();
     if (status.ok() && read_all) {
-      PieceReader reader(*std::move(piece));
+      PieceReader reader(*std::move(piece), plan.relabels());
       EdgeBlock block;
       while (status.ok() && !reader.done()) {
         block.sources.clear();
@@ -794,21 +860,12 @@ absl::StatusOr<SourceGraph> OpenEdgePieces(ImportContext& context,
     facts.Add(piece.trailer.facts);
     HEARTH_RETURN_IF_ERROR(context.Advance(0));
   }
-  EdgeListLayout layout;
-  layout.matrix = plan.matrix;
-  layout.header_line = plan.matrix_line;
-  HEARTH_RETURN_IF_ERROR(CheckEdgeLines(NameOf(plan), layout, facts));
-  if (plan.matrix.has_value() && facts.last_id >= plan.matrix->num_nodes) {
-    return absl::DataLossError(absl::StrCat(source, ": has id ", facts.last_id,
-                                            " in a matrix of ",
-                                            plan.matrix->num_nodes, " rows"));
-  }
   const std::vector<std::string> transforms = plan.transforms;
   const std::vector<std::string> warnings = plan.warnings;
-  SourceGraph graph = GraphOfEdgeLines(
-      layout, facts,
-      std::make_unique<PieceEdges>(context.files(), std::move(plan), source,
-                                   facts.num_edges));
+  HEARTH_ASSIGN_OR_RETURN(
+      SourceGraph graph,
+      plan.relabels() ? JoinRelabeled(context, std::move(plan), source, facts)
+                      : Join(context, std::move(plan), source, facts));
   graph.transforms.insert(graph.transforms.end(), transforms.begin(),
                           transforms.end());
   graph.warnings.insert(graph.warnings.end(), warnings.begin(), warnings.end());

@@ -65,14 +65,16 @@ struct EdgePiecePlan {
   int64_t matrix_line = 0;
 
   int64_t num_pieces() const;
+  /// Whether ids are any numbers, by which the nodes are numbered at the end.
+  bool relabels() const { return options.relabel && !matrix.has_value(); }
 };
 
 /// Makes a plan for the edge lists at the absolute paths `texts`, in pieces of
 /// about `piece_bytes` of text, and writes it to `folder`, which must exist.
 /// Does nothing if the folder has the same plan; ALREADY_EXISTS if it has
-/// another. INVALID_ARGUMENT for options.relabel, for a Matrix Market file
-/// beside other texts, for more than kMaxPieces; errors of RecognizeEdgeList
-/// and FindEdgeListLayout.
+/// another. With options.relabel, ids must be numbers, which a piece holds as
+/// they are. INVALID_ARGUMENT for a Matrix Market file beside other texts, for
+/// more than kMaxPieces; errors of RecognizeEdgeList and FindEdgeListLayout.
 absl::StatusOr<EdgePiecePlan> PlanEdgePieces(
     ImportContext& context, const std::vector<std::string>& texts,
     const EdgeListOptions& options, uint64_t piece_bytes,

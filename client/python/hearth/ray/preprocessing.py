@@ -24,6 +24,7 @@ from hearth import pieces
 from hearth.client import Client, Dataset
 from hearth.dataset_calls import AnyPath
 from hearth.errors import HearthError, InvalidRequest, JobFailed
+from hearth.options.kinds import job_spec
 from hearth.options.values import Value
 
 # Tasks that Ray knows of at a time: enough for any cluster, and a list that is quickly waited for.
@@ -32,9 +33,9 @@ _TASKS = 1000
 
 def preprocess(name: str, texts: Union[AnyPath, Sequence[AnyPath]], folder: AnyPath, *,
                client: Optional[Client] = None, piece_size: Optional[str] = None,
-               header: Optional[bool] = None, columns: Optional[Sequence[str]] = None,
-               retries: int = 3, num_cpus: float = 1.0,
-               storage_options: Optional[dict[str, Any]] = None,
+               relabel: bool = False, header: Optional[bool] = None,
+               columns: Optional[Sequence[str]] = None, retries: int = 3,
+               num_cpus: float = 1.0, storage_options: Optional[dict[str, Any]] = None,
                staging: Optional[AnyPath] = None, priority: int = 0,
                **options: Value) -> Dataset:
     """Imports edge lists as the dataset `name`; machines of the Ray cluster read them in pieces.
@@ -46,9 +47,9 @@ def preprocess(name: str, texts: Union[AnyPath, Sequence[AnyPath]], folder: AnyP
     them with `storage_options`; the caller then copies them to `staging`, a folder that the daemon
     reaches (default: a temporary one). They stay in `folder`, for a call that goes on.
 
-    A piece has about `piece_size` ("256MiB") of text; a compressed text is one piece. `header` and
-    `columns` are as for `hearth dataset import`, and so are `options`: undirected=True, ... Ids
-    must be the numbers of nodes.
+    A piece has about `piece_size` ("256MiB") of text; a compressed text is one piece. `relabel`,
+    `header` and `columns` are as for `hearth dataset import`, and so are `options`:
+    undirected=True, ... Ids must be numbers: those of the nodes, or any with `relabel`.
 
     A task takes `num_cpus` of Ray's and is repeated up to `retries` times. Raises InvalidRequest
     for texts that are no edge lists, HearthError for pieces that could not be made, JobFailed if
@@ -56,6 +57,8 @@ def preprocess(name: str, texts: Union[AnyPath, Sequence[AnyPath]], folder: AnyP
     """
     if isinstance(texts, (str, os.PathLike)):
         texts = [texts]
+    # A mistake in the last step is told before the first one.
+    job_spec("import", {**options, "name": name, "source": os.fspath(folder)})
     with ExitStack() as stack:
         if client is None:
             client = stack.enter_context(Client())
@@ -63,8 +66,8 @@ def preprocess(name: str, texts: Union[AnyPath, Sequence[AnyPath]], folder: AnyP
             raise HearthError(grpc.StatusCode.ALREADY_EXISTS,
                               f"there is a dataset called {name} already")
         place = _Place(os.fspath(folder), storage_options or {}, staging, stack)
-        num_pieces = pieces.plan(place.local, texts, piece_size=piece_size, header=header,
-                                 columns=columns)
+        num_pieces = pieces.plan(place.local, texts, piece_size=piece_size, relabel=relabel,
+                                 header=header, columns=columns)
         place.share_plan()
         for index in range(num_pieces):
             place.take_earlier(index)
