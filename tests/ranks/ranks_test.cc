@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "engine/io/file_system.h"
+#include "engine/io/testing/faults.h"
 #include "engine/io/whole_file.h"
 #include "engine/job/interface/job_environment.h"
 #include "engine/job/interface/report.h"
@@ -53,7 +54,8 @@ class RanksTest : public JobTest {
     std::vector<std::thread> threads;
     for (int rank = 0; rank < size; ++rank) {
       threads.emplace_back([&, rank] {
-        JobEnvironment environment = Environment();
+        JobEnvironment environment = Environment(
+            rank == size - 1 ? files_of_last_ : io::FileSystem::Posix());
         environment.new_train_step = [group = groups[rank].get()](
                                          const train::TrainOptions& train,
                                          const train::ModelShape& shape) {
@@ -76,6 +78,7 @@ class RanksTest : public JobTest {
     for (const RecordingObserver& observer : observers) {
       rank_epochs_.push_back(observer.epochs);
     }
+    warnings_of_last_ = observers.back().warnings;
     return reports;
   }
 
@@ -108,6 +111,9 @@ class RanksTest : public JobTest {
   }
 
   std::vector<std::vector<EpochReport>> rank_epochs_;
+  // Of the last rank.
+  io::FaultyFileSystem files_of_last_{io::FileSystem::Posix()};
+  std::vector<std::string> warnings_of_last_;
 };
 
 TEST_F(RanksTest, ReportWhatAsManyTrainersDo) {
@@ -185,6 +191,17 @@ TEST_F(RanksTest, StrategiesThatAreNotExactAreRefused) {
       EXPECT_TRUE(absl::StrContains(report.status().message(), "exact"));
     }
   }
+}
+
+// The first rank's checkpoints count.
+TEST_F(RanksTest, OneWithoutRoomForItsCopyOfACheckpointGoesOn) {
+  files_of_last_.Inject(
+      {.for_good = true, .path_end = "checkpoint.safetensors.tmp"});
+  ExpectSameAsTrainers(Options("a"), 2);
+  EXPECT_GT(files_of_last_.hits(), 0);
+  ASSERT_FALSE(warnings_of_last_.empty());
+  EXPECT_TRUE(absl::StrContains(warnings_of_last_.front(), "no copy of"))
+      << warnings_of_last_.front();
 }
 
 TEST_F(RanksTest, OneThatFailsEndsAll) {

@@ -240,8 +240,8 @@ class JobTest : public ::testing::Test {
     return options;
   }
 
-  JobEnvironment Environment() {
-    return {.files = io::FileSystem::Posix(),
+  JobEnvironment Environment(io::FileSystem& files = io::FileSystem::Posix()) {
+    return {.files = files,
             .read_queues = *read_queues_,
             .clock = Clock::Real(),
             .running_jobs = running_jobs_,

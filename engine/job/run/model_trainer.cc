@@ -484,11 +484,19 @@ absl::Status ModelTrainer::WriteState() {
   if (histories_ != nullptr && !Done()) {
     state_.histories = histories_->Save(LiveHistories());
   }
-  HEARTH_RETURN_IF_ERROR(job::WriteCheckpoint(job_.environment.files,
-                                              job_.options.directory, state_));
+  const absl::Status written = job::WriteCheckpoint(
+      job_.environment.files, job_.options.directory, state_);
+  // Of several machines, the first one's checkpoints count; others have copies.
+  if (job_.options.data.window.first == 0) HEARTH_RETURN_IF_ERROR(written);
   // The bound counts what was saved, or the next step's memory.
   ReleaseFreePages();
-  job_.observer.OnDurable();
+  if (written.ok()) {
+    job_.observer.OnDurable();
+  } else {
+    job_.observer.OnLog(
+        Severity::kWarning,
+        absl::StrCat("no copy of the checkpoint: ", written.message()));
+  }
   return absl::OkStatus();
 }
 
