@@ -281,6 +281,12 @@ class SpecChecker {
       violations_.Add("feed.pipeline.sample_on",
                       "must be host for a feed, which trains on no GPU");
     }
+    if (spec.rank() >= spec.ranks()) {
+      violations_.Add("feed.rank",
+                      absl::StrCat("must be less than ranks (", spec.ranks(),
+                                   "), not ", spec.rank()));
+    }
+    if (spec.ranks() > 1) CheckShards("feed.ranks", spec.ranks(), data);
     CheckNodes(spec);
   }
 
@@ -398,6 +404,20 @@ class SpecChecker {
     CheckTrainJob("rank.train", spec);
   }
 
+  // `machines`, which `field` has, with the trainers of each share a batch.
+  void CheckShards(const std::string& field, uint32_t machines,
+                   const v1::DataSpec& data) {
+    const uint64_t shards = uint64_t{machines} * data.trainers();
+    if (shards <= kMostShards && shards <= data.batch_size()) return;
+    violations_.Add(
+        field, absl::StrCat("must be at most ",
+                            std::min(kMostShards, data.batch_size()) /
+                                std::max(data.trainers(), 1u),
+                            " with ", data.trainers(),
+                            " trainers each and batches of ", data.batch_size(),
+                            ", not ", machines));
+  }
+
   void CheckMachines(const std::string& path, const v1::TrainJobSpec& spec) {
     const std::string field = path + ".machines";
     if (spec.machines() <= 1) {
@@ -417,16 +437,7 @@ class SpecChecker {
                        spec.min_machines()));
     }
     const v1::DataSpec& data = spec.data();
-    const uint64_t shards = uint64_t{spec.machines()} * data.trainers();
-    if (shards > kMostShards || shards > data.batch_size()) {
-      violations_.Add(
-          field, absl::StrCat("must be at most ",
-                              std::min(kMostShards, data.batch_size()) /
-                                  std::max(data.trainers(), 1u),
-                              " with ", data.trainers(),
-                              " trainers each and batches of ",
-                              data.batch_size(), ", not ", spec.machines()));
-    }
+    CheckShards(field, spec.machines(), data);
     const std::string reason = " with several machines";
     if (spec.trains(0).has_none()) {
       violations_.Add(path + ".trains[0].model",
@@ -843,6 +854,11 @@ job::TrainJobOptions ToFeedJobOptions(const v1::FeedSpec& spec,
   options.data = ToBatchOptions(spec.data(), spec.pipeline(), dataset_path);
   options.data.own_nodes = ToOwnNodes(spec, directory);
   options.data.needs_labels = false;
+  if (spec.ranks() > 1) {
+    const int64_t each = options.data.trainers;
+    options.data.window = {.first = spec.rank() * each,
+                           .all = spec.ranks() * each};
+  }
   options.train.model = train::NoModelOptions();
   options.pipeline = ToPipelineOptions(spec);
   options.sharing_key = SharingKeyOf(spec);
@@ -854,6 +870,7 @@ job::TrainJobOptions ToFeedJobOptions(const v1::FeedSpec& spec,
 }
 
 std::string SharingKeyOf(const v1::FeedSpec& spec) {
+  if (spec.ranks() > 1) return "";
   // Of a train job with a model and the same batches.
   v1::TrainJobSpec train;
   *train.mutable_data() = spec.data();

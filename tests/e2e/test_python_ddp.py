@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon import PATIENCE_SECONDS, wait_for
+from daemon import HEARTH, PATIENCE_SECONDS, Daemon, run, wait_for
 
 pytest.importorskip("grpc", reason="grpcio is not installed")
 pytest.importorskip("torch", reason="torch is not installed")
@@ -91,6 +91,53 @@ def test_trainers_together_are_one(daemon, begin):
     parameters = [results[-1]["parameters"] for results in [alone, *together]]
     assert parameters[1:] == pytest.approx(parameters[:1] * 2, rel=1e-5)
     daemon.wait_for_state(job, "SUCCEEDED")
+
+
+@pytest.fixture
+def two_servers(daemon, graph_folder, tmp_path):
+    """Addresses of two daemons that do not know of each other, with equal datasets."""
+    with contextlib.closing(Daemon(tmp_path / "other")) as other:
+        other.import_graph("planted", graph_folder)
+        yield [f"unix:{one.data_dir}/hearth.sock" for one in (daemon, other)]
+
+
+def test_trainers_of_two_daemons_are_those_of_one(begin, two_servers):
+    """In every bit of every batch and loss."""
+    at_one = results_of(begin(2, epochs=2))
+    at_two = results_of(begin(2, epochs=2, each=lambda rank: {"server": two_servers[rank]}))
+    for results in (*at_one, *at_two):
+        del results[0]["job"]
+    assert at_two == at_one
+
+
+def test_two_trainers_at_each_of_two_daemons(begin, two_servers):
+    at_one = results_of(begin(4))
+    at_two = results_of(begin(4, each=lambda rank: {"server": two_servers[rank // 2]}))
+    for results in (*at_one, *at_two):
+        del results[0]["job"]
+    assert at_two == at_one
+
+
+def test_trainers_that_share_daemons_unequally_are_told(begin, two_servers):
+    """As those whose ranks take turns at the daemons: the order of shards would be another."""
+    for servers in ([0, 0, 1], [0, 1, 0, 1]):
+        trainers = begin(len(servers),
+                         each=lambda rank: {"server": two_servers[servers[rank]]})
+        for trainer in trainers:
+            assert trainer.process.wait(PATIENCE_SECONDS) != 0
+            assert "do not share equally" in trainer.log.read_text()
+
+
+def test_trainers_of_daemons_with_other_datasets_are_told(begin, two_servers, daemon, tmp_path):
+    other = {"dataset": "made", "num_neighbors": [4], "batch_size": 8}
+    for seed, server in enumerate(two_servers):
+        made = run([HEARTH, "--server", server, "dataset", "generate", "made", "--nodes", "100",
+                    "--edges", "500", "--dim", "4", "--seed", str(seed)])
+        assert made.code == 0, made
+    trainers = begin(2, loader=other, each=lambda rank: {"server": two_servers[rank]})
+    for trainer in trainers:
+        assert trainer.process.wait(PATIENCE_SECONDS) != 0
+        assert "made is not the same at all daemons" in trainer.log.read_text()
 
 
 def test_trainers_share_nodes_of_their_own(begin):

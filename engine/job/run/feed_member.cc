@@ -30,6 +30,7 @@
 #include "engine/base/status.h"
 #include "engine/job/interface/observer.h"
 #include "engine/job/memory/memory_ledger.h"
+#include "engine/sample/shard_window.h"
 #include "engine/store/feature_rows.h"
 #include "engine/store/labels.h"
 #include "engine/store/manifest.h"
@@ -345,7 +346,7 @@ absl::StatusOr<Wish> FeedMember::Next() {
 
 absl::Status FeedMember::CheckTakesRequests() const {
   const strategy::StrategyOptions& strategy = job_.options.data.strategy;
-  if (channels_.size() > 1) {
+  if (job_.options.data.window.AllOf(std::ssize(channels_)) > 1) {
     return absl::InvalidArgumentError(
         "requests: cannot be answered with several trainers");
   }
@@ -402,17 +403,20 @@ absl::Status FeedMember::Take(
       return absl::OkStatus();
     }
   }
-  const auto seeds = static_cast<double>(train::NumSeeds(shards));
-  const bool is_left_out = std::any_of(
-      shards.begin(), shards.end(),
-      [](const auto& shard) { return shard.sample.num_seeds == 0; });
-  // Shards are runs of the batch's seeds. Strategies may change the order of
-  // batches.
-  int64_t first_seed =
-      split() == feed::Split::kRequests
-          ? 0
-          : static_cast<int64_t>(shards.front().sample.key.batch) *
-                job_.options.data.batch_size;
+  const sample::ShardWindow& window = job_.options.data.window;
+  const int64_t all_shards = window.AllOf(std::ssize(shards));
+  // Of the whole batch, whose shards are runs of its seeds.
+  int64_t seeds = train::NumSeeds(shards);
+  int64_t first_seed = 0;
+  if (split() != feed::Split::kRequests) {
+    // Strategies may change the order of batches.
+    const int64_t batch_size = job_.options.data.batch_size;
+    const int64_t begin =
+        static_cast<int64_t>(shards.front().sample.key.batch) * batch_size;
+    seeds = std::min(batch_size, std::ssize(places_) - begin);
+    first_seed = begin + sample::ShardBegin(seeds, window.first, all_shards);
+  }
+  const bool is_left_out = seeds < all_shards;
   for (size_t rank = 0; rank < channels_.size(); ++rank) {
     if (is_left_out) {
       channels_[rank]->Skip(passes_[rank].number);
@@ -420,8 +424,8 @@ absl::Status FeedMember::Take(
       const int64_t of_shard = shards[rank].sample.num_seeds;
       HEARTH_RETURN_IF_ERROR(Deliver(shards[rank], rank,
                                      static_cast<double>(of_shard) *
-                                         static_cast<double>(shards.size()) /
-                                         seeds,
+                                         static_cast<double>(all_shards) /
+                                         static_cast<double>(seeds),
                                      first_seed));
       first_seed += of_shard;
     }

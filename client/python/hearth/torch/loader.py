@@ -64,7 +64,8 @@ class NeighborLoader:
       `fanouts` is `num_neighbors` here, `credits` is `prefetch_factor`.
 
     The processes of torch.distributed share each batch, unless `world_size` is 1: `batch_size` is
-    that of all together, and each gets its shard. All make their loaders, and iterate, alike.
+    that of all together, and each gets its shard, from one daemon or, on several machines, from
+    its machine's: as many processes use each, with a copy of the dataset. All make their loaders, and iterate, alike.
     Where a trainer has left a pass, the others' raises HearthError (ABORTED).
     With DistributedDataParallel, (loss * batch.loss_scale).backward() gives the gradient of the
     mean over the seeds of all, for a `loss` that is the mean over those of the shard.
@@ -90,13 +91,10 @@ class NeighborLoader:
         self._copies: Optional[DeviceCopies] = None
         self._trainers = trainers_of(world_size)
         self._options = options_of(num_neighbors, layout, batch_size, prefetch_factor, options)
-        if self._trainers.size > 1:
-            self._options["trainers"] = self._trainers.size
         # Wrong options are found before a daemon is started.
         feed_spec({**self._options, "dataset": "any"})
         origin = origin_of(source, dataset, daemon_options)
         self._options["dataset"] = origin.dataset
-        self._spec = feed_spec(self._options)
         self.layout = layout
         self.transform = transform
         self.drop_last = drop_last
@@ -108,6 +106,12 @@ class NeighborLoader:
         self._feed: Optional[Feed] = None
         self._nodes: Optional[Nodes] = None
         with _closing_on_error(origin):
+            self._trainers = self._trainers.on_daemons(origin.client, origin.dataset)
+            if self._trainers.size > 1:
+                self._options["trainers"] = self._trainers.of_daemon
+            if self._trainers.daemons > 1:
+                self._options.update(ranks=self._trainers.daemons, rank=self._trainers.daemon)
+            self._spec = feed_spec(self._options)
             self._nodes = nodes_of(input_nodes, origin.client, origin.dataset,
                                    self._spec.data.target)
             self._feed = feed_of(origin.client, self._options, self._spec, self._trainers,
@@ -246,7 +250,14 @@ class NeighborLoader:
     def _deciding(self) -> dict[str, str]:
         """What decides the batches, in words."""
         own = {} if self._nodes is None else {"input_nodes": str(self._nodes)}
-        return {**deciding_options(self._spec), **own}
+        # All trainers have one state, wherever their daemons are.
+        spec = spec_pb2.FeedSpec()
+        spec.CopyFrom(self._spec)
+        if self._trainers.daemons > 1:
+            spec.data.trainers = self._trainers.size
+            spec.ClearField("ranks")
+            spec.ClearField("rank")
+        return {**deciding_options(spec), **own}
 
     def _used(self) -> Feed:
         if self._feed is None:

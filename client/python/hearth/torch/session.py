@@ -101,7 +101,7 @@ class Feed:
     """One feed job. Thread-safe."""
 
     def __init__(self, client: Client, options: Mapping[str, Value], trainers: Trainers) -> None:
-        self._job = FeedJob(client, options, trainers.rank)
+        self._job = FeedJob(client, options, trainers.channel)
         self._trainers = trainers
         # A pass of several trainers is not opened anew, since that would end the others': the
         # daemon goes on with it where it was.

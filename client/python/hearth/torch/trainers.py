@@ -5,32 +5,89 @@ from __future__ import annotations
 
 from typing import Any, Callable, NamedTuple, Optional
 
+from hearth.client import Client
 from hearth.errors import HearthError, invalid
 from hearth.packages import torch
 
 
 class Trainers(NamedTuple):
-    """How many there are, and which of them this process is."""
+    """How many there are, and which of them this process is. Equally many use each of several
+    daemons, of which each has a feed for its own."""
 
     size: int
     rank: int
+    daemons: int = 1
+
+    @property
+    def of_daemon(self) -> int:
+        """How many use this process's daemon."""
+        return self.size // self.daemons
+
+    @property
+    def daemon(self) -> int:
+        """Which of the daemons that is."""
+        return self.rank // self.of_daemon
+
+    @property
+    def channel(self) -> int:
+        """Which of its trainers this process is."""
+        return self.rank % self.of_daemon
 
     def agree(self, choose: Callable[[], str]) -> str:
-        """What `choose` returns in the process of rank 0, in all of them, which must call this
-        alike. What it raises is raised in all of them."""
+        """What `choose` returns in the first process of this one's daemon; all processes must
+        call this alike. What it raises in any is raised in all."""
         if self.size == 1:
             return choose()
-        # A result and an error.
-        chosen: list[Any] = ["", None]
-        if self.rank == 0:
+        chosen, error = "", None
+        if self.channel == 0:
             try:
-                chosen[0] = choose()
-            except HearthError as error:
-                chosen[1] = error
-        torch().distributed.broadcast_object_list(chosen, src=0)
-        if chosen[1] is not None:
-            raise chosen[1]
-        return str(chosen[0])
+                chosen = choose()
+            except HearthError as raised:
+                error = raised
+        all_chosen = self._gather((chosen, error))
+        for _, raised_there in all_chosen:
+            if raised_there is not None:
+                raise raised_there
+        return str(all_chosen[self.daemon * self.of_daemon][0])
+
+    def on_daemons(self, client: Client, dataset: str) -> Trainers:
+        """These, with the daemons that they use, each the one of `client`, which all processes
+        ask alike. Raises InvalidRequest unless equally many, one after the other, use each, and
+        all have the same dataset."""
+        if self.size == 1:
+            return self
+        daemons: list[Any] = self._gather(_identity(client, dataset))
+        first = next((one for one in daemons if isinstance(one, HearthError)), None)
+        if first is not None:
+            raise first
+        if len({fingerprint for _, fingerprint in daemons}) > 1:
+            raise invalid("dataset", f"{dataset} is not the same at all daemons: bring it from "
+                          "one to the others")
+        names = [name for name, _ in daemons]
+        count = len(set(names))
+        found = Trainers(self.size, self.rank, count)
+        if self.size % count or any(names[rank] != names[rank - rank % found.of_daemon]
+                                    for rank in range(self.size)):
+            raise invalid("source", f"is one of {count} daemons, which the processes do not share "
+                          f"equally: {self.size} processes, in the order of their ranks, are to "
+                          "be a number for the first, as many for the next, and so on")
+        return found
+
+    def _gather(self, own: Any) -> list[Any]:
+        """What all processes have, by rank."""
+        gathered: list[Any] = [None] * self.size
+        torch().distributed.all_gather_object(gathered, own)
+        return gathered
+
+
+def _identity(client: Client, dataset: str) -> Any:
+    """What tells a daemon from all others, and the dataset's fingerprint; an error."""
+    try:
+        status = client.status()
+        return ((status.start_time, status.data_dir),
+                client.dataset(dataset).fingerprint)
+    except HearthError as error:
+        return error
 
 
 def trainers_of(world_size: Optional[int]) -> Trainers:
