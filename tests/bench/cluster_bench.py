@@ -7,6 +7,10 @@ are medians over turns of ratios within a turn. Then the steps of up to --reckon
 reckoned: the step of one machine, the exchange of gradients (2 (N - 1) / N of their bytes each way)
 by the link's rate, and its round trips. HEARTHD and HEARTH name the binaries. Needs root.
 
+--pyg names the Python of an environment with PyG, which then trains the same model on the same graph
+in each turn: a process in each namespace, on the same processor, with all features in its memory and
+gradients by PyTorch's DDP over gloo. tests/bench/peers/run.sh --machines makes one.
+
 Exit codes: 0 done, 1 a job failed, 2 usage.
 """
 
@@ -23,12 +27,13 @@ import tempfile
 from pathlib import Path
 from typing import Any, Iterator, NamedTuple
 
-from cluster_figures import Link, Measured, render_measured, render_reckoning
+from cluster_figures import Link, Measured, render_measured, render_reckoning, render_rival
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "e2e"))
 from machines import NamespaceDaemon, NoNamespaces, make_certificates, namespaces  # noqa: E402
 
-# A batch of one machine, and tc's names of rates.
+_PYG_PEER = Path(__file__).resolve().parent / "peers/pyg_peer.py"
+# tc's names of rates.
 _LINKS = {"1gbit": Link("1 Gbit/s", 1e9), "10gbit": Link("10 Gbit/s", 1e10)}
 
 
@@ -93,6 +98,26 @@ def train(leader: NamespaceDaemon, names: list[str], machines: int, job: Job) ->
                     all_batches=batches * len(report["epochs"]))
 
 
+def train_by_pyg(python: str, folder: Path, dataset: Path, names: list[str], machines: int,
+                 job: Job) -> float:
+    """Seconds of an epoch, in which all processes have seeds of as many batches."""
+    reports = [folder / f"pyg-{rank}.json" for rank in range(machines)]
+    environment = {**os.environ, "GLOO_SOCKET_IFNAME": "wire", "OMP_NUM_THREADS": "1"}
+    running = [subprocess.Popen(
+        ["ip", "netns", "exec", names[rank], "taskset", "--cpu-list",
+         str(rank % (os.cpu_count() or 1)), python, str(_PYG_PEER), "--dataset", str(dataset),
+         "--features", "memory", "--cache-bytes", "0", "--model", "sage", "--fanouts", job.fanouts,
+         "--batch-size", str(job.batch_size), "--epochs", str(job.epochs), "--hidden",
+         str(job.hidden), "--workers", "0", "--precision", "fp32", "--ranks", str(machines),
+         "--rank", str(rank), "--rendezvous", "tcp://10.214.0.1:29500", "--report", str(report)],
+        env=environment) for rank, report in enumerate(reports)]
+    codes = [one.wait() for one in running]
+    assert codes == [0] * machines, f"PyG ended with {codes}"
+    epochs = [json.loads(report.read_text())["epochs"][1:] for report in reports]
+    return max(statistics.median(float(epoch["seconds"]) for epoch in of_rank)
+               for of_rank in epochs)
+
+
 def parse_options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--machines", default="1,2", help="numbers of machines; default 1,2")
@@ -111,10 +136,13 @@ def parse_options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--batch-size", type=int, default=1024, help="seeds of each machine")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--strategy", default="memory")
+    parser.add_argument("--pyg", help="Python of an environment with PyG, to compare with")
     options = parser.parse_args(arguments)
     unknown = [link for link in options.links.split(",") if link not in _LINKS]
     if unknown:
         parser.error(f"--links: no {unknown[0]}: there are {', '.join(_LINKS)}")
+    if options.pyg and options.model != "sage":
+        parser.error("--pyg: compares sage alone")
     if options.epochs < 2:
         parser.error("--epochs: at least 2: the first is not counted")
     return options
@@ -136,10 +164,17 @@ def main(arguments: list[str]) -> int:
                 daemons(Path(folder), names, graph) as made:
             for rate in options.links.split(","):
                 limit_links(names, rate)
-                turns = [[train(made[0], names, size, job) for size in sizes]
-                         for _ in range(options.turns)]
+                turns, rivals = [], []
+                for _ in range(options.turns):
+                    turns.append([train(made[0], names, size, job) for size in sizes])
+                    if options.pyg:
+                        dataset = made[0].data_dir / "datasets/graph"
+                        rivals.append([train_by_pyg(options.pyg, Path(folder), dataset, names,
+                                                    size, job) for size in sizes])
                 print(render_measured(_LINKS[rate], turns), flush=True)
                 print(render_reckoning(_LINKS[rate], turns, options.reckon), flush=True)
+                if rivals:
+                    print(render_rival("PyG with DDP", turns, rivals), flush=True)
     except (NoNamespaces, AssertionError, subprocess.CalledProcessError) as reason:
         print(reason, file=sys.stderr)
         return 1

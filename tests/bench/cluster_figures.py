@@ -111,3 +111,15 @@ def render_reckoning(link: Link, turns: Sequence[Turn], most: int, round_trip: f
                      f"{machines * alone / step:.1f} |")
         machines *= 2
     return "\n".join(lines) + "\n"
+
+
+def render_rival(name: str, turns: Sequence[Turn], rivals: Sequence[Sequence[float]]) -> str:
+    """`rivals`: seconds of an epoch of as many seeds, by turn and number of machines."""
+    lines = [f"{name}, same turns", "", "| machines | s/epoch | Hearth, s/epoch | Hearth is faster |",
+             "|---|---|---|---|"]
+    for i, first in enumerate(turns[0]):
+        theirs = statistics.median(turn[i] for turn in rivals)
+        ours = statistics.median(turn[i].seconds for turn in turns)
+        gain = statistics.median(rival[i] / turn[i].seconds for turn, rival in zip(turns, rivals))
+        lines.append(f"| {first.machines} | {theirs:.2f} | {ours:.2f} | {gain:.2f} × |")
+    return "\n".join(lines) + "\n"

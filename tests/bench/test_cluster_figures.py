@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster_figures import (Link, Measured, efficiency, exchange_seconds, gradient_bytes,
-                             render_measured, render_reckoning)
+                             render_measured, render_reckoning, render_rival)
 
 _LINK = Link("1 Gbit/s", 1e9)
 
@@ -46,3 +46,11 @@ def test_tables_name_what_they_are_of() -> None:
 
 def test_without_several_machines_nothing_is_reckoned() -> None:
     assert render_reckoning(_LINK, [[measured(1, 0.1)]], 64) == ""
+
+
+def test_a_rival_is_compared_turn_by_turn() -> None:
+    turns = [[measured(1, 0.1), measured(2, 0.2)], [measured(1, 0.2), measured(2, 0.1)],
+             [measured(1, 0.1), measured(2, 0.1)]]
+    table = render_rival("PyG", turns, [[3, 4], [4, 8], [3, 3]])
+    assert "| 1 | 3.00 | 1.00 | 3.00 × |" in table
+    assert "| 2 | 4.00 | 1.00 | 3.00 × |" in table

@@ -84,6 +84,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--server", help="of Hearth: the daemon's address")
     parser.add_argument("--daemon", type=int, help="of Hearth: the daemon's process")
     parser.add_argument("--feed", type=json.loads, help="of Hearth: options of the feed, as JSON")
+    parser.add_argument("--ranks", type=int, default=1, help="of PyG: processes that share batches")
+    parser.add_argument("--rank", type=int, default=0, help="of PyG: which of them this is")
+    parser.add_argument("--rendezvous", help="of PyG: where they meet, such as tcp://HOST:PORT")
     parser.add_argument("--report", type=Path, required=True)
     options = parser.parse_args()
     options.fanouts = [int(part) for part in options.fanouts.split(",")]

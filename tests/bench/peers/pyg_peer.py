@@ -11,6 +11,7 @@ import warnings
 from typing import Any, Iterator, Optional
 
 import torch
+import torch.distributed as dist
 import torch_geometric
 from torch.utils.data import get_worker_info
 from torch_geometric.data import Data
@@ -103,16 +104,26 @@ def _batches(loader: NodeLoader, trainer: Trainer, device: str) -> Iterator[Batc
     trainer.wait()
 
 
+def _share(graph: Graph, rank: int, ranks: int) -> torch.Tensor:
+    """Training nodes of one of the processes that share them, equally many each: as PyG's examples
+    of DistributedDataParallel have it."""
+    each = len(graph.train) // ranks
+    return torch.from_numpy(graph.train)[rank * each:(rank + 1) * each]
+
+
 def main() -> None:
     options = parse_arguments()
     graph = open_graph(options.dataset, options.features)
     sampler = new_sampler(graph, options.fanouts)
     workers = options.workers
-    loader = NodeLoader(_data(graph), sampler, torch.from_numpy(graph.train),
+    if options.ranks > 1:
+        dist.init_process_group("gloo", init_method=options.rendezvous, rank=options.rank,
+                                world_size=options.ranks)
+    loader = NodeLoader(_data(graph), sampler, _share(graph, options.rank, options.ranks),
                         batch_size=options.batch_size, shuffle=True, num_workers=workers,
                         persistent_workers=workers > 0, pin_memory=options.device != "cpu")
     trainer = Trainer(Sage(graph.widths(options.hidden, len(options.fanouts))),
-                      options.precision, options.device)
+                      options.precision, options.device, distributed=options.ranks > 1)
 
     def train(batch: Data) -> None:
         step(trainer, batch)

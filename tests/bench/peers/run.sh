@@ -19,6 +19,8 @@
 #
 #   tests/bench/peers/run.sh --like HEARTH_BENCH.json [--peers pyg,dgl,graphbolt,hearth]
 #   tests/bench/peers/run.sh --turns N [...] -- OPTIONS OF tests/bench/run.sh
+#   tests/bench/peers/run.sh --machines [OPTIONS]   daemons that train together, and
+#                                     PyG with DDP in their place; as root
 #   tests/bench/peers/run.sh --help
 
 source "$(dirname "${BASH_SOURCE[0]}")/../../../deploy/setup.sh"
@@ -79,6 +81,11 @@ provide() {
   esac
 }
 
+if [[ ${1:-} == --machines ]]; then
+  install_packages "${BENCH_PACKAGES[@]}" python3-venv
+  environment pyg || die "PyG cannot be installed"
+  exec "$HEARTH_ROOT/tests/bench/run.sh" "$@" --pyg "$environments/pyg/bin/python"
+fi
 peers=
 want=pyg,dgl
 for ((i = 1; i <= $#; i++)); do

@@ -16,9 +16,13 @@ class Trainer:
     sums of float32. Inputs are on `device`, where the model goes.
     """
 
-    def __init__(self, model: torch.nn.Module, precision: str, device: str = "cpu") -> None:
+    def __init__(self, model: torch.nn.Module, precision: str, device: str = "cpu",
+                 distributed: bool = False) -> None:
+        """`distributed`: the processes of torch.distributed take each step together."""
         self._device = device
         self._model = model.to(device)
+        if distributed:
+            self._model = torch.nn.parallel.DistributedDataParallel(self._model)
         self._optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE)
         self._bf16 = precision == "bf16"
 
