@@ -70,6 +70,9 @@ std::shared_ptr<grpc::Channel> NewChannel(const ClientOptions& options) {
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   // The daemon is on this machine or on the local network.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  if (!options.tls_name.empty()) {
+    arguments.SetSslTargetNameOverride(options.tls_name);
+  }
   // Each client of a process has a connection of its own.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return grpc::CreateCustomChannel(options.server, CredentialsOf(options),

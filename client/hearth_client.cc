@@ -19,6 +19,7 @@
 #include "hearth/v1/admin.grpc.pb.h"
 #include "hearth/v1/datasets.grpc.pb.h"
 #include "hearth/v1/jobs.grpc.pb.h"
+#include "hearth/v1/peers.grpc.pb.h"
 #include "hearth/v1/plans.grpc.pb.h"
 #include "hearth/v1/sweeps.grpc.pb.h"
 
@@ -77,7 +78,8 @@ class GrpcClient : public Client {
         datasets_(v1::Datasets::NewStub(channel_)),
         plans_(v1::Plans::NewStub(channel_)),
         sweeps_(v1::Sweeps::NewStub(channel_)),
-        admin_(v1::Admin::NewStub(channel_)) {}
+        admin_(v1::Admin::NewStub(channel_)),
+        peers_(v1::Peers::NewStub(channel_)) {}
 
   absl::StatusOr<v1::Job> SubmitJob(const v1::JobSpec& spec, int priority,
                                     const std::string& request_id) override {
@@ -127,6 +129,12 @@ class GrpcClient : public Client {
     request.set_id(id);
     *request.mutable_spec() = spec;
     return Call<v1::Job>(*jobs_, &v1::Jobs::Stub::ResumeJob, request);
+  }
+
+  absl::StatusOr<v1::Job> AdoptJob(const std::string& id) override {
+    v1::AdoptJobRequest request;
+    request.set_id(id);
+    return Call<v1::Job>(*jobs_, &v1::Jobs::Stub::AdoptJob, request);
   }
 
   absl::Status DeleteJob(const std::string& id) override {
@@ -372,6 +380,11 @@ class GrpcClient : public Client {
                                          v1::ListMembersRequest());
   }
 
+  absl::StatusOr<v1::Enrolled> Enroll(
+      const v1::EnrollRequest& request) override {
+    return Call<v1::Enrolled>(*peers_, &v1::Peers::Stub::Enroll, request);
+  }
+
   absl::StatusOr<v1::Status> SetDraining(bool draining) override {
     v1::SetDrainingRequest request;
     request.set_draining(draining);
@@ -586,6 +599,7 @@ class GrpcClient : public Client {
   const std::unique_ptr<v1::Plans::Stub> plans_;
   const std::unique_ptr<v1::Sweeps::Stub> sweeps_;
   const std::unique_ptr<v1::Admin::Stub> admin_;
+  const std::unique_ptr<v1::Peers::Stub> peers_;
 };
 
 }  // namespace

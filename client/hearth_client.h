@@ -15,6 +15,7 @@
 #include "hearth/v1/admin.pb.h"
 #include "hearth/v1/datasets.pb.h"
 #include "hearth/v1/jobs.pb.h"
+#include "hearth/v1/peers.pb.h"
 #include "hearth/v1/plans.pb.h"
 #include "hearth/v1/sweeps.pb.h"
 
@@ -30,6 +31,8 @@ struct ClientOptions {
   std::string ca = {};
   std::string certificate = {};
   std::string key = {};
+  /// Name that the daemon's certificate must be for; empty = that in `server`.
+  std::string tls_name = {};
   /// Token sent with each call, but only encrypted or to this machine; empty =
   /// none.
   std::string token = {};
@@ -112,6 +115,9 @@ class Client {
   /// SubmitJob.
   virtual absl::StatusOr<v1::Job> ResumeJob(const std::string& id,
                                             const v1::JobSpec& spec) = 0;
+  /// Goes on with the job of a rank whose leader will not come back.
+  /// Repeatable.
+  virtual absl::StatusOr<v1::Job> AdoptJob(const std::string& id) = 0;
   virtual absl::Status DeleteJob(const std::string& id) = 0;
   /// Hands the model of a job to `sink`. A broken download goes on where it
   /// broke, within ClientOptions::watch_patience. CANCELLED when `stop` ended
@@ -175,6 +181,10 @@ class Client {
   virtual absl::StatusOr<v1::Status> GetStatus() = 0;
   /// The members of the daemon's cluster.
   virtual absl::StatusOr<v1::ListMembersResponse> ListMembers() = 0;
+  /// Tells the first member of a cluster of another one, whose certificate the
+  /// connection shows (Peers.Enroll).
+  virtual absl::StatusOr<v1::Enrolled> Enroll(
+      const v1::EnrollRequest& request) = 0;
   /// Lets the daemon refuse new jobs, or take them again.
   virtual absl::StatusOr<v1::Status> SetDraining(bool draining) = 0;
   /// Makes a token. Not repeated: its secret is told once.

@@ -44,30 +44,6 @@ absl::Status ErrnoError(const std::string& what) {
   return absl::ErrnoToStatus(errno, what);
 }
 
-// Makes a folder for this user alone, unless it exists.
-absl::Status MakePrivateFolder(const std::string& path) {
-  std::error_code error;
-  const auto parent = std::filesystem::path(path).parent_path();
-  std::filesystem::create_directories(parent, error);
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-    return ErrnoError(path);
-  }
-  struct stat info = {};
-  if (lstat(path.c_str(), &info) != 0) return ErrnoError(path);
-  // In a folder such as /tmp another user may have made it first.
-  if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, ": is not a folder of this user"));
-  }
-  // hearthd accepts a folder that others may read only while it is empty, and
-  // the log is written before hearthd looks.
-  if (std::filesystem::is_empty(path, error) &&
-      chmod(path.c_str(), 0700) != 0) {
-    return ErrnoError(path);
-  }
-  return absl::OkStatus();
-}
-
 std::string SocketOf(const std::string& data_dir) {
   return absl::StrCat(data_dir, "/hearth.sock");
 }
@@ -293,6 +269,29 @@ absl::Status PrivateDaemon::Stop() {
   }
   if (ready == 0) kill(process_, SIGKILL);
   return Reap();
+}
+
+absl::Status MakePrivateFolder(const std::string& path) {
+  std::error_code error;
+  const auto parent = std::filesystem::path(path).parent_path();
+  std::filesystem::create_directories(parent, error);
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    return ErrnoError(path);
+  }
+  struct stat info = {};
+  if (lstat(path.c_str(), &info) != 0) return ErrnoError(path);
+  // In a folder such as /tmp another user may have made it first.
+  if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": is not a folder of this user"));
+  }
+  // hearthd accepts a folder that others may read only while it is empty, and
+  // the log is written before hearthd looks.
+  if (std::filesystem::is_empty(path, error) &&
+      chmod(path.c_str(), 0700) != 0) {
+    return ErrnoError(path);
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> FindProgram(const std::string& name) {

@@ -77,6 +77,10 @@ class PrivateDaemon {
   std::jthread waiter_;
 };
 
+/// Makes a folder for this user alone, with those above it, unless it exists.
+/// FAILED_PRECONDITION if another user's folder, or no folder, has the path.
+absl::Status MakePrivateFolder(const std::string& path);
+
 /// Path of the program `name`: in this program's folder, else in $PATH.
 /// NOT_FOUND.
 absl::StatusOr<std::string> FindProgram(const std::string& name);

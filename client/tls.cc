@@ -5,9 +5,13 @@
 #include <netdb.h>
 #include <openssl/bio.h>
 #include <openssl/bn.h>
+#include <openssl/core_names.h>
 #include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/kdf.h>
+#include <openssl/param_build.h>
+#include <openssl/params.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
@@ -39,14 +43,22 @@ namespace {
 constexpr size_t kMaxNameLength = 64;
 // Serial numbers are positive and have at most 20 bytes.
 constexpr int kSerialBits = 159;
+// 16 more than a number of P-256 has.
+constexpr size_t kKeyMaterialBytes = 48;
 // Certificates begin this long ago: clocks of other machines may be behind.
 constexpr absl::Duration kClockSlack = absl::Minutes(5);
 
 struct Freer {
   void operator()(X509* p) const { X509_free(p); }
   void operator()(EVP_PKEY* p) const { EVP_PKEY_free(p); }
+  void operator()(EVP_PKEY_CTX* p) const { EVP_PKEY_CTX_free(p); }
+  void operator()(EC_GROUP* p) const { EC_GROUP_free(p); }
+  void operator()(EC_POINT* p) const { EC_POINT_free(p); }
+  void operator()(OSSL_PARAM_BLD* p) const { OSSL_PARAM_BLD_free(p); }
+  void operator()(OSSL_PARAM* p) const { OSSL_PARAM_free(p); }
   void operator()(BIO* p) const { BIO_free(p); }
-  void operator()(BIGNUM* p) const { BN_free(p); }
+  void operator()(BIGNUM* p) const { BN_clear_free(p); }
+  void operator()(BN_CTX* p) const { BN_CTX_free(p); }
   void operator()(X509_EXTENSION* p) const { X509_EXTENSION_free(p); }
   void operator()(SSL* p) const { SSL_free(p); }
   void operator()(SSL_CTX* p) const { SSL_CTX_free(p); }
@@ -157,11 +169,11 @@ bool AddExtensions(X509& certificate, X509& issuer,
       });
 }
 
-// A new key and its certificate, signed by `issuer` with `issuer_key`;
-// self-signed where they are null.
-absl::StatusOr<KeyPair> Issue(const Request& request, X509* issuer,
+// The certificate of `key`, signed by `issuer` with `issuer_key`; self-signed
+// where they are null.
+absl::StatusOr<KeyPair> Issue(const Request& request,
+                              const Owned<EVP_PKEY>& key, X509* issuer,
                               EVP_PKEY* issuer_key) {
-  const Owned<EVP_PKEY> key(EVP_EC_gen("P-256"));
   if (key == nullptr) return Failed("a key");
   const Owned<X509> certificate(X509_new());
   if (certificate == nullptr) return Failed("a certificate");
@@ -194,7 +206,8 @@ absl::StatusOr<KeyPair> IssueBy(const KeyPair& authority,
     return absl::InvalidArgumentError(
         "the authority's key does not belong to its certificate");
   }
-  return Issue(request, issuer.get(), key.get());
+  return Issue(request, Owned<EVP_PKEY>(EVP_EC_gen("P-256")), issuer.get(),
+               key.get());
 }
 
 bool IsNumber(const std::string& host) {
@@ -227,7 +240,10 @@ Request LeafRequest(const std::string& name, const char* usage,
 
 }  // namespace
 
-absl::StatusOr<KeyPair> NewAuthority(absl::Time now) {
+namespace {
+
+absl::StatusOr<KeyPair> AuthorityOf(const Owned<EVP_PKEY>& key,
+                                    absl::Time now) {
   return Issue(
       {.common_name = "Hearth private authority",
        .extensions = {{NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
@@ -235,7 +251,98 @@ absl::StatusOr<KeyPair> NewAuthority(absl::Time now) {
                       {NID_subject_key_identifier, "hash"}},
        .now = now,
        .lifetime = kAuthorityLifetime},
-      nullptr, nullptr);
+      key, nullptr, nullptr);
+}
+
+// `size` bytes that a secret and `run` give (HKDF with SHA-256, RFC 5869).
+// Empty if OpenSSL fails.
+std::string Derive(absl::string_view secret, absl::string_view run,
+                   size_t size) {
+  constexpr absl::string_view kPurpose = "hearth cluster authority";
+  const auto bytes_of = [](absl::string_view text) {
+    return reinterpret_cast<const unsigned char*>(text.data());
+  };
+  const Owned<EVP_PKEY_CTX> context(
+      EVP_PKEY_CTX_new_id(EVP_PKEY_HKDF, nullptr));
+  std::string derived(size, '\0');
+  EVP_PKEY_CTX* const c = context.get();
+  const bool ok =
+      c != nullptr && EVP_PKEY_derive_init(c) == 1 &&
+      EVP_PKEY_CTX_set_hkdf_md(c, EVP_sha256()) == 1 &&
+      EVP_PKEY_CTX_set1_hkdf_key(c, bytes_of(secret),
+                                 static_cast<int>(secret.size())) == 1 &&
+      EVP_PKEY_CTX_set1_hkdf_salt(c, bytes_of(run),
+                                  static_cast<int>(run.size())) == 1 &&
+      EVP_PKEY_CTX_add1_hkdf_info(c, bytes_of(kPurpose),
+                                  static_cast<int>(kPurpose.size())) == 1 &&
+      EVP_PKEY_derive(c, reinterpret_cast<unsigned char*>(derived.data()),
+                      &size) == 1;
+  return ok ? derived : "";
+}
+
+// The key on P-256 that `bytes` give: a number from 1 to the group's order - 1,
+// from 16 bytes more than it has (FIPS 186-5, A.2.1). Null if OpenSSL fails.
+Owned<EVP_PKEY> KeyOf(absl::string_view bytes) {
+  const Owned<EC_GROUP> group(EC_GROUP_new_by_curve_name(NID_X9_62_prime256v1));
+  const Owned<BIGNUM> number(
+      BN_bin2bn(reinterpret_cast<const unsigned char*>(bytes.data()),
+                static_cast<int>(bytes.size()), nullptr));
+  const Owned<BN_CTX> scratch(BN_CTX_new());
+  if (group == nullptr || number == nullptr || scratch == nullptr) {
+    return nullptr;
+  }
+  const Owned<BIGNUM> most(BN_dup(EC_GROUP_get0_order(group.get())));
+  const Owned<EC_POINT> point(EC_POINT_new(group.get()));
+  if (most == nullptr || point == nullptr || BN_sub_word(most.get(), 1) != 1 ||
+      BN_mod(number.get(), number.get(), most.get(), scratch.get()) != 1 ||
+      BN_add_word(number.get(), 1) != 1 ||
+      EC_POINT_mul(group.get(), point.get(), number.get(), nullptr, nullptr,
+                   scratch.get()) != 1) {
+    return nullptr;
+  }
+  std::string encoded(65, '\0');
+  const Owned<OSSL_PARAM_BLD> builder(OSSL_PARAM_BLD_new());
+  if (EC_POINT_point2oct(group.get(), point.get(),
+                         POINT_CONVERSION_UNCOMPRESSED,
+                         reinterpret_cast<unsigned char*>(encoded.data()),
+                         encoded.size(), scratch.get()) != encoded.size() ||
+      builder == nullptr ||
+      OSSL_PARAM_BLD_push_utf8_string(builder.get(), OSSL_PKEY_PARAM_GROUP_NAME,
+                                      "P-256", 0) != 1 ||
+      OSSL_PARAM_BLD_push_octet_string(builder.get(), OSSL_PKEY_PARAM_PUB_KEY,
+                                       encoded.data(), encoded.size()) != 1 ||
+      OSSL_PARAM_BLD_push_BN(builder.get(), OSSL_PKEY_PARAM_PRIV_KEY,
+                             number.get()) != 1) {
+    return nullptr;
+  }
+  const Owned<OSSL_PARAM> parameters(OSSL_PARAM_BLD_to_param(builder.get()));
+  const Owned<EVP_PKEY_CTX> context(
+      EVP_PKEY_CTX_new_from_name(nullptr, "EC", nullptr));
+  EVP_PKEY* made = nullptr;
+  if (parameters == nullptr || context == nullptr ||
+      EVP_PKEY_fromdata_init(context.get()) != 1 ||
+      EVP_PKEY_fromdata(context.get(), &made, EVP_PKEY_KEYPAIR,
+                        parameters.get()) != 1) {
+    return nullptr;
+  }
+  return Owned<EVP_PKEY>(made);
+}
+
+}  // namespace
+
+absl::StatusOr<KeyPair> NewAuthority(absl::Time now) {
+  return AuthorityOf(Owned<EVP_PKEY>(EVP_EC_gen("P-256")), now);
+}
+
+absl::StatusOr<KeyPair> AuthorityOfSecret(absl::string_view secret,
+                                          absl::string_view run,
+                                          absl::Time now) {
+  if (secret.size() < kLeastSecretBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a cluster's secret has at least ", kLeastSecretBytes,
+                     " bytes, not ", secret.size()));
+  }
+  return AuthorityOf(KeyOf(Derive(secret, run, kKeyMaterialBytes)), now);
 }
 
 absl::StatusOr<KeyPair> NewServerCertificate(
@@ -496,7 +603,9 @@ std::string WhyTlsIsRefused(const ClientOptions& options) {
   if (server.host.empty()) return "";
   const int connection = Connect(server);
   if (connection < 0) return "";
-  const Handshake handshake = Shake(options, server.host, connection);
+  const Handshake handshake =
+      Shake(options, options.tls_name.empty() ? server.host : options.tls_name,
+            connection);
   close(connection);
   return Explain(options, handshake);
 }

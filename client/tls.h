@@ -1,11 +1,13 @@
 #ifndef HEARTH_CLIENT_TLS_H_
 #define HEARTH_CLIENT_TLS_H_
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/hearth_client.h"
 
@@ -26,6 +28,17 @@ inline constexpr absl::Duration kAuthorityLifetime = absl::Hours(24 * 3653);
 /// A new private authority, which signs certificates of servers and clients.
 /// All keys are on the curve P-256.
 absl::StatusOr<KeyPair> NewAuthority(absl::Time now);
+
+/// Least size of AuthorityOfSecret's secret, in bytes.
+inline constexpr size_t kLeastSecretBytes = 32;
+
+/// The private authority of all who know `secret`, for `run` alone: its key is
+/// derived from both (HKDF, RFC 5869), its certificate is new, and vouches for
+/// what another one of the same key has signed. INVALID_ARGUMENT for a shorter
+/// secret.
+absl::StatusOr<KeyPair> AuthorityOfSecret(absl::string_view secret,
+                                          absl::string_view run,
+                                          absl::Time now);
 
 /// A new certificate of a server that is reached by `hosts`, each a DNS name or
 /// an IP address. INVALID_ARGUMENT for no host or another text.

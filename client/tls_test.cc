@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 
 namespace hearth::client {
@@ -66,6 +67,44 @@ TEST_F(CertificatesTest, AServersIsForItsHosts) {
   EXPECT_EQ(X509_check_ip_asc(parsed.get(), "192.0.2.1", 0), 1);
   EXPECT_EQ(X509_check_ip_asc(parsed.get(), "::1", 0), 1);
   EXPECT_EQ(X509_check_ip_asc(parsed.get(), "192.0.2.2", 0), 0);
+}
+
+TEST_F(CertificatesTest, WhoKnowsASecretIsTrustedByAllWhoDo) {
+  const std::string secret(32, 's');
+  const auto ours = AuthorityOfSecret(secret, "night", now_);
+  const auto theirs = AuthorityOfSecret(secret, "night", now_);
+  ASSERT_TRUE(ours.ok()) << ours.status();
+  ASSERT_TRUE(theirs.ok()) << theirs.status();
+  EXPECT_EQ(ours->key, theirs->key);
+  EXPECT_NE(ours->certificate, theirs->certificate);
+  const auto member = NewMemberCertificate(*theirs, "node-1", now_, day_);
+  ASSERT_TRUE(member.ok()) << member.status();
+  EXPECT_TRUE(IsTrusted(member->certificate, ours->certificate,
+                        X509_PURPOSE_SSL_SERVER, now_));
+  EXPECT_TRUE(IsTrusted(member->certificate, ours->certificate,
+                        X509_PURPOSE_SSL_CLIENT, now_));
+  for (const auto& other :
+       {AuthorityOfSecret(secret, "day", now_),
+        AuthorityOfSecret(std::string(32, 't'), "night", now_)}) {
+    ASSERT_TRUE(other.ok()) << other.status();
+    EXPECT_FALSE(IsTrusted(member->certificate, other->certificate,
+                           X509_PURPOSE_SSL_CLIENT, now_));
+  }
+}
+
+// Members of all versions get along: the key of a secret never changes. This
+// one was computed by Python's hmac, too: 0x60ff2021...001b.
+TEST_F(CertificatesTest, TheKeyOfASecretIsFixed) {
+  const auto authority = AuthorityOfSecret(std::string(32, 's'), "", now_);
+  ASSERT_TRUE(authority.ok()) << authority.status();
+  EXPECT_NE(authority->key.find("YP8gITtzZ12r53p6\n"
+                                "lscuZ2Xg+saqTMxbKAHvNmN/ABuh"),
+            std::string::npos);
+}
+
+TEST_F(CertificatesTest, AShortSecretIsRefused) {
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      AuthorityOfSecret(std::string(31, 's'), "night", now_).status()));
 }
 
 TEST_F(CertificatesTest, AClientsIsForClientsAlone) {

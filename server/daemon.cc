@@ -292,7 +292,8 @@ class DaemonImpl final : public Daemon {
                               .sweeps = *sweep_store_,
                               .uploads = *uploads_,
                               .scheduler = *scheduler_,
-                              .trash = *trash_},
+                              .trash = *trash_,
+                              .cluster = cluster_.get()},
         SpecLimits{
             .processors = std::max(1u, std::thread::hardware_concurrency()),
             .usable_processors = static_cast<uint32_t>(UsableProcessors()),
@@ -445,6 +446,10 @@ class DaemonImpl final : public Daemon {
          .sweeps = *sweep_store_,
          .get_sweep =
              [this](const std::string& id) { return sweeps_->Get(id); },
+         .add_machines =
+             [this](v1::Job& job) {
+               if (cluster_ != nullptr) cluster_->AddMachines(job);
+             },
          .registry = *registry_,
          .clock = clock_});
     HEARTH_ASSIGN_OR_RETURN(

@@ -39,6 +39,8 @@ const Option& OptionAt(const OptionTable& table, const std::string& path) {
 void FindBare(const Descriptor& type, std::vector<std::string>* bare) {
   for (int i = 0; i < type.field_count(); ++i) {
     const FieldDescriptor& field = *type.field(i);
+    // No option: the daemon sets it.
+    if (field.message_type() == v1::AdoptedJob::descriptor()) continue;
     if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
       FindBare(*field.message_type(), bare);
     } else if (!field.options().HasExtension(v1::option)) {

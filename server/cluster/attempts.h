@@ -21,7 +21,11 @@ struct Attempt {
   uint64_t number = 0;
   std::string nonce;
   /// Job of this machine's rank in it; empty at the leader.
-  std::string rank_job;
+  std::string rank_job = {};
+  /// The member that goes on with the job in its leader's place, and its job
+  /// there, once it has one; empty if nobody does.
+  std::string adopter = {};
+  std::string adopter_job = {};
 };
 
 /// The newest attempts that this machine knows. Durable: one that was noted is
@@ -38,9 +42,21 @@ class Attempts {
                                const std::string& job)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Notes a newer attempt. ABORTED, telling the known one, if it is not.
+  /// OK if the attempt could be noted. Errors as Note's.
+  absl::Status Check(const std::string& leader, const std::string& job,
+                     const Attempt& attempt) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Notes a newer attempt. ABORTED, telling the known one, if it is not;
+  /// FAILED_PRECONDITION if the job was adopted.
   absl::Status Note(const std::string& leader, const std::string& job,
                     const Attempt& attempt) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Notes that the member `adopter` goes on with the job, as its `adopter_job`
+  /// (empty: not known yet). FAILED_PRECONDITION if another member does.
+  absl::Status NoteAdopted(const std::string& leader, const std::string& job,
+                           const std::string& adopter,
+                           const std::string& adopter_job)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Sets the job of this machine's rank in the known attempt.
   absl::Status SetRankJob(const std::string& leader, const std::string& job,
@@ -51,6 +67,10 @@ class Attempts {
   std::string PathOf(const std::string& leader, const std::string& job) const;
   absl::StatusOr<Attempt> Read(const std::string& path)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static absl::Status CheckAgainst(const Attempt& known,
+                                   const std::string& leader,
+                                   const std::string& job,
+                                   const Attempt& attempt);
   absl::Status Write(const std::string& path, const Attempt& attempt)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

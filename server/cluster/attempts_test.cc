@@ -68,5 +68,23 @@ TEST_F(AttemptsTest, ADamagedFileIsTold) {
   EXPECT_TRUE(absl::StrContains(status.message(), "a~train-1.json")) << status;
 }
 
+TEST_F(AttemptsTest, TheLeaderOfAnAdoptedJobIsRefusedFromThenOn) {
+  Attempts attempts(files_, folder_);
+  ASSERT_EQ(attempts.Note("host-a", "train-3", {.number = 4, .nonce = "x"}),
+            absl::OkStatus());
+  ASSERT_EQ(attempts.NoteAdopted("host-a", "train-3", "host-b", ""),
+            absl::OkStatus());
+  // Its job is known later.
+  ASSERT_EQ(attempts.NoteAdopted("host-a", "train-3", "host-b", "train-7"),
+            absl::OkStatus());
+  const absl::Status refused = absl::FailedPreconditionError(
+      "host-a's train-3 was adopted: host-b goes on with it, as train-7");
+  const Attempt newer = {.number = 5, .nonce = "y"};
+  EXPECT_EQ(attempts.Check("host-a", "train-3", newer), refused);
+  EXPECT_EQ(attempts.Note("host-a", "train-3", newer), refused);
+  EXPECT_EQ(attempts.NoteAdopted("host-a", "train-3", "host-c", ""), refused);
+  EXPECT_EQ(attempts.Check("host-a", "train-4", newer), absl::OkStatus());
+}
+
 }  // namespace
 }  // namespace hearth::server

@@ -20,6 +20,12 @@ namespace {
 constexpr uint64_t kMostPemBytes = 1 << 20;
 constexpr int kMaxMessageBytes = 4 << 20;
 
+std::vector<std::string> NamesOf(const std::vector<ClusterMember>& members) {
+  std::vector<std::string> names;
+  for (const ClusterMember& member : members) names.push_back(member.name);
+  return names;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Cluster>> Cluster::Open(
@@ -42,6 +48,7 @@ Cluster::Cluster(const Options& options, ClusterFile file,
       links_(clock),
       attempts_(files, options.folder),
       sessions_(std::make_unique<RankSessions>()),
+      enrollments_(NamesOf(first_.members), clock),
       traffic_metrics_(registry) {}
 
 Cluster::~Cluster() = default;
@@ -52,6 +59,10 @@ absl::StatusOr<ClusterFile> Cluster::Read() const {
   if (file.name != first_.name || file.listen != first_.listen) {
     return absl::FailedPreconditionError(absl::StrCat(
         options_.path, ": name and listen cannot change while hearthd runs"));
+  }
+  for (ClusterMember& member : file.members) {
+    if (!member.address.empty()) continue;
+    member.address = enrollments_.AddressOf(member.name);
   }
   return file;
 }
@@ -65,6 +76,10 @@ absl::Status Cluster::CheckMember(const std::string& member) const {
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> Cluster::ChannelTo(
     const ClusterMember& member) const {
+  if (member.address.empty()) {
+    return WaitForPeerError(
+        absl::StrCat(member.name, ": has not told yet where it is reached"));
+  }
   grpc::SslCredentialsOptions tls;
   for (const auto& [text, path] :
        {std::pair{&tls.pem_root_certs, &first_.tls.client_ca},

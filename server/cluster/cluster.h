@@ -23,6 +23,7 @@
 #include "server/cluster/attempts.h"
 #include "server/cluster/cluster_file.h"
 #include "server/cluster/cluster_times.h"
+#include "server/cluster/enrollments.h"
 #include "server/cluster/link_group.h"
 #include "server/cluster/links.h"
 #include "server/cluster/traffic_metrics.h"
@@ -66,7 +67,8 @@ class Cluster {
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
 
-  /// The file as it is now; name and listen as they were at the start.
+  /// The file as it is now, with the addresses that members have told; name and
+  /// listen as they were at the start.
   absl::StatusOr<ClusterFile> Read() const;
 
   const std::string& name() const { return first_.name; }
@@ -78,12 +80,14 @@ class Cluster {
   LinkHub& links() { return links_; }
   Attempts& attempts() { return attempts_; }
   RankSessions& sessions() { return *sessions_; }
+  Enrollments& enrollments() { return enrollments_; }
   TrafficMetrics& traffic_metrics() { return traffic_metrics_; }
 
   /// OK if the file names this member. PERMISSION_DENIED otherwise.
   absl::Status CheckMember(const std::string& member) const;
 
   /// A new connection to a member, which gRPC makes with the first call.
+  /// UNAVAILABLE of the cause WaitCause::kPeer if it has not told its address.
   absl::StatusOr<std::shared_ptr<grpc::Channel>> ChannelTo(
       const ClusterMember& member) const;
 
@@ -132,6 +136,7 @@ class Cluster {
   LinkHub links_;
   Attempts attempts_;
   const std::unique_ptr<RankSessions> sessions_;
+  Enrollments enrollments_;
   TrafficMetrics traffic_metrics_;
   mutable absl::Mutex mutex_;
   std::map<std::string, std::vector<v1::MachineState>> machines_

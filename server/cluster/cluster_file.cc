@@ -73,12 +73,15 @@ absl::StatusOr<std::vector<ClusterMember>> MembersOf(const YAML::Node& node) {
   for (const auto& entry : node) {
     const std::string& name = entry.first.Scalar();
     HEARTH_RETURN_IF_ERROR(Annotate(CheckName(name), "members"));
-    if (!entry.second.IsScalar()) {
+    std::string address;
+    if (entry.second.IsScalar()) {
+      address = entry.second.Scalar();
+      HEARTH_RETURN_IF_ERROR(
+          Annotate(CheckAddress(address), absl::StrCat("members: ", name)));
+    } else if (!entry.second.IsNull()) {
       return absl::InvalidArgumentError(
           absl::StrCat("members: ", name, ": must be HOST:PORT"));
     }
-    HEARTH_RETURN_IF_ERROR(Annotate(CheckAddress(entry.second.Scalar()),
-                                    absl::StrCat("members: ", name)));
     const bool again =
         std::any_of(members.begin(), members.end(),
                     [&](const auto& other) { return other.name == name; });
@@ -86,7 +89,7 @@ absl::StatusOr<std::vector<ClusterMember>> MembersOf(const YAML::Node& node) {
       return absl::InvalidArgumentError(
           absl::StrCat("members: ", name, " is there twice"));
     }
-    members.push_back({.name = name, .address = entry.second.Scalar()});
+    members.push_back({.name = name, .address = std::move(address)});
   }
   return members;
 }

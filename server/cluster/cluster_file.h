@@ -17,7 +17,7 @@ namespace hearth::server {
 /// A daemon of a cluster.
 struct ClusterMember {
   std::string name;
-  /// HOST:PORT.
+  /// HOST:PORT; empty until the member tells it (Peers.Enroll).
   std::string address;
 };
 
@@ -31,6 +31,7 @@ struct ClusterMember {
 ///   members:                     # all of them, in the order of their ranks
 ///     host-a: 192.0.2.1:7610
 ///     host-b: 192.0.2.2:7610
+///     host-c: ~                  # tells its address itself (Peers.Enroll)
 struct ClusterFile {
   std::string name;
   std::string listen;

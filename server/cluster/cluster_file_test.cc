@@ -36,6 +36,13 @@ TEST(ClusterFileTest, MembersKeepTheirOrder) {
   EXPECT_EQ(file->Find("host-c"), nullptr);
 }
 
+TEST(ClusterFileTest, AMemberMayTellItsAddressItself) {
+  const auto file = ParseClusterFile(
+      absl::StrReplaceAll(kText, {{"host-b.example:7610", "~"}}), "/cluster");
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->Find("host-b")->address, "");
+}
+
 TEST(ClusterFileTest, ErrorsNameTheKey) {
   const struct {
     const char* from;

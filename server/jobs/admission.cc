@@ -5,12 +5,14 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "engine/base/status.h"
 #include "engine/io/file_system.h"
 #include "engine/io/whole_file.h"
 #include "engine/job/checkpoint/checkpoint.h"
 #include "engine/job/memory/warm_strategies.h"
 #include "engine/plan/plan_store.h"
+#include "server/cluster/cluster.h"
 #include "server/jobs/dataset_jobs.h"
 #include "server/jobs/model_files.h"
 #include "server/jobs/scheduler.h"
@@ -168,6 +170,68 @@ absl::StatusOr<v1::Job> Admission::Resume(const v1::ResumeJobRequest& request) {
   dependencies_.uploads.Use(spec.import().upload(), job.id());
   dependencies_.scheduler.Enqueue(job);
   return job;
+}
+
+absl::StatusOr<v1::Job> Admission::Adopt(const v1::AdoptJobRequest& request,
+                                         const JobOrigin& origin) {
+  const NameClaims::Claim self = claims_.Await(JobClaim(request.id()));
+  HEARTH_ASSIGN_OR_RETURN(const v1::Job job,
+                          dependencies_.store.Get(request.id()));
+  if (!job.spec().has_rank() || dependencies_.cluster == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        job.id(), " is not this machine's part of a job of several"));
+  }
+  if (!HasEnded(job.state())) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(job.id(), " has not ended: ", job.spec().rank().leader(),
+                     ", which leads, is there"));
+  }
+  const v1::RankSpec& rank = job.spec().rank();
+  const std::string& own = dependencies_.cluster->name();
+  Attempts& attempts = dependencies_.cluster->attempts();
+  HEARTH_ASSIGN_OR_RETURN(const Attempt known,
+                          attempts.Find(rank.leader(), rank.job_id()));
+  if (known.adopter == own && !known.adopter_job.empty()) {
+    return dependencies_.store.Get(known.adopter_job);
+  }
+  if (known.rank_job != job.id()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(job.id(), " is of an older attempt than ", known.rank_job,
+                     ", which is the one to adopt"));
+  }
+  HEARTH_ASSIGN_OR_RETURN(
+      const v1::Dataset dataset,
+      dependencies_.datasets.Get(rank.train().data().dataset()));
+  HEARTH_ASSIGN_OR_RETURN(
+      const job::FoundCheckpoint found,
+      job::FindCheckpoint(dependencies_.files,
+                          dependencies_.data_dir.JobPath(job.id()),
+                          dataset.fingerprint()));
+  if (!found.checkpoint.has_value()) {
+    return absl::NotFoundError(absl::StrCat(
+        job.id(), " has no checkpoint: there is nothing to go on from"));
+  }
+  std::vector<std::string> others;
+  for (const std::string& member : rank.ranks()) {
+    if (member != rank.leader() && member != own) others.push_back(member);
+  }
+  v1::SubmitJobRequest submission;
+  submission.set_priority(0);
+  v1::TrainJobSpec& train = *submission.mutable_spec()->mutable_train();
+  train = rank.train();
+  train.set_machines(static_cast<uint32_t>(others.size()) + 1);
+  train.set_members(absl::StrJoin(others, ","));
+  train.clear_min_machines();
+  train.mutable_adopted()->set_leader(rank.leader());
+  train.mutable_adopted()->set_job_id(rank.job_id());
+  train.mutable_adopted()->set_rank_job(job.id());
+  // Nobody follows the former leader any more before a job goes on here.
+  HEARTH_RETURN_IF_ERROR(
+      attempts.NoteAdopted(rank.leader(), rank.job_id(), own, ""));
+  HEARTH_ASSIGN_OR_RETURN(v1::Job adopted, Submit(submission, origin));
+  HEARTH_RETURN_IF_ERROR(
+      attempts.NoteAdopted(rank.leader(), rank.job_id(), own, adopted.id()));
+  return adopted;
 }
 
 absl::Status Admission::Cancel(const std::string& id) {

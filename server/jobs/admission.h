@@ -35,6 +35,7 @@ class PlanStores;
 
 namespace hearth::server {
 
+class Cluster;
 class DataDir;
 class DatasetCatalog;
 class JobStore;
@@ -123,6 +124,8 @@ struct AdmissionDependencies {
   UploadStaging& uploads;
   Scheduler& scheduler;
   Trash& trash;
+  /// The cluster of --cluster; null if there is none.
+  Cluster* cluster = nullptr;
 };
 
 /// Admits jobs, and deletes jobs, datasets and plans. No dataset vanishes
@@ -145,6 +148,11 @@ class Admission {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Checks and queues a job that has FAILED or was CANCELLED. Errors as
+  /// Jobs.AdoptJob.
+  absl::StatusOr<v1::Job> Adopt(const v1::AdoptJobRequest& request,
+                                const JobOrigin& origin)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   /// Jobs.ResumeJob.
   absl::StatusOr<v1::Job> Resume(const v1::ResumeJobRequest& request)
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -251,6 +251,10 @@ class EngineJobRunner final : public JobRunner {
   }
 
   void Discard(const std::string& id) override {
+    if (dependencies_.cluster != nullptr) {
+      // A job that is resumed waits for its machines anew.
+      dependencies_.cluster->NoteComplete(id);
+    }
     const std::string folder = dependencies_.data_dir.UnfinishedDatasetPath(id);
     if (absl::IsNotFound(files().Stat(folder).status())) return;
     const absl::Status removed = dependencies_.throw_away
@@ -355,6 +359,9 @@ class EngineJobRunner final : public JobRunner {
                                       job::Observer& observer,
                                       std::stop_token stop) {
     const v1::TrainJobSpec& spec = job.spec().train();
+    if (spec.has_adopted()) {
+      HEARTH_RETURN_IF_ERROR(TakeCheckpointOf(spec, FolderOf(job)));
+    }
     if (spec.machines() > 1)
       return LeadTraining(job, observer, std::move(stop));
     HEARTH_ASSIGN_OR_RETURN(
@@ -372,6 +379,33 @@ class EngineJobRunner final : public JobRunner {
   }
   std::string FolderOf(const v1::Job& job) const {
     return dependencies_.data_dir.JobPath(job.id());
+  }
+
+  // Moves the checkpoint of the rank whose job an adopted one goes on with to
+  // `folder`, unless that has one.
+  absl::Status TakeCheckpointOf(const v1::TrainJobSpec& spec,
+                                const std::string& folder) {
+    HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<store::Dataset> dataset,
+                            store::Dataset::Open(files(), DatasetOf(spec)));
+    const auto has_checkpoint =
+        [&](const std::string& path) -> absl::StatusOr<bool> {
+      HEARTH_ASSIGN_OR_RETURN(
+          const job::FoundCheckpoint found,
+          job::FindCheckpoint(files(), path, dataset->manifest().fingerprint));
+      return found.checkpoint.has_value();
+    };
+    HEARTH_ASSIGN_OR_RETURN(const bool has_own, has_checkpoint(folder));
+    if (has_own) return absl::OkStatus();
+    const std::string& rank_job = spec.adopted().rank_job();
+    const std::string from = dependencies_.data_dir.JobPath(rank_job);
+    HEARTH_ASSIGN_OR_RETURN(const bool has_theirs, has_checkpoint(from));
+    if (!has_theirs) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("adopted: ", rank_job, " has no checkpoint any more"));
+    }
+    HEARTH_RETURN_IF_ERROR(files().RemoveTree(folder));
+    HEARTH_RETURN_IF_ERROR(files().Rename(from, folder));
+    return files().SyncDirectory(io::ParentDirectory(folder));
   }
 
   // Trains the own rank of a job on `group`, which may be of fewer machines

@@ -271,6 +271,9 @@ class SweepChecker {
                                                  EpochsOf(spec_), "), not ",
                                                  FirstRungOf(spec_)));
     }
+    if (job.train().has_adopted()) {
+      violations_.Add("train.adopted", "must not be set: trials begin anew");
+    }
     if (job.train().trains(0).has_none()) {
       violations_.Add("train.trains[0].model",
                       "must be one that trains, for trials are judged by it");

@@ -476,6 +476,7 @@ class DaemonStateImpl final : public DaemonState {
       : store_(dependencies.store),
         sweeps_(dependencies.sweeps),
         get_sweep_(dependencies.get_sweep),
+        add_machines_(dependencies.add_machines),
         registry_(dependencies.registry),
         clock_(dependencies.clock),
         start_time_(clock_.Now()) {}
@@ -548,9 +549,29 @@ class DaemonStateImpl final : public DaemonState {
                .shown = Describe(store_, job)};
       }
       state["jobs"].push_back(now.shown);
+      AddMachines(job.id(), state["jobs"].back());
     }
     described_ = std::move(described);
     return absl::OkStatus();
+  }
+
+  void AddMachines(const std::string& id, json& shown) const {
+    if (!add_machines_) return;
+    v1::Job job;
+    job.set_id(id);
+    add_machines_(job);
+    for (const v1::MachineState& machine : job.machines()) {
+      shown["machines"].push_back(
+          {{"member", machine.member()},
+           {"phase", machine.phase()},
+           {"done", machine.done()},
+           {"total", machine.total()},
+           {"epoch", machine.epoch()},
+           {"bytes_sent", machine.bytes_sent()},
+           {"bytes_received", machine.bytes_received()},
+           {"wait_seconds", machine.wait_seconds()},
+           {"silent_seconds", machine.silent_seconds()}});
+    }
   }
 
   // The newest sweeps, and older ones whose jobs are in `jobs`.
@@ -629,6 +650,7 @@ class DaemonStateImpl final : public DaemonState {
   JobStore& store_;
   SweepStore& sweeps_;
   const std::function<absl::StatusOr<v1::Sweep>(const std::string&)> get_sweep_;
+  const std::function<void(v1::Job& job)> add_machines_;
   const metrics::Registry& registry_;
   const Clock& clock_;
   const absl::Time start_time_;

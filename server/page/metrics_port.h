@@ -70,6 +70,9 @@ std::unique_ptr<DaemonMetrics> NewDaemonMetrics(
 ///       "dataset", "strategy", "model", "start_time", "end_time", "error",
 ///       "waiting_reason", "progress": {"phase", "done", "total", "epoch",
 ///       "epochs"},
+///       "machines": [{"member", "phase", "done", "total", "epoch",
+///        "bytes_sent", "bytes_received", "wait_seconds", "silent_seconds"}],
+///                                          those that train it, by rank
 ///       "sweep", "trial",                  sweep of the job; its trial, from 1
 ///       "metric",                          name of the following figures
 ///       "test_metric",                     on the test nodes
@@ -126,6 +129,8 @@ struct DaemonStateDependencies {
   SweepStore& sweeps;
   /// Sweep of an id, with its trials.
   std::function<absl::StatusOr<v1::Sweep>(const std::string& id)> get_sweep;
+  /// Adds to a running job the machines that train it; null: there are none.
+  std::function<void(v1::Job& job)> add_machines;
   const metrics::Registry& registry;
   const Clock& clock;
 };

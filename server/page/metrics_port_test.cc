@@ -206,6 +206,9 @@ class DaemonStateTest : public testing::Test {
   // Trials of every sweep, and the number of times that they were read.
   google::protobuf::RepeatedPtrField<v1::Trial> trials_;
   int sweeps_read_ = 0;
+  // The job that has a machine.
+  std::string machine_of_;
+  v1::MachineState machine_;
   const std::unique_ptr<metrics::Registry> registry_ = metrics::NewRegistry();
   const std::unique_ptr<DaemonState> state_ =
       NewDaemonState({.store = *store_,
@@ -217,9 +220,27 @@ class DaemonStateTest : public testing::Test {
                             *sweep->mutable_trials() = trials_;
                             return sweep;
                           },
+                      .add_machines =
+                          [this](v1::Job& job) {
+                            if (job.id() == machine_of_) {
+                              *job.add_machines() = machine_;
+                            }
+                          },
                       .registry = *registry_,
                       .clock = clock_});
 };
+
+TEST_F(DaemonStateTest, MachinesAreThoseOfNow) {
+  machine_of_ = Train();
+  machine_.set_member("host-b");
+  machine_.set_done(7);
+  EXPECT_EQ(State()["jobs"][0]["machines"][0]["done"], 7);
+  // Without an event of the job.
+  machine_.set_done(8);
+  EXPECT_EQ(State()["jobs"][0]["machines"][0]["done"], 8);
+  machine_of_.clear();
+  EXPECT_FALSE(State()["jobs"][0].contains("machines"));
+}
 
 TEST_F(DaemonStateTest, AnEmptyDaemon) {
   const json state = State();

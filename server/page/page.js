@@ -343,6 +343,15 @@ function showSweep(state, sweep) {
   return job;
 }
 
+// The machines of a job of several; what they waited is of the attempt so far.
+function showMachines(machines) {
+  $("machines-part").hidden = machines.length === 0;
+  fill($("machines"), machines.map((one) => ({ key: one.member, cells: [one.member,
+    joined(plain(one.phase), one.silent_seconds >= 2 && `silent for ${duration(one.silent_seconds)}`),
+    one.total ? `${one.done} of ${one.total}` : NONE, bytes(one.bytes_sent), bytes(one.bytes_received),
+    `${digits(one.wait_seconds)} s`] })));
+}
+
 function showChosen(state, shown) {
   $("job").hidden = !shown;
   if (!shown) return;
@@ -351,6 +360,7 @@ function showChosen(state, shown) {
   $("metric-key").hidden = !is_sweep;
   const has_curves = is_sweep ? shown.trials?.some((trial) => trial.curve)
     : TRAINING.has(shown.kind) && (shown.epochs.length > 0 || !ENDED.has(shown.state));
+  showMachines(shown.machines || []);
   $("epochs-details").hidden = is_sweep || !shown.epochs?.length;
   $("charts").hidden = !has_curves;
   $("job-why").hidden = !(shown.error || shown.waiting_reason || shown.test_fault);

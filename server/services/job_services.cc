@@ -189,6 +189,10 @@ class JobsService final
             return absl::InvalidArgumentError(
                 "spec.rank: the machine that leads a job begins its ranks");
           }
+          if (request->spec().train().has_adopted()) {
+            return absl::InvalidArgumentError(
+                "spec.train.adopted: is set by Jobs.AdoptJob alone");
+          }
           return Reply(
               admission_.Submit(*request, {.owner = caller.name,
                                            .trace_id = caller.trace_id}),
@@ -302,6 +306,16 @@ class JobsService final
           HEARTH_RETURN_IF_ERROR(access_.CheckFolders(caller, spec));
           return Reply(admission_.Resume(*request), response);
         });
+  }
+
+  grpc::Status AdoptJob(grpc::ServerContext* context,
+                        const v1::AdoptJobRequest* request,
+                        v1::Job* response) override {
+    return guard_.Run(*context, *request, response, [&](const Caller& caller) {
+      return Reply(admission_.Adopt(*request, {.owner = caller.name,
+                                               .trace_id = caller.trace_id}),
+                   response);
+    });
   }
 
   grpc::Status DeleteJob(grpc::ServerContext* context,

@@ -11,6 +11,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "engine/base/sha256.h"
@@ -52,6 +53,27 @@ class PeersService final : public v1::Peers::Service {
     return guard_.Run(
         *context, *request, response, [&](const Caller&) -> absl::Status {
           HEARTH_ASSIGN_OR_RETURN(*response, OwnMemberState(deps_));
+          return absl::OkStatus();
+        });
+  }
+
+  grpc::Status Enroll(grpc::ServerContext* context,
+                      const v1::EnrollRequest* request,
+                      v1::Enrolled* response) override {
+    return guard_.Run(
+        *context, *request, response,
+        [&](const Caller& caller) -> absl::Status {
+          const std::string& first =
+              deps_.cluster.at_start().members.front().name;
+          if (deps_.cluster.name() != first) {
+            return absl::FailedPreconditionError(
+                absl::StrCat("members enroll at ", first, ", the first one"));
+          }
+          HEARTH_ASSIGN_OR_RETURN(
+              *response, deps_.cluster.enrollments().Take(
+                             std::string(absl::StripPrefix(
+                                 caller.name, AccessControl::kMemberCaller)),
+                             *request));
           return absl::OkStatus();
         });
   }
@@ -253,13 +275,20 @@ class PeersService final : public v1::Peers::Service {
                         grpc::ServerContext& context, Stream& stream) {
     HEARTH_RETURN_IF_ERROR(Check(start, caller));
     const v1::RankSpec& rank = start.rank();
-    HEARTH_ASSIGN_OR_RETURN(
-        const Attempt known,
-        deps_.cluster.attempts().Find(rank.leader(), rank.job_id()));
+    Attempts& attempts = deps_.cluster.attempts();
+    if (rank.train().has_adopted()) {
+      const v1::AdoptedJob& adopted = rank.train().adopted();
+      HEARTH_RETURN_IF_ERROR(attempts.NoteAdopted(
+          adopted.leader(), adopted.job_id(), rank.leader(), rank.job_id()));
+    }
+    const Attempt attempt = {.number = rank.attempt(), .nonce = rank.nonce()};
+    HEARTH_RETURN_IF_ERROR(
+        attempts.Check(rank.leader(), rank.job_id(), attempt));
+    HEARTH_ASSIGN_OR_RETURN(const Attempt known,
+                            attempts.Find(rank.leader(), rank.job_id()));
     HEARTH_RETURN_IF_ERROR(EndOlder(rank, known));
-    HEARTH_RETURN_IF_ERROR(deps_.cluster.attempts().Note(
-        rank.leader(), rank.job_id(),
-        {.number = rank.attempt(), .nonce = rank.nonce(), .rank_job = ""}));
+    HEARTH_RETURN_IF_ERROR(
+        attempts.Note(rank.leader(), rank.job_id(), attempt));
     const auto session = std::make_shared<RankSession>(
         start, deps_.cluster.times(), deps_.clock,
         [&](const v1::RankMessage& message) { return stream.Write(message); },

@@ -17,7 +17,7 @@ class NoNamespaces(Exception):
     """Why there can be no network namespaces here."""
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Ports that nobody listens on at present."""
     with contextlib.ExitStack() as open_sockets:
         ports = []
@@ -104,7 +104,7 @@ class Cluster:
         self.folder = folder
         make_certificates(folder, *self.names)
         addresses = ([f"10.214.0.{i + 1}:7610" for i in range(size)] if inside else
-                     [f"127.0.0.1:{port}" for port in _free_ports(size)])
+                     [f"127.0.0.1:{port}" for port in free_ports(size)])
         self.addresses = dict(zip(self.names, addresses))
         self.daemons: list[Daemon] = []
         with contextlib.ExitStack() as started:

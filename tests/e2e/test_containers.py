@@ -140,9 +140,53 @@ def test_manifests_follow_the_schema():
              "PodDisruptionBudget": "V1PodDisruptionBudget", "StorageClass": "V1StorageClass"}
     found = []
     for name, document in documents():
+        if document["kind"] == "JobSet":
+            continue
         found.append(document["kind"])
         check(client, kinds[document["kind"]], document, f"{name}: {document['kind']}")
     assert sorted(found) == sorted(kinds)
+
+
+def job_set():
+    (found,) = (document for _, document in documents() if document["kind"] == "JobSet")
+    return found
+
+
+@pytest.mark.full("manifests")
+def test_the_job_set_follows_its_schema():
+    models = pytest.importorskip("kubeflow_trainer_api.models",
+                                 reason="kubeflow-trainer-api is not installed")
+    found = job_set()
+    # A field that the schema lacks is lost, and a wrong or missing one raises.
+    assert models.JobsetV1alpha2JobSet.from_dict(found).to_dict() == found
+
+
+@pytest.mark.full("manifests")
+def test_pods_of_the_job_set_are_ranks_that_find_each_other():
+    found = job_set()
+    name, spec = found["metadata"]["name"], found["spec"]
+    (machine,) = spec["replicatedJobs"]
+    job = machine["template"]["spec"]
+    assert machine["replicas"] == 1 and job["completionMode"] == "Indexed"
+    assert job["completions"] == job["parallelism"]
+    pod = job["template"]["spec"]
+    (container,) = pod["containers"]
+    values = {one["name"]: one.get("value") for one in container["env"]}
+    assert values["HEARTH_RANKS"] == str(job["completions"])
+    assert (values["HEARTH_LEADER"] ==
+            f"{name}-{machine['name']}-0-0.{spec['network']['subdomain']}")
+    assert spec["network"]["enableDNSHostnames"]
+    (term,) = pod["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert term["labelSelector"]["matchLabels"] == {"jobset.sigs.k8s.io/jobset-name": name}
+    assert_confined(pod, {volume["name"] for volume in pod["volumes"]})
+
+
+def assert_confined(pod, volumes):
+    assert pod["securityContext"]["runAsNonRoot"] and pod["securityContext"]["runAsUser"] == 7600
+    container = pod["containers"][0]
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert not container["securityContext"]["allowPrivilegeEscalation"]
+    assert {mount["name"] for mount in container["volumeMounts"]} == volumes
 
 
 @pytest.mark.full("manifests")
@@ -150,13 +194,9 @@ def test_the_pod_is_confined_and_finds_what_it_names():
     by_kind = {document["kind"]: document for _, document in documents()}
     spec = by_kind["StatefulSet"]["spec"]
     pod = spec["template"]["spec"]
-    assert pod["securityContext"]["runAsNonRoot"] and pod["securityContext"]["runAsUser"] == 7600
-    container = pod["containers"][0]
-    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
-    assert not container["securityContext"]["allowPrivilegeEscalation"]
     claims = {claim["metadata"]["name"] for claim in spec["volumeClaimTemplates"]}
-    volumes = claims | {volume["name"] for volume in pod["volumes"]}
-    assert {mount["name"] for mount in container["volumeMounts"]} == volumes
+    assert_confined(pod, claims | {volume["name"] for volume in pod["volumes"]})
+    container = pod["containers"][0]
     claim = spec["volumeClaimTemplates"][0]["spec"]
     assert claim["storageClassName"] == by_kind["StorageClass"]["metadata"]["name"]
     assert spec["serviceName"] == by_kind["Service"]["metadata"]["name"]

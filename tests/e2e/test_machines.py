@@ -11,7 +11,7 @@ from typing import Callable, Iterator
 
 import pytest
 
-from daemon import HEARTH, TIRELESS, Daemon, run
+from daemon import HEARTH, TIRELESS, Daemon, run, wait_for
 from jobs import LONG, LONG_BATCHES_PER_EPOCH, QUICK
 from machines import (Cluster, NoNamespaces, cluster, cut, make_certificates, namespaces)
 
@@ -206,7 +206,9 @@ def test_a_link_that_is_cut_ends_the_attempt_on_both_sides(
         with cut(names[side]):
             two.leader.wait_for_state(job, "WAITING")
             two.daemons[1].wait_for_state(rank["id"], "CANCELLED")
-            assert "host-b" in two.leader.json("job", "show", job)["waiting_reason"]
+            # Between two attempts.
+            wait_for(lambda: "host-b" in two.leader.json("job", "show", job)["waiting_reason"],
+                     "the job to wait for host-b")
         two.leader.wait_for_state(job, "SUCCEEDED")
         alone = two.leader.json(*LONG, *longer, "--trainers", "2")["report"]
         assert same(two.leader.json("job", "show", job)["report"]) == same(alone)
@@ -234,6 +236,36 @@ def test_a_job_goes_on_with_fewer_where_it_may(three: Cluster) -> None:
         assert "going on from epoch" in three.leader.hearth("job", "logs", job).out
     finally:
         three.daemons[1].start()
+
+
+def test_a_job_whose_leader_is_gone_goes_on_at_another(three: Cluster) -> None:
+    """By an operator's word; the leader that comes back all the same is told, and its job fails."""
+    job = begin(three, count=3)
+    other = three.daemons[1]
+    part = three.wait_for_rank(other, "RUNNING")["id"]
+    assert "has not ended" in other.hearth("job", "adopt", part, "--leader-has-ended", code=1).err
+    three.leader.wait_for_batches(job, LONG_BATCHES_PER_EPOCH + 5)
+    three.leader.kill()
+    try:
+        other.wait_for_state(part, "CANCELLED")
+        assert "--leader-has-ended" in other.hearth("job", "adopt", part, code=2).err
+        adopted = other.json("job", "adopt", part, "--leader-has-ended")
+        assert adopted["state"] == "SUCCEEDED"
+        assert [one["member"] for one in adopted["report"]["machines"]] == ["host-b", "host-c"]
+        assert "going on from epoch" in other.hearth("job", "logs", adopted["id"]).out
+        again = other.json("job", "adopt", part, "--leader-has-ended")
+        assert again["id"] == adopted["id"]
+    finally:
+        three.leader.start()
+    three.leader.wait_for_state(job, "FAILED")
+    error = three.leader.json("job", "show", job)["error"]["message"]
+    assert f"was adopted: host-b goes on with it, as {adopted['id']}" in error
+
+
+def test_a_job_that_was_not_begun_here_cannot_be_adopted(three: Cluster) -> None:
+    job = three.leader.json(*QUICK)["id"]
+    refused = three.leader.hearth("job", "adopt", job, "--leader-has-ended", code=1)
+    assert "is not this machine's part" in refused.err
 
 
 def test_another_number_of_machines_goes_on_from_a_checkpoint(three: Cluster) -> None:

@@ -87,7 +87,7 @@ void AddRunCommand(CLI::App& app, Action* chosen_local);
 /// plan list | show | delete
 void AddPlanCommands(CLI::App& app, Action* chosen);
 
-/// job list | show | watch | logs | cancel | resume | delete | download
+/// job list | show | watch | logs | cancel | resume | adopt | delete | download
 void AddJobCommands(CLI::App& app, Action* chosen);
 
 /// job download: for AddJobCommands.
@@ -95,6 +95,9 @@ void AddDownloadCommand(CLI::App& jobs, Action* chosen);
 
 /// job resume: for AddJobCommands.
 void AddResumeCommand(CLI::App& jobs, Action* chosen);
+
+/// job adopt: for AddJobCommands.
+void AddAdoptCommand(CLI::App& jobs, Action* chosen);
 
 /// sweep submit | list | show | watch | best | pause | resume | stop | add |
 /// delete

@@ -41,7 +41,7 @@ TEST_F(CompletionTest, CommandsAreThoseOfTheHelp) {
               IsSupersetOf({"train", "run", "top", "doctor", "completion"}));
   EXPECT_THAT(Words(Of({"job", "s"})),
               UnorderedElementsAre("list", "show", "watch", "logs", "cancel",
-                                   "resume", "download", "delete"));
+                                   "resume", "adopt", "download", "delete"));
   for (const Candidate& candidate : Of({""}).candidates) {
     EXPECT_NE(candidate.help, "") << candidate.word;
   }

@@ -173,10 +173,50 @@ void AddJobCommands(CLI::App& app, Action* chosen) {
   AddLogsCommand(*jobs, chosen);
   AddWithId(*jobs, "cancel", "Stop a job at its next batch", Cancel, chosen);
   AddResumeCommand(*jobs, chosen);
+  AddAdoptCommand(*jobs, chosen);
   AddDownloadCommand(*jobs, chosen);
   AddWithId(*jobs, "delete",
             "Delete a job that has ended, with its model and checkpoints",
             Delete, chosen);
+}
+
+namespace {
+
+struct AdoptArguments {
+  std::string id;
+  bool has_ended = false;
+  bool detach = false;
+};
+
+absl::StatusOr<int> Adopt(const AdoptArguments& arguments, Session& session) {
+  if (!arguments.has_ended) {
+    return absl::InvalidArgumentError(
+        "--leader-has-ended: say so, if the machine that led the job will not "
+        "come back. If it does nevertheless, its job fails there");
+  }
+  HEARTH_ASSIGN_OR_RETURN(const v1::Job adopted,
+                          session.client.AdoptJob(arguments.id));
+  return FollowOrDetach(session, adopted, arguments.detach);
+}
+
+}  // namespace
+
+void AddAdoptCommand(CLI::App& jobs, Action* chosen) {
+  CLI::App* command = jobs.add_subcommand(
+      "adopt",
+      "Go on here with a job of several machines whose leader is gone for "
+      "good, "
+      "from the checkpoint that this machine's part (rank-N) has kept, on the "
+      "machines that are left");
+  const auto arguments = std::make_shared<AdoptArguments>();
+  command->add_option("ID", arguments->id, "The part's id")->required();
+  command->add_flag("--leader-has-ended", arguments->has_ended,
+                    "The leader will not come back");
+  command->add_flag("--detach", arguments->detach,
+                    "Print the new job's id and do not wait for its end");
+  command->callback([=] {
+    *chosen = [=](Session& session) { return Adopt(*arguments, session); };
+  });
 }
 
 namespace {

@@ -17,7 +17,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "client/cli/commands/command_tree.h"
 #include "client/cli/commands/session.h"
 #include "client/cli/options/job_options.h"
@@ -25,8 +27,12 @@
 #include "client/cli/views/job_view.h"
 #include "client/cli/views/text.h"
 #include "client/hearth_client.h"
+#include "client/launcher/enrollment.h"
+#include "client/launcher/launch.h"
+#include "client/launcher/membership.h"
 #include "client/private_daemon.h"
 #include "client/proto_json.h"
+#include "client/tls.h"
 #include "engine/base/sha256.h"
 #include "engine/base/status.h"
 
@@ -171,6 +177,14 @@ void AddTrainCommands(CLI::App& app, Action* chosen) {
 //      that the same command finds its job again. A failed job is resumed.
 //   4. The job is watched until its end, a signal, or the daemon's end.
 //   5. The daemon is stopped; a job that has not ended is at a checkpoint then.
+//
+// Where a launcher has started the command on several machines, each is a rank:
+//
+//   1. The daemon is a member of a cluster of the run's own.
+//   2. The rank enrolls at rank 0's daemon, again and again. Its dataset is
+//      imported as above.
+//   3. Rank 0 waits until all are there, and does the rest. Others wait for its
+//      exit code, which is theirs.
 
 namespace {
 
@@ -218,11 +232,13 @@ std::string DataDirOf(const RunArguments& arguments, const Session& session) {
       session);
 }
 
+// `cluster_file`: empty for a daemon that is alone.
 absl::StatusOr<std::unique_ptr<client::PrivateDaemon>> StartDaemon(
-    const RunArguments& arguments, const std::stop_token& stop,
+    const RunArguments& arguments, const std::string& data_dir,
+    const std::string& cluster_file, const std::stop_token& stop,
     const Session& session) {
   client::PrivateDaemonOptions options;
-  options.data_dir = DataDirOf(arguments, session);
+  options.data_dir = data_dir;
   if (arguments.hearthd.empty()) {
     HEARTH_ASSIGN_OR_RETURN(options.program, client::FindProgram("hearthd"));
   } else {
@@ -233,6 +249,9 @@ absl::StatusOr<std::unique_ptr<client::PrivateDaemon>> StartDaemon(
   if (!arguments.config.empty()) {
     options.flags.insert(options.flags.end(),
                          {"--config", AbsolutePath(arguments.config, session)});
+  }
+  if (!cluster_file.empty()) {
+    options.flags.insert(options.flags.end(), {"--cluster", cluster_file});
   }
   return client::PrivateDaemon::Start(options, stop);
 }
@@ -309,7 +328,7 @@ absl::StatusOr<std::optional<v1::Job>> Export(Session& session,
                                               const std::stop_token& stop) {
   v1::JobSpec spec;
   spec.mutable_export_()->set_job_id(job);
-  spec.mutable_export_()->set_destination(AbsolutePath(destination, session));
+  spec.mutable_export_()->set_destination(destination);
   return RunToEnd(session, spec, stop);
 }
 
@@ -339,41 +358,45 @@ absl::Status CheckDestination(client::Client& client,
       absl::StrCat("--to: ", destination, " exists already"));
 }
 
-// Imports, trains and exports, one job after the other, until one does not
-// succeed; nullopt if `stop` came first. Looks at the destination before hours
-// of training.
-absl::StatusOr<std::optional<int>> RunJobs(const RunArguments& arguments,
-                                           const v1::TrainJobSpec& train,
-                                           const std::string& source,
-                                           const std::stop_token& stop,
-                                           Session& session) {
-  const std::string& dataset = train.data().dataset();
-  if (!arguments.destination.empty()) {
-    HEARTH_RETURN_IF_ERROR(CheckDestination(
-        session.client, AbsolutePath(arguments.destination, session)));
-  }
-  if (!source.empty()) {
-    HEARTH_ASSIGN_OR_RETURN(const bool is_missing,
-                            IsMissing(session.client, dataset));
-    if (is_missing) {
-      HEARTH_ASSIGN_OR_RETURN(const std::optional<v1::Job> import,
-                              ImportDataset(session, dataset, source, stop));
-      if (!import.has_value()) return std::nullopt;
-      if (import->state() != v1::SUCCEEDED) return PrintEnded(session, *import);
-    }
-  }
+// What the command does, read from its arguments.
+struct Task {
+  v1::TrainJobSpec train = {};
+  std::string source = {};
+  // Absolute path; empty if no model is exported.
+  std::string destination = {};
+};
+
+// Imports the dataset unless it is there: done, unless that exit code is not
+// kExitDone; nullopt if `stop` came first.
+absl::StatusOr<std::optional<int>> BringDataset(const Task& task,
+                                                const std::stop_token& stop,
+                                                Session& session) {
+  if (task.source.empty()) return kExitDone;
+  const std::string& dataset = task.train.data().dataset();
+  HEARTH_ASSIGN_OR_RETURN(const bool is_missing,
+                          IsMissing(session.client, dataset));
+  if (!is_missing) return kExitDone;
+  HEARTH_ASSIGN_OR_RETURN(const std::optional<v1::Job> import,
+                          ImportDataset(session, dataset, task.source, stop));
+  if (!import.has_value()) return std::nullopt;
+  if (import->state() == v1::SUCCEEDED) return kExitDone;
+  return PrintEnded(session, *import);
+}
+
+// Trains and exports, until a job does not succeed; nullopt if `stop` came
+// first.
+absl::StatusOr<std::optional<int>> TrainAndExport(const Task& task,
+                                                  const std::stop_token& stop,
+                                                  Session& session) {
   v1::JobSpec spec;
-  *spec.mutable_train() = train;
+  *spec.mutable_train() = task.train;
   HEARTH_ASSIGN_OR_RETURN(const std::optional<v1::Job> job,
                           RunToEnd(session, spec, stop));
   if (!job.has_value()) return std::nullopt;
   const int exit_code = PrintEnded(session, *job);
-  if (exit_code != kExitDone || arguments.destination.empty()) {
-    return exit_code;
-  }
-  HEARTH_ASSIGN_OR_RETURN(
-      const std::optional<v1::Job> exported,
-      Export(session, job->id(), arguments.destination, stop));
+  if (exit_code != kExitDone || task.destination.empty()) return exit_code;
+  HEARTH_ASSIGN_OR_RETURN(const std::optional<v1::Job> exported,
+                          Export(session, job->id(), task.destination, stop));
   if (!exported.has_value()) return std::nullopt;
   if (exported->state() == v1::SUCCEEDED && session.output == Output::kJson) {
     return kExitDone;
@@ -381,19 +404,156 @@ absl::StatusOr<std::optional<int>> RunJobs(const RunArguments& arguments,
   return PrintEnded(session, *exported);
 }
 
+// Looks at the destination before hours of training.
+absl::StatusOr<std::optional<int>> RunAlone(const Task& task,
+                                            const std::stop_token& stop,
+                                            Session& session) {
+  if (!task.destination.empty()) {
+    HEARTH_RETURN_IF_ERROR(CheckDestination(session.client, task.destination));
+  }
+  HEARTH_ASSIGN_OR_RETURN(const std::optional<int> brought,
+                          BringDataset(task, stop, session));
+  if (brought != kExitDone) return brought;
+  return TrainAndExport(task, stop, session);
+}
+
+// This process as one of those that a launcher has started.
+struct Rank {
+  launcher::Launch launch;
+  launcher::Membership membership;
+};
+
+absl::StatusOr<std::optional<int>> RunRankToEnd(
+    const Task& task, const Rank& rank, launcher::Enrollment& enrollment,
+    const std::stop_token& stop, Session& session) {
+  const bool leads = rank.launch.rank == 0;
+  if (leads && !task.destination.empty()) {
+    HEARTH_RETURN_IF_ERROR(CheckDestination(session.client, task.destination));
+  }
+  HEARTH_ASSIGN_OR_RETURN(const std::optional<int> brought,
+                          BringDataset(task, stop, session));
+  if (brought != kExitDone) return brought;
+  enrollment.SetReady(rank.membership.address);
+  if (leads) {
+    HEARTH_RETURN_IF_ERROR(enrollment.AwaitAll(stop));
+    return TrainAndExport(task, stop, session);
+  }
+  return enrollment.AwaitEnd(stop);
+}
+
+// A daemon that is just ending may break TLS for a moment.
+constexpr int kMostRefusals = 4;
+
+// Does the part of a rank. A process that is interrupted tells the others
+// nothing: its launcher may start it again.
+absl::StatusOr<std::optional<int>> RunRank(const Task& task, const Rank& rank,
+                                           const std::stop_token& interrupted,
+                                           const std::stop_token& stop,
+                                           Session& session) {
+  const std::unique_ptr<client::Client> leader =
+      client::NewClient(rank.membership.to_leader);
+  int refusals = 0;
+  launcher::Enrollment enrollment(
+      [&](const v1::EnrollRequest& request) -> absl::StatusOr<v1::Enrolled> {
+        absl::StatusOr<v1::Enrolled> answer = leader->Enroll(request);
+        const std::string why =
+            client::IsUnreachable(answer.status())
+                ? client::WhyTlsIsRefused(rank.membership.to_leader)
+                : "";
+        refusals = why.empty() ? 0 : refusals + 1;
+        if (refusals < kMostRefusals) return answer;
+        return absl::PermissionDeniedError(absl::StrCat(
+            "rank 0 has another secret (HEARTH_CLUSTER_SECRET_FILE), or run "
+            "id: ",
+            why));
+      },
+      rank.launch.size, {});
+  absl::StatusOr<std::optional<int>> exit_code;
+  {
+    const EitherStop either(stop, enrollment.failed());
+    exit_code = RunRankToEnd(task, rank, enrollment, either.token(), session);
+  }
+  if (absl::Status failure = enrollment.failure(); !failure.ok()) {
+    return Annotate(failure, absl::StrCat("rank ", rank.launch.rank));
+  }
+  if (interrupted.stop_requested()) return exit_code;
+  enrollment.End(exit_code.ok() ? exit_code->value_or(kExitFailed)
+                                : kExitFailed);
+  return exit_code;
+}
+
+absl::StatusOr<uint16_t> ClusterPort() {
+  const char* const text = std::getenv("HEARTH_CLUSTER_PORT");
+  if (text == nullptr || *text == '\0') return launcher::kDefaultPort;
+  uint32_t port = 0;
+  if (absl::SimpleAtoi(text, &port) && port > 0 && port <= 65535) {
+    return static_cast<uint16_t>(port);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "HEARTH_CLUSTER_PORT: must be from 1 to 65535, not \"", text, "\""));
+}
+
+std::string VariableOr(const char* name, const std::string& fallback) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? fallback : value;
+}
+
+// This process's rank; nullopt if no launcher has started it. `data_dir`
+// becomes that of the rank, and `train` a job of all.
+absl::StatusOr<std::optional<Rank>> FindRank(const Session& session,
+                                             const std::stop_token& stop,
+                                             std::string& data_dir,
+                                             v1::TrainJobSpec& train) {
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::optional<launcher::Launch> launch,
+      launcher::FindLaunch([](const char* name) { return std::getenv(name); }));
+  if (!launch.has_value()) return std::nullopt;
+  if (train.machines() > 1 && train.machines() != launch->size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("machines: ", train.machines(), " were asked for, but ",
+                     launch->by, " has started ", launch->size));
+  }
+  train.set_machines(launch->size);
+  const std::string shared_folder = data_dir;
+  if (launch->shares_machine) {
+    absl::StrAppend(&data_dir, "/rank-", launch->rank);
+  }
+  const std::string secret = VariableOr("HEARTH_CLUSTER_SECRET_FILE", "");
+  HEARTH_ASSIGN_OR_RETURN(const uint16_t port, ClusterPort());
+  HEARTH_ASSIGN_OR_RETURN(
+      launcher::Membership membership,
+      launcher::Join(
+          {.launch = *launch,
+           .data_dir = data_dir,
+           .secret_file = secret.empty() ? "" : AbsolutePath(secret, session),
+           .shared_folder = shared_folder,
+           .port = port,
+           .host = VariableOr("HEARTH_CLUSTER_HOST", "")},
+          absl::Now(), stop));
+  return Rank{*launch, std::move(membership)};
+}
+
 absl::StatusOr<int> Run(const RunArguments& arguments, Session& outer) {
   HEARTH_ASSIGN_OR_RETURN(OptionValues values,
                           ReadTrainArguments(arguments.train, {kSource}));
-  std::string source = arguments.source;
+  Task task = {.source = arguments.source};
   if (const auto named = values.extract(kSource);
-      !named.empty() && source.empty()) {
-    source = named.mapped().text;
+      !named.empty() && task.source.empty()) {
+    task.source = named.mapped().text;
   }
-  HEARTH_ASSIGN_OR_RETURN(const v1::TrainJobSpec train,
-                          TrainJobFromOptions(values));
+  if (!arguments.destination.empty()) {
+    task.destination = AbsolutePath(arguments.destination, outer);
+  }
+  HEARTH_ASSIGN_OR_RETURN(task.train, TrainJobFromOptions(values));
+  std::string data_dir = DataDirOf(arguments, outer);
   const std::stop_token interrupted = outer.environment.catch_termination();
-  HEARTH_ASSIGN_OR_RETURN(const auto daemon,
-                          StartDaemon(arguments, interrupted, outer));
+  HEARTH_ASSIGN_OR_RETURN(const std::optional<Rank> rank,
+                          FindRank(outer, interrupted, data_dir, task.train));
+  HEARTH_ASSIGN_OR_RETURN(
+      const auto daemon,
+      StartDaemon(arguments, data_dir,
+                  rank.has_value() ? rank->membership.cluster_file : "",
+                  interrupted, outer));
   client::ClientOptions options;
   options.server = daemon->address();
   if (const char* trace_parent = std::getenv("TRACEPARENT")) {
@@ -406,7 +566,9 @@ absl::StatusOr<int> Run(const RunArguments& arguments, Session& outer) {
                      .server_flag = absl::StrCat(" --server ", options.server)};
   const EitherStop stop(interrupted, daemon->ended());
   const absl::StatusOr<std::optional<int>> exit_code =
-      RunJobs(arguments, train, source, stop.token(), session);
+      rank.has_value()
+          ? RunRank(task, *rank, interrupted, stop.token(), session)
+          : RunAlone(task, stop.token(), session);
   // A connection breaks a moment before the daemon's end is noticed.
   const bool ended_itself = daemon->ended().stop_requested() ||
                             absl::IsUnavailable(exit_code.status());
@@ -431,7 +593,8 @@ void AddRunCommand(CLI::App& app, Action* chosen_local) {
   CLI::App* command = app.add_subcommand(
       "run",
       "Train with a private daemon, which ends with the job; the same command "
-      "again goes on from the last checkpoint");
+      "again goes on from the last checkpoint. Started by torchrun or srun on "
+      "several machines, their daemons train together");
   const auto arguments = std::make_shared<RunArguments>();
   command
       ->add_option("--source", arguments->source,

@@ -412,8 +412,8 @@ void PrintMachines(const v1::TrainReport& report, std::ostream& out) {
   table.Print(out);
 }
 
-// Prints what the machines of a running job do: those that have waited least
-// are waited for.
+}  // namespace
+
 void PrintLiveMachines(const v1::Job& job, std::ostream& out) {
   if (job.machines().empty()) return;
   Table table({{"machine"},
@@ -437,8 +437,9 @@ void PrintLiveMachines(const v1::Job& job, std::ostream& out) {
          absl::StrCat(Decimal(machine.silent_seconds(), 1), " s")});
   }
   table.Print(out);
-  out << "\n";
 }
+
+namespace {
 
 void PrintCompany(const v1::Company& company, std::ostream& out) {
   out << "shared its passes with: "
@@ -818,6 +819,7 @@ void PrintJob(const v1::Job& job, std::ostream& out) {
   table.Print(out);
   out << "\n";
   PrintLiveMachines(job, out);
+  if (!job.machines().empty()) out << "\n";
   PrintReport(job, out);
   if (job.has_error()) out << "error: " << ErrorText(job.error()) << "\n";
 }

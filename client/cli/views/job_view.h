@@ -45,6 +45,10 @@ void PrintJobList(const std::vector<v1::Job>& jobs, std::ostream& out);
 /// Prints a job's options, its state, and its report so far.
 void PrintJob(const v1::Job& job, std::ostream& out);
 
+/// Prints what the machines of a running job do, if it has several: those that
+/// have waited least are waited for.
+void PrintLiveMachines(const v1::Job& job, std::ostream& out);
+
 /// Prints the result of a job that has ended, or why there is none.
 void PrintOutcome(const v1::Job& job, std::ostream& out);
 

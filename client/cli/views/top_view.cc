@@ -285,9 +285,15 @@ std::string TopView::Text(int columns, int rows) const {
   if (jobs_.empty()) {
     lines.push_back("no job runs or waits");
   } else {
-    const std::string table = JobTable();
+    std::ostringstream tables;
+    tables << JobTable();
+    for (const v1::Job& job : jobs_) {
+      if (job.machines().empty()) continue;
+      tables << "machines of " << job.id() << ":\n";
+      PrintLiveMachines(job, tables);
+    }
     for (const absl::string_view line :
-         absl::StrSplit(table, '\n', absl::SkipEmpty())) {
+         absl::StrSplit(tables.str(), '\n', absl::SkipEmpty())) {
       lines.emplace_back(line);
     }
   }

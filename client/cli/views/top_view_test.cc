@@ -107,6 +107,23 @@ TEST(TopViewTest, AJobTellsWhatItDoesAndWhatBindsIt) {
   EXPECT_EQ(job["done"], 40);
 }
 
+TEST(TopViewTest, MachinesOfAJobTellWhoWaits) {
+  v1::Job job = Trained();
+  v1::MachineState& machine = *job.add_machines();
+  machine.set_member("host-b");
+  machine.set_phase("training");
+  machine.set_done(7);
+  machine.set_total(18);
+  machine.set_bytes_sent(3 << 20);
+  machine.set_wait_seconds(1.5);
+  TopView view;
+  view.Add(StatusOf(1, 0), {job, JobOf("train-2", v1::QUEUED)}, 0);
+  EXPECT_THAT(view.Text(0, 0),
+              ContainsRegex("machines of train-1:\n.*\n.*host-b +training +- "
+                            "+7/18 +3.0 MiB +0 B +1.5 s"));
+  EXPECT_THAT(view.Text(0, 0), Not(HasSubstr("machines of train-2")));
+}
+
 TEST(TopViewTest, AFeedTellsWhatBindsItsTrainingPasses) {
   v1::Job job;
   job.set_id("feed-1");

@@ -109,6 +109,7 @@ class Client:
     result = blocking(of_client(_Calls.result))
     report = blocking(of_client(_Calls.report))
     cancel = blocking(of_client(_Calls.cancel))
+    adopt = blocking(of_client(_Calls.adopt))
     resume = blocking(of_client(_Calls.resume))
     delete = blocking(of_client(_Calls.delete))
 
@@ -133,6 +134,7 @@ class Client:
     plan = blocking(of_client(_Calls.plan))
     delete_plan = blocking(of_client(_Calls.delete_plan))
     status = blocking(of_client(_Calls.status))
+    members = blocking(of_client(_Calls.members))
     drain = blocking(of_client(_Calls.drain))
     backup = blocking(of_client(_Calls.backup))
     tokens = blocking(of_client(_Calls.tokens))

@@ -62,6 +62,28 @@ class Status(Record):
 
 
 @dataclass(frozen=True, repr=False)
+class Member(Record):
+    """A daemon of a cluster, as another one of it sees it."""
+
+    name: str
+    address: str
+    error: str
+    """Why it does not answer; empty if it does, and has the following."""
+    round_trip_seconds: float
+    version: str
+    arithmetic: str
+    """Machines of one job have the same."""
+    jobs_running: int
+    max_running_jobs: int
+    datasets: Mapping[str, str]
+    """Fingerprints by name."""
+    message: admin_pb2.Member = field(repr=False, compare=False)
+
+    shown: ClassVar[tuple[str, ...]] = ("name", "address", "error", "round_trip_seconds",
+                                        "version", "jobs_running")
+
+
+@dataclass(frozen=True, repr=False)
 class Token(Record):
     """A token by which callers authenticate, without its secret."""
 
@@ -94,6 +116,14 @@ def status_from(message: admin_pb2.Status) -> Status:
                   devices=tuple(message.devices), warnings=tuple(message.warnings),
                   caller_role=_role(message.caller_role), message=message,
                   **same_fields(Status, message))
+
+
+def member_from(message: admin_pb2.Member) -> Member:
+    state = message.state
+    return Member(version=state.version, arithmetic=state.arithmetic,
+                  jobs_running=state.jobs_running, max_running_jobs=state.max_running_jobs,
+                  datasets={one.name: one.fingerprint for one in state.datasets},
+                  message=message, **same_fields(Member, message))
 
 
 def token_from(message: admin_pb2.Token) -> Token:

@@ -9,7 +9,8 @@ from google.protobuf.empty_pb2 import Empty
 
 from hearth.connection import Connection, new_request_id
 from hearth.errors import invalid
-from hearth.daemon import Plan, Status, Token, plan_from, status_from, token_from
+from hearth.daemon import (Member, Plan, Status, Token, member_from, plan_from, status_from,
+                           token_from)
 from hearth.rows import Rows
 from hearth.v1 import admin_pb2, plans_pb2
 
@@ -42,6 +43,12 @@ class DaemonCalls:
         """Version, jobs, memory and disk of the daemon."""
         return status_from(await self._connection.call(
             "Admin/GetStatus", admin_pb2.GetStatusRequest(), admin_pb2.Status))
+
+    async def members(self) -> Rows[Member]:
+        """The daemons of its cluster (`hearthd --cluster`), as it reaches them now."""
+        answer = await self._connection.call("Admin/ListMembers", admin_pb2.ListMembersRequest(),
+                                             admin_pb2.ListMembersResponse)
+        return Rows(map(member_from, answer.members))
 
     async def drain(self, draining: bool = True) -> Status:
         """Makes the daemon refuse new jobs, or with False accept them again."""

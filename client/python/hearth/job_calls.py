@@ -247,6 +247,12 @@ class JobCalls(Generic[AnyJob]):
         return self._job(await self._connection.call("Jobs/ResumeJob", request, jobs_pb2.Job,
                                                      option_named_by))
 
+    async def adopt(self, id: str) -> AnyJob:
+        """Goes on, as leader, with a job of several machines whose leader will not come back, from
+        the checkpoint that this machine's part, the job `id`, has kept."""
+        return self._job(await self._connection.call(
+            "Jobs/AdoptJob", jobs_pb2.AdoptJobRequest(id=id), jobs_pb2.Job))
+
     async def delete(self, id: str) -> None:
         """Deletes a job that has ended, with its events, checkpoints and model."""
         request = jobs_pb2.DeleteJobRequest(id=id, request_id=new_request_id())

@@ -192,6 +192,23 @@ def test_plans(daemon, client):
     assert daemon.requests[-1].name == "abc"
 
 
+def test_members_of_a_cluster(daemon, client):
+    daemon.answers.update(ListMembers=lambda _: admin_pb2.ListMembersResponse(members=[
+        {"name": "host-a", "address": "192.0.2.1:7610", "round_trip_seconds": 0.5, "state": {
+            "version": "1", "datasets": [{"name": "papers", "fingerprint": "f00d"}]}},
+        {"name": "host-b", "error": "connection refused"}]))
+    here, away = client.members()
+    assert (here.name, here.version, here.datasets) == ("host-a", "1", {"papers": "f00d"})
+    assert here.error == "" and here.round_trip_seconds == 0.5
+    assert (away.error, away.version, away.datasets) == ("connection refused", "", {})
+
+
+def test_a_rank_is_adopted(daemon, client):
+    daemon.answers.update(AdoptJob=lambda request: jobs_pb2.Job(id="train-7", state="QUEUED"))
+    assert client.adopt("rank-12").id == "train-7"
+    assert daemon.requests[-1].id == "rank-12"
+
+
 def test_the_daemon(daemon, client, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     token = {"name": "ann", "role": "USER"}
