@@ -17,9 +17,6 @@ from hearth.private import find_program
 PLAN = "pieces.json"
 """Name of a plan's file."""
 
-_MISSING = ("there is no hearth-piece in PATH: HEARTH_PIECE names one that was built "
-            "(bazel-bin/server/pieces/hearth-piece in a clone); the binary wheel installs it "
-            "with the client")
 _INVALID = 2  # The program's exit code for what no repeat mends.
 
 
@@ -72,7 +69,7 @@ def remove_unfinished(folder: AnyPath) -> None:
 
 
 def _run(*arguments: str) -> str:
-    program = find_program("hearth-piece", "HEARTH_PIECE", _MISSING)
+    program = find_program("hearth-piece")
     done = subprocess.run([program, *arguments], capture_output=True, text=True,
                           errors="replace", stdin=subprocess.DEVNULL, check=False)
     if done.returncode == 0:

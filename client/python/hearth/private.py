@@ -56,9 +56,9 @@ _NAME_CHARACTERS = 100
 # Codes of a submission whose dataset exists, or is being submitted by another.
 _TAKEN = (grpc.StatusCode.ALREADY_EXISTS, grpc.StatusCode.FAILED_PRECONDITION)
 _REFUSALS = 10
-_MISSING = ("there is no hearthd in PATH: HEARTHD names one that was built "
-            "(bazel-bin/server/hearthd in a clone, after deploy/quickstart.sh); a wheel that "
-            "deploy/python/build_wheel.sh makes installs it with the client")
+_MISSING = ("there is no {name} in PATH: {variable} names one that was built (in bazel-bin of a "
+            "clone, after deploy/quickstart.sh); a wheel that deploy/python/build_wheel.sh makes "
+            "installs it with the client")
 
 
 class PrivateDaemon:
@@ -132,14 +132,10 @@ class PrivateDaemon:
                 use.end()
 
 
-def find_hearthd() -> str:
-    """Path of hearthd: of HEARTHD, else in the folders of this Python environment's programs,
-    else in PATH. Raises HearthError (NOT_FOUND)."""
-    return find_program("hearthd", "HEARTHD", _MISSING)
-
-
-def find_program(name: str, variable: str, missing: str) -> str:
-    """Path of the program `name`, as find_hearthd; `missing` is the error if there is none."""
+def find_program(name: str) -> str:
+    """Path of hearthd, hearth or hearth-piece: of HEARTHD, HEARTH or HEARTH_PIECE, else in the
+    folders of this Python environment's programs, else in PATH. Raises HearthError (NOT_FOUND)."""
+    variable = name.upper().replace("-", "_")
     if given := os.environ.get(variable):
         if program := shutil.which(given):
             return os.path.abspath(program)
@@ -149,7 +145,7 @@ def find_program(name: str, variable: str, missing: str) -> str:
                os.environ.get("PATH", os.defpath)]
     if program := shutil.which(name, path=os.pathsep.join(filter(None, folders))):
         return os.path.abspath(program)
-    raise HearthError(grpc.StatusCode.NOT_FOUND, missing)
+    raise HearthError(grpc.StatusCode.NOT_FOUND, _MISSING.format(name=name, variable=variable))
 
 
 def dataset_of(client: Client, path: AnyPath, **options: Value) -> str:
@@ -312,7 +308,7 @@ class _Use:
         return True
 
     def _start(self) -> None:
-        command = [find_hearthd(), "--data-dir", self._path, "--stop-with-input", "on",
+        command = [find_program("hearthd"), "--data-dir", self._path, "--stop-with-input", "on",
                    *self._flags]
         environment = {name: value for name, value in os.environ.items()
                        if name != "NOTIFY_SOCKET"}  # For the service that this process may be.

@@ -13,7 +13,7 @@ grpc = pytest.importorskip("grpc", reason="grpcio is not installed")
 import hearth  # noqa: E402
 from fake_daemon import Refusal  # noqa: E402
 from hearth import private  # noqa: E402
-from hearth.private import dataset_name, find_hearthd  # noqa: E402
+from hearth.private import dataset_name, find_program  # noqa: E402
 from hearth.v1 import datasets_pb2, jobs_pb2  # noqa: E402
 
 
@@ -37,32 +37,32 @@ def environment(monkeypatch, tmp_path):
 def test_hearthd_is_that_of_the_environment_before_that_of_the_path(environment, monkeypatch):
     for folder in ("path", "scripts", "venv"):
         program = make_program(environment / folder / "hearthd")
-        assert find_hearthd() == program
+        assert find_program("hearthd") == program
     other = make_program(environment / "other/daemon")
     monkeypatch.setenv("HEARTHD", other)
-    assert find_hearthd() == other
+    assert find_program("hearthd") == other
     monkeypatch.chdir(environment)
     monkeypatch.setenv("HEARTHD", "other/daemon")
-    assert find_hearthd() == other
+    assert find_program("hearthd") == other
 
 
 def test_without_hearthd_the_error_tells_how_to_get_it(environment, monkeypatch):
     (environment / "path").mkdir()
     (environment / "path/hearthd").write_text("not executable")
     with pytest.raises(hearth.HearthError) as missing:
-        find_hearthd()
+        find_program("hearthd")
     assert missing.value.code is grpc.StatusCode.NOT_FOUND
     assert "HEARTHD names one" in missing.value.message
     monkeypatch.setenv("HEARTHD", str(environment / "path/hearthd"))
     with pytest.raises(hearth.HearthError, match="HEARTHD names .*path/hearthd, which is no"):
-        find_hearthd()
+        find_program("hearthd")
     # Not the current folder, where an interpreter does not know its own.
     monkeypatch.delenv("HEARTHD")
     monkeypatch.setattr(sys, "executable", "")
     make_program(environment / "hearthd")
     monkeypatch.chdir(environment)
     with pytest.raises(hearth.HearthError):
-        find_hearthd()
+        find_program("hearthd")
 
 
 def test_a_daemon_that_cannot_be_started_leaves_no_descriptors(environment):

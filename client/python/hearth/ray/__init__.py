@@ -1,7 +1,8 @@
-"""Ray places work for the daemon: trials of a search (Ray Tune), and pieces of an import.
+"""Hearth on a Ray cluster.
 
-    hearth.ray.Trainable    a trial whose job the daemon trains
-    hearth.ray.preprocess   an import whose texts are read by all machines of a Ray cluster
+    hearth.ray.train        several machines of the cluster train one model
+    hearth.ray.preprocess   an import whose texts are read by all machines of the cluster
+    hearth.ray.Trainable    a trial of Ray Tune's whose job the daemon trains
 """
 
 from __future__ import annotations
@@ -13,16 +14,17 @@ try:
 except ImportError as missing:
     raise ImportError("hearth.ray needs Ray: pip install 'ray[tune]'") from missing
 
+from hearth.ray.machines import train
 from hearth.ray.preprocessing import preprocess
 
 if TYPE_CHECKING:
     from hearth.ray.trainable import Trainable
 
-__all__ = ["Trainable", "preprocess"]
+__all__ = ["Trainable", "preprocess", "train"]
 
 
 def __getattr__(name: str) -> Any:
-    # Ray Tune takes seconds to import, and preprocessing does without it.
+    # Ray Tune takes seconds to import, and the others do without it.
     if name == "Trainable":
         from hearth.ray.trainable import Trainable
         return Trainable
