@@ -98,8 +98,12 @@ absl::Status Attempts::NoteAdopted(const std::string& leader,
   if (!known.adopter.empty() && known.adopter != adopter) {
     return Adopted(leader, job, known);
   }
+  const bool is_known =
+      known.adopter == adopter &&
+      (adopter_job.empty() || known.adopter_job == adopter_job);
+  if (is_known) return absl::OkStatus();
   known.adopter = adopter;
-  if (!adopter_job.empty()) known.adopter_job = adopter_job;
+  known.adopter_job = adopter_job;
   return Write(path, known);
 }
 

@@ -21,8 +21,8 @@
 
 namespace hearth::server {
 
-/// Whom the members of a cluster have told where they are reached, and how
-/// their run ends (Peers.Enroll). Thread-safe.
+/// What the members of a cluster have told: where each is reached, and how the
+/// run ends (Peers.Enroll). Thread-safe.
 class Enrollments {
  public:
   /// A member that has not called for so long is missing. Launchers call each

@@ -72,9 +72,9 @@ class LinkGroup final : public train::RankGroup {
   int size() const override { return static_cast<int>(links_.size()); }
 
   /// As train::RankGroup. Errors of links name the rank and its machine:
-  /// UNAVAILABLE if a connection has ended, DEADLINE_EXCEEDED after a silence
-  /// in Sum, DATA_LOSS and ABORTED as Inbox::Advance. After an error that is
-  /// not of a batch the group has ended.
+  /// UNAVAILABLE of the cause WaitCause::kPeer if a connection has ended, or
+  /// after a silence in Sum, DATA_LOSS and ABORTED as Inbox::Advance. After an
+  /// error that is not of a batch the group has ended.
   absl::StatusOr<std::vector<train::BatchResult>> Agree(
       const train::StepPosition& position,
       const absl::StatusOr<train::BatchResult>& own) override;

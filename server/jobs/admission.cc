@@ -216,7 +216,8 @@ absl::StatusOr<v1::Job> Admission::Adopt(const v1::AdoptJobRequest& request,
     if (member != rank.leader() && member != own) others.push_back(member);
   }
   v1::SubmitJobRequest submission;
-  submission.set_priority(0);
+  // After a crash before the job is noted, the same job is found again.
+  submission.set_request_id(absl::StrCat("adopt-", job.id()));
   v1::TrainJobSpec& train = *submission.mutable_spec()->mutable_train();
   train = rank.train();
   train.set_machines(static_cast<uint32_t>(others.size()) + 1);

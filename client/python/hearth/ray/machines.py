@@ -65,7 +65,7 @@ class _Machine:
             secret_file.write_bytes(secret)
             environment = {**os.environ, **variables,
                            "HEARTH_CLUSTER_SECRET_FILE": str(secret_file)}
-            # With a file, output has no end that a daemon could keep open.
+            # Files: the wait is for the command alone, not for who has inherited a pipe.
             with open(Path(folder, "out"), "w+", encoding="utf-8") as out, \
                     open(Path(folder, "err"), "w+", encoding="utf-8") as err:
                 process = subprocess.Popen(
