@@ -205,6 +205,23 @@ def test_ranks_that_count_otherwise_are_told(launch: Launch,
         assert "node-1 counts 3 members, node-0 counts 2" in err
 
 
+def test_two_processes_of_one_rank_end_the_run(launch: Launch, tmp_path: Path,
+                                               started: list[subprocess.Popen]) -> None:
+    """All three hear of it, though each tells nobody but the first rank's daemon."""
+    secret = tmp_path / "secret"
+    secret.touch(mode=0o600)
+    secret.write_bytes(os.urandom(32))
+    folder = launch.data_dir
+    for rank, local_rank in ((0, 0), (1, 1), (1, 2)):
+        launch.data_dir = folder / str(local_rank)
+        started.append(launch.begin(
+            {**launch.torchrun_variables(rank), "LOCAL_RANK": local_rank,
+             "HEARTH_CLUSTER_SECRET_FILE": secret}, *LONG[1:], "--epochs", "1000"))
+    for code, _, err in ends_of(started):
+        assert code == 1
+        assert "two processes are node-1" in err
+
+
 def test_a_job_for_another_number_of_machines_is_refused(launch: Launch) -> None:
     done = run(launch.command(*QUICK[1:], "--machines", "3"),
                env=launch.environment(**launch.torchrun_variables(0)))

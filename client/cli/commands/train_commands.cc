@@ -443,6 +443,8 @@ absl::StatusOr<std::optional<int>> RunRankToEnd(
 
 // A daemon that is just ending may break TLS for a moment.
 constexpr int kMostRefusals = 4;
+// Others call each second.
+constexpr absl::Duration kFailureIsTold = absl::Seconds(3);
 
 // Does the part of a rank. A process that is interrupted tells the others
 // nothing: its launcher may start it again.
@@ -474,6 +476,8 @@ absl::StatusOr<std::optional<int>> RunRank(const Task& task, const Rank& rank,
     exit_code = RunRankToEnd(task, rank, enrollment, either.token(), session);
   }
   if (absl::Status failure = enrollment.failure(); !failure.ok()) {
+    // The others hear of it from rank 0's daemon, at their next calls.
+    if (rank.launch.rank == 0) absl::SleepFor(kFailureIsTold);
     return Annotate(failure, absl::StrCat("rank ", rank.launch.rank));
   }
   if (interrupted.stop_requested()) return exit_code;
