@@ -256,6 +256,17 @@ struct PassReport {
 /// nothing for a part without batches.
 void Accumulate(const PassReport& part, PassReport& whole);
 
+/// Pieces that other processes are to make before a plan is joined from them.
+struct PiecesToMake {
+  /// Path of the file that says how they are made.
+  std::string plan;
+  /// Pieces in all, and those that are missing or damaged.
+  int64_t pieces = 0;
+  int64_t missing = 0;
+  /// The first of these, and why.
+  std::string fault;
+};
+
 /// One plan, found or made.
 struct PreparationReport {
   /// The plan's name in the plan store; empty: there was nothing to prepare.
@@ -268,6 +279,8 @@ struct PreparationReport {
   uint64_t disk_bytes = 0;
   /// For people: which layout was chosen, and why.
   std::string reason;
+  /// What keeps the plan from being made yet; absent if it is made.
+  std::optional<PiecesToMake> to_make = std::nullopt;
   /// Whether PrepareAhead has more to make
   /// (StrategyKind::prepares_throughout).
   bool more = false;

@@ -346,6 +346,13 @@ v1::PreparationReport ToProto(const strategy::PreparationReport& report) {
   AddPhases(report.phases, proto);
   proto.set_disk_bytes(report.disk_bytes);
   proto.set_reason(report.reason);
+  if (report.to_make.has_value()) {
+    v1::PiecesToMake& to_make = *proto.mutable_to_make();
+    to_make.set_plan(report.to_make->plan);
+    to_make.set_pieces(static_cast<uint32_t>(report.to_make->pieces));
+    to_make.set_missing(static_cast<uint32_t>(report.to_make->missing));
+    to_make.set_fault(report.to_make->fault);
+  }
   return proto;
 }
 

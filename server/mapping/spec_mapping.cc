@@ -240,12 +240,27 @@ class SpecChecker {
       violations_.Add("prepare.data.order",
                       "must be partition for a partition to be made");
     }
+    if (!spec.pieces().empty()) CheckPieces(spec);
     if (!has_partition && spec.data().row_dtype().empty() &&
         !MakesPlans(spec.data())) {
       violations_.Add(
           "prepare.data.strategy",
           "must be diskgnn, gids or foresight: without a partition "
           "order or a row_dtype, the others have nothing to prepare");
+    }
+  }
+
+  void CheckPieces(const v1::PrepareSpec& spec) {
+    CheckPath("prepare.pieces", spec.pieces(), violations_);
+    if (!spec.data().has_diskgnn()) {
+      violations_.Add("prepare.data.strategy",
+                      "must be diskgnn, whose plans alone are made in pieces");
+    }
+    if (spec.partition_only() || spec.data().has_on() ||
+        !spec.data().row_dtype().empty()) {
+      violations_.Add("prepare.pieces",
+                      "must be empty with a history or a row_dtype, and for a "
+                      "partition alone");
     }
   }
 
@@ -791,7 +806,9 @@ job::PrepareJobOptions ToPrepareJobOptions(const v1::PrepareSpec& spec,
           .pipeline = ToPipelineOptions(spec),
           .training_only = spec.training_only(),
           .partition_only = spec.partition_only(),
-          .embedding_width = spec.training_only() ? 0 : spec.hidden()};
+          .embedding_width = spec.training_only() ? 0 : spec.hidden(),
+          .pieces_folder = spec.pieces(),
+          .num_pieces = spec.num_pieces()};
 }
 
 job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,

@@ -1,4 +1,4 @@
-// hearth-piece, which makes pieces of an import.
+// hearth-piece, which makes pieces of an import or of a plan.
 
 #include <pthread.h>
 

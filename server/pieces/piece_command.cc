@@ -25,6 +25,8 @@
 #include "engine/ingest/source/import_context.h"
 #include "engine/io/file_system.h"
 #include "engine/io/whole_file.h"
+#include "engine/strategy/diskgnn/pieces/piece_plan.h"
+#include "engine/strategy/diskgnn/pieces/plan_pieces.h"
 #include "proto/options/command_line.h"
 
 namespace hearth::server {
@@ -32,7 +34,7 @@ namespace {
 
 // A quarter of it may be the window of a text compressed by zstd: 128 MiB, the
 // most that the zstd tool takes.
-constexpr uint64_t kMemoryLimitBytes = 512 << 20;
+constexpr uint64_t kImportMemoryBytes = 512 << 20;
 
 struct Arguments {
   /// Path of a plan.
@@ -40,6 +42,11 @@ struct Arguments {
   int64_t index = -1;
   /// Folder of pieces; empty = the plan's.
   std::string folder;
+  /// Of a piece of a plan: the dataset's folder, empty = as planned; memory;
+  /// threads.
+  std::string dataset;
+  std::string memory = "1GiB";
+  int threads = 1;
   /// Of `plan`: texts, size of pieces, and how their lines are read.
   std::vector<std::string> texts;
   std::string piece_size = "256MiB";
@@ -73,8 +80,47 @@ std::string FolderOf(const Arguments& arguments) {
                                   : arguments.folder;
 }
 
-absl::Status Make(const Arguments& arguments, ingest::ImportContext& context,
+/// Files, and the end of the work.
+struct Process {
+  io::FileSystem& files;
+  std::stop_token stop;
+};
+
+/// The context in which pieces of an import are made.
+ingest::ImportContext ContextOf(const Arguments& arguments,
+                                const Process& process) {
+  return {process.files, kImportMemoryBytes,
+          io::JoinPath(FolderOf(arguments),
+                       absl::StrCat("scratch", io::kTemporarySuffix)),
+          nullptr, process.stop};
+}
+
+absl::Status MakePlanPiece(const Arguments& arguments, const Process& process,
+                           std::ostream& out) {
+  HEARTH_ASSIGN_OR_RETURN(
+      const strategy::PiecePlan plan,
+      strategy::ReadPiecePlan(process.files, arguments.plan));
+  HEARTH_ASSIGN_OR_RETURN(const int64_t memory,
+                          ParseByteSize(arguments.memory));
+  const std::string folder = FolderOf(arguments);
+  HEARTH_RETURN_IF_ERROR(
+      strategy::MakePlanPiece({.files = process.files,
+                               .dataset_path = arguments.dataset,
+                               .memory_bytes = static_cast<uint64_t>(memory),
+                               .threads = arguments.threads,
+                               .stop = process.stop},
+                              plan, arguments.index, folder));
+  out << io::JoinPath(folder, strategy::PieceName(plan.round, arguments.index))
+      << "\n";
+  return absl::OkStatus();
+}
+
+absl::Status Make(const Arguments& arguments, const Process& process,
                   std::ostream& out) {
+  HEARTH_ASSIGN_OR_RETURN(const bool of_plan,
+                          strategy::IsPiecePlan(process.files, arguments.plan));
+  if (of_plan) return MakePlanPiece(arguments, process, out);
+  ingest::ImportContext context = ContextOf(arguments, process);
   HEARTH_ASSIGN_OR_RETURN(
       const ingest::EdgePiecePlan plan,
       ingest::ReadEdgePiecePlan(context.files(), arguments.plan));
@@ -85,8 +131,9 @@ absl::Status Make(const Arguments& arguments, ingest::ImportContext& context,
   return absl::OkStatus();
 }
 
-absl::Status Plan(const Arguments& arguments, ingest::ImportContext& context,
+absl::Status Plan(const Arguments& arguments, const Process& process,
                   std::ostream& out) {
+  ingest::ImportContext context = ContextOf(arguments, process);
   ingest::EdgeListOptions options;
   options.relabel = arguments.relabel;
   if (arguments.header != "auto")
@@ -112,8 +159,27 @@ absl::Status Plan(const Arguments& arguments, ingest::ImportContext& context,
   return absl::OkStatus();
 }
 
-absl::Status Check(const Arguments& arguments, ingest::ImportContext& context,
+absl::Status CheckPlanPieces(const Arguments& arguments, const Process& process,
+                             std::ostream& out) {
+  HEARTH_ASSIGN_OR_RETURN(
+      const strategy::PiecePlan plan,
+      strategy::ReadPiecePlan(process.files, arguments.plan));
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::vector<strategy::MissingPlanPiece> missing,
+      strategy::FindMissingPlanPieces(process.files, plan, FolderOf(arguments),
+                                      arguments.contents, process.stop));
+  for (const strategy::MissingPlanPiece& piece : missing) {
+    out << piece.index << ": " << Shown(piece.fault.message()) << "\n";
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Check(const Arguments& arguments, const Process& process,
                    std::ostream& out) {
+  HEARTH_ASSIGN_OR_RETURN(const bool of_plan,
+                          strategy::IsPiecePlan(process.files, arguments.plan));
+  if (of_plan) return CheckPlanPieces(arguments, process, out);
+  ingest::ImportContext context = ContextOf(arguments, process);
   HEARTH_ASSIGN_OR_RETURN(
       const ingest::EdgePiecePlan plan,
       ingest::ReadEdgePiecePlan(context.files(), arguments.plan));
@@ -127,7 +193,7 @@ absl::Status Check(const Arguments& arguments, ingest::ImportContext& context,
   return absl::OkStatus();
 }
 
-using Command = absl::Status (*)(const Arguments&, ingest::ImportContext&,
+using Command = absl::Status (*)(const Arguments&, const Process&,
                                  std::ostream&);
 
 /// Adds all flags and commands; parsing sets `arguments` and `command`.
@@ -135,7 +201,9 @@ void AddCommands(CLI::App& app, Arguments& arguments, Command& command) {
   app.set_version_flag("--version", absl::StrCat("hearth-piece ", kVersion));
   app.require_subcommand(0, 1);
   CLI::Option* const of =
-      app.add_option("--of", arguments.plan, "Plan of the pieces (pieces.json)")
+      app.add_option("--of", arguments.plan,
+                     "Plan of the pieces (pieces.json; samples.json or "
+                     "packs.json of hearth prepare)")
           ->type_name("PLAN");
   CLI::Option* const index =
       app.add_option("--index", arguments.index, "Number of the piece, from 0")
@@ -143,6 +211,19 @@ void AddCommands(CLI::App& app, Arguments& arguments, Command& command) {
   app.add_option("--to", arguments.folder,
                  "Folder of the piece; default that of the plan")
       ->type_name("FOLDER");
+  app.add_option("--dataset", arguments.dataset,
+                 "Of hearth prepare: folder of the dataset here; default as on "
+                 "the daemon's machine")
+      ->type_name("FOLDER");
+  app.add_option("--memory", arguments.memory,
+                 "Of hearth prepare: memory of the piece at most")
+      ->type_name("SIZE")
+      ->capture_default_str();
+  app.add_option("--threads", arguments.threads,
+                 "Of hearth prepare: threads at most")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   app.final_callback([&app, of, index, &command] {
     if (!app.get_subcommands().empty()) return;
     for (const CLI::Option* needed : {of, index}) {
@@ -180,7 +261,7 @@ void AddCommands(CLI::App& app, Arguments& arguments, Command& command) {
 
   CLI::App* const check = app.add_subcommand(
       "check", "Print the numbers of the pieces that are to be made, and why");
-  check->add_option("--of", arguments.plan, "Plan of the pieces (pieces.json)")
+  check->add_option("--of", arguments.plan, "Plan of the pieces")
       ->type_name("PLAN")
       ->required();
   check
@@ -188,7 +269,7 @@ void AddCommands(CLI::App& app, Arguments& arguments, Command& command) {
                    "Folder of the pieces; default that of the plan")
       ->type_name("FOLDER");
   check->add_flag("--contents", arguments.contents,
-                  "Read all edges against their checksums");
+                  "Read all that they hold against its checksums");
   check->callback([&command] { command = Check; });
 }
 
@@ -204,9 +285,9 @@ int RunPieceCommand(const std::vector<std::string>& arguments,
                     io::FileSystem& files, std::ostream& out, std::ostream& err,
                     std::stop_token stop) {
   CLI::App app(
-      "Makes a piece of an import, which a folder with all pieces of a plan is "
-      "imported from (hearth dataset import). A piece is the same wherever and "
-      "whenever it is made.",
+      "Makes a piece of an import (hearth dataset import of a folder with all "
+      "pieces) or of a plan (hearth prepare --pieces). A piece is the same "
+      "wherever and whenever it is made.",
       "hearth-piece");
   Arguments parsed;
   Command command = nullptr;
@@ -224,13 +305,8 @@ int RunPieceCommand(const std::vector<std::string>& arguments,
         << "\nRun with --help for more information.\n";
     return kPieceInvalid;
   }
-  const std::string folder =
-      parsed.folder.empty() ? io::ParentDirectory(parsed.plan) : parsed.folder;
-  ingest::ImportContext context(
-      files, kMemoryLimitBytes,
-      io::JoinPath(folder, absl::StrCat("scratch", io::kTemporarySuffix)),
-      nullptr, std::move(stop));
-  const absl::Status status = command(parsed, context, out);
+  const absl::Status status =
+      command(parsed, {.files = files, .stop = std::move(stop)}, out);
   if (!status.ok()) return Report(status, err);
   if (!out.flush()) {
     return Report(absl::UnavailableError("cannot write to standard output"),

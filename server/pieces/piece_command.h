@@ -8,9 +8,10 @@
 
 #include "engine/io/file_system.h"
 
-/// The command line of hearth-piece, which makes pieces of an import without a
-/// daemon: a program of its own, since it is started for every piece, on
-/// machines that may have no daemon, and links neither models nor gRPC.
+/// The command line of hearth-piece, which makes pieces of an import, or of a
+/// plan of strategy diskgnn, without a daemon: a program of its own, since it
+/// is started for every piece, on machines that may have no daemon, and links
+/// neither models nor gRPC.
 
 namespace hearth::server {
 

@@ -20,7 +20,11 @@ folder={folder}
 if [[ $1 == --of ]]; then
   echo "$4" >>"$folder/made"
   if rm "$folder/kill/$4" 2>/dev/null; then
-    head -c 100 /dev/urandom >"$6/piece-00000$4.edges.0123456789abcdef.tmp"
+    if [[ $2 == *pieces.json ]]; then
+      head -c 100 /dev/urandom >"$6/piece-00000$4.edges.0123456789abcdef.tmp"
+    else
+      mkdir "$6/samples-00000$4.0123456789abcdef.tmp"
+    fi
     kill -9 $PPID
     exit 1
   fi

@@ -75,8 +75,11 @@ absl::Status WithFlags(const absl::Status& status, const OptionValues& values) {
 
 struct Arguments {
   TrainArguments train;
-  // Whether `prepare` makes only the partition.
+  // Of `prepare`: whether it makes only the partition, and the folder and
+  // number of pieces that it joins.
   bool partition_only = false;
+  std::string pieces;
+  uint32_t num_pieces = 0;
   Submission submission;
 };
 
@@ -98,7 +101,7 @@ uint32_t HiddenOf(const v1::TrainSpec& spec) {
 }
 
 v1::JobSpec JobFor(Purpose purpose, const v1::TrainJobSpec& train,
-                   bool partition_only) {
+                   const Arguments& arguments, const Session& session) {
   v1::JobSpec spec;
   switch (purpose) {
     case Purpose::kTrain:
@@ -108,7 +111,12 @@ v1::JobSpec JobFor(Purpose purpose, const v1::TrainJobSpec& train,
       *spec.mutable_prepare()->mutable_data() = train.data();
       *spec.mutable_prepare()->mutable_pipeline() = train.pipeline();
       spec.mutable_prepare()->set_training_only(train.trains(0).has_none());
-      spec.mutable_prepare()->set_partition_only(partition_only);
+      spec.mutable_prepare()->set_partition_only(arguments.partition_only);
+      if (!arguments.pieces.empty()) {
+        spec.mutable_prepare()->set_pieces(
+            AbsolutePath(arguments.pieces, session));
+        spec.mutable_prepare()->set_num_pieces(arguments.num_pieces);
+      }
       spec.mutable_prepare()->set_hidden(HiddenOf(train.trains(0)));
       break;
     case Purpose::kExplain:
@@ -128,7 +136,7 @@ absl::StatusOr<int> Run(Purpose purpose, const Arguments& arguments,
   HEARTH_ASSIGN_OR_RETURN(const v1::TrainJobSpec train,
                           TrainJobFromOptions(values));
   const absl::StatusOr<int> exit_code =
-      RunJob(session, JobFor(purpose, train, arguments.partition_only),
+      RunJob(session, JobFor(purpose, train, arguments, session),
              arguments.submission);
   if (exit_code.ok()) return exit_code;
   return WithFlags(exit_code.status(), values);
@@ -141,6 +149,20 @@ void AddCommand(CLI::App& app, const char* name, const char* help,
   if (purpose == Purpose::kPrepare) {
     command->add_flag("--partition", arguments->partition_only,
                       "Make only the partition of --order partition");
+    CLI::Option* const pieces =
+        command
+            ->add_option("--pieces", arguments->pieces,
+                         "Join the plan from the pieces in this folder, which "
+                         "hearth piece makes on any machines; tells which are "
+                         "to be made")
+            ->type_name("FOLDER");
+    command
+        ->add_option("--num-pieces", arguments->num_pieces,
+                     "Pieces into which the work is cut, where the folder has "
+                     "none yet; default 16")
+        ->type_name("N")
+        ->check(CLI::Range(1, 512))
+        ->needs(pieces);
   }
   AddSubmissionFlags(*command, arguments->submission);
   const std::function<void()> take = AddTrainFlags(*command, arguments->train);

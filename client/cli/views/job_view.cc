@@ -75,8 +75,20 @@ void PrintPlan(const v1::Plan& plan, std::ostream& out) {
   table.Print(out);
 }
 
+void PrintPiecesToMake(const v1::PiecesToMake& to_make, std::ostream& out) {
+  out << to_make.missing() << " of " << Counted(to_make.pieces(), "piece")
+      << (to_make.missing() == 1 ? " is" : " are")
+      << " to be made before the plan is: hearth piece --of "
+      << EscapeControl(to_make.plan()) << " --index N\n  "
+      << EscapeControl(to_make.fault()) << "\n";
+}
+
 void PrintPreparation(const v1::PreparationReport& preparation,
                       std::ostream& out) {
+  if (preparation.has_to_make()) {
+    PrintPiecesToMake(preparation.to_make(), out);
+    return;
+  }
   out << "plan " << EscapeControl(preparation.plan());
   if (preparation.first_epoch() > 1) {
     out << ", from epoch " << preparation.first_epoch() << " on";

@@ -1,9 +1,10 @@
-"""Pieces of imports: plans, and the program hearth-piece, which makes pieces without a daemon."""
+"""Pieces of imports and of plans: the program hearth-piece, which makes them without a daemon."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Optional, Sequence
@@ -43,15 +44,15 @@ def plan(folder: AnyPath, texts: Sequence[AnyPath], *, piece_size: Optional[str]
     return int(out.split(maxsplit=1)[0])
 
 
-def make(plan: AnyPath, index: int, folder: AnyPath) -> None:
+def make(plan: AnyPath, index: int, folder: AnyPath, *flags: str) -> None:
     """Makes a piece in `folder`, on this machine. Raises InvalidRequest if a text has a line that
     holds no edge; what other errors tell may be different at the next time."""
-    _run("--of", os.fspath(plan), "--index", str(index), "--to", os.fspath(folder))
+    _run("--of", os.fspath(plan), "--index", str(index), "--to", os.fspath(folder), *flags)
 
 
 def missing(plan: AnyPath, *, contents: bool = False) -> dict[int, str]:
-    """The pieces that the plan's folder does not have, and why. With `contents`, all edges are
-    read against their checksums."""
+    """The pieces that the plan's folder does not have, and why. With `contents`, all that they
+    hold is read against its checksums."""
     out = _run("check", "--of", os.fspath(plan), *(["--contents"] if contents else []))
     found = {}
     for line in out.splitlines():
@@ -63,9 +64,11 @@ def missing(plan: AnyPath, *, contents: bool = False) -> dict[int, str]:
 def remove_unfinished(folder: AnyPath) -> None:
     """Removes what processes that were killed have left of their pieces. No piece may be in the
     making."""
-    for path in Path(folder).glob("piece-*.tmp"):
+    for path in Path(folder).glob("*.tmp"):
         if re.fullmatch(r"piece-\d+\.edges\.[0-9a-f]+\.tmp", path.name):
             path.unlink(missing_ok=True)
+        elif re.fullmatch(r"(samples|packs)-\d+\.[0-9a-f]+(\.earlier)?\.tmp", path.name):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _run(*arguments: str) -> str:

@@ -14,6 +14,7 @@ grpc = pytest.importorskip("grpc", reason="grpcio is not installed")
 
 import hearth  # noqa: E402
 from hearth import pieces  # noqa: E402
+from hearth.v1 import report_pb2  # noqa: E402
 
 # A piece is a line of a text; lines "x" are wrong, and "damaged" is not what was written. A file
 # fail-I beside a text lets piece I fail as many times as it has bytes.
@@ -88,10 +89,11 @@ class FakeRay(ModuleType):
         return tasks[-1:], tasks[:-1]
 
     def get(self, task):
-        function, (plan, *arguments), options = task.parts
+        function, arguments, options = task.parts
+        arguments = [one.value if isinstance(one, SimpleNamespace) else one for one in arguments]
         for left in range(options["max_retries"], -1, -1):
             try:
-                return function(plan.value, *arguments)
+                return function(*arguments)
             except Exception as error:
                 if not options["retry_exceptions"] or left == 0:
                     raise RayError(f"{error}") from error
@@ -127,12 +129,14 @@ def ray(monkeypatch, tmp_path):
     program.chmod(0o700)
     monkeypatch.setenv("HEARTH_PIECE", str(program))
     fake = FakeRay()
-    for name in ("hearth.ray", "hearth.ray.preprocessing", "hearth.ray.trainable"):
+    for name in ("hearth.ray", "hearth.ray.preparation", "hearth.ray.preprocessing",
+                 "hearth.ray.tasks", "hearth.ray.trainable"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "ray", fake)
     yield fake
     # Others get the real one, or none.
-    for name in ("hearth.ray", "hearth.ray.preprocessing"):
+    for name in ("hearth.ray", "hearth.ray.preparation", "hearth.ray.preprocessing",
+                 "hearth.ray.tasks"):
         sys.modules.pop(name, None)
 
 
@@ -267,3 +271,51 @@ def test_without_the_program_the_error_tells_how_to_get_it(preprocess, text, tmp
     monkeypatch.setenv("HEARTH_PIECE", str(tmp_path / "none"))
     with pytest.raises(hearth.HearthError, match="HEARTH_PIECE names .*none, which is no program"):
         preprocess("graph", text, tmp_path / "pieces", client=StubClient())
+
+
+class PreparingClient:
+    """Asks for the pieces of two rounds, then has the plan; pieces are as PROGRAM makes them."""
+
+    def __init__(self, text):
+        self.text = text
+        self.asked = []
+
+    def prepare(self, options, *, priority):
+        self.asked.append(options)
+        folder = Path(options["pieces"])
+        folder.mkdir(exist_ok=True)
+        for name, line in (("samples.json", "a b"), ("packs.json", "c d e")):
+            plan = folder / name
+            if not plan.exists():
+                plan.write_text(json.dumps([[str(self.text), one] for one in line.split()]))
+            if pieces.missing(plan, contents=True):
+                to_make = report_pb2.PiecesToMake(plan=str(plan))
+                return SimpleNamespace(preparation=SimpleNamespace(
+                    message=report_pb2.PreparationReport(to_make=to_make)))
+        return SimpleNamespace(preparation=SimpleNamespace(
+            message=report_pb2.PreparationReport(plan="made"), plan="made"))
+
+
+@pytest.fixture
+def prepare(ray):
+    ray.cluster_resources = lambda: {"CPU": 6.0}
+    return importlib.import_module("hearth.ray").prepare
+
+
+def test_the_rounds_of_a_plan_follow_each_other(ray, prepare, text, tmp_path):
+    client = PreparingClient(text)
+    left = tmp_path / "pieces" / "packs-000001.0123456789abcdef.tmp"
+    left.mkdir(parents=True)
+    report = prepare({"dataset": "graph"}, tmp_path / "pieces", client=client, num_cpus=2)
+    assert report.preparation.plan == "made" and not left.exists()
+    # Two pieces, then the third: the program has one name for the pieces of both rounds.
+    assert made(text) == ["1", "0", "2"]
+    assert client.asked == 3 * [{"dataset": "graph", "pieces": str(tmp_path / "pieces"),
+                                 "num_pieces": 3}]
+    assert {asked["num_cpus"] for asked in ray.asked} == {2}
+
+
+def test_a_round_that_fails_is_told(prepare, text, tmp_path):
+    (text.parent / "fail-1").write_text("....")
+    with pytest.raises(hearth.HearthError, match="piece 1 could not be made: the disk is on fire"):
+        prepare({}, tmp_path / "pieces", client=PreparingClient(text), retries=1, num_pieces=2)

@@ -5,7 +5,10 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <variant>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "engine/base/status.h"
 #include "engine/job/data/batch_source.h"
 #include "engine/job/data/locality.h"
@@ -141,6 +144,25 @@ absl::StatusOr<TrainReport> TrainInLocality(const Member::Job& job,
   return report;
 }
 
+// The data of a prepare job, whose strategy has the pieces.
+absl::StatusOr<BatchOptions> WithPieces(const PrepareJobOptions& options) {
+  BatchOptions data = options.data;
+  if (options.pieces_folder.empty()) return data;
+  auto* const diskgnn = std::get_if<strategy::DiskgnnOptions>(&data.strategy);
+  if (diskgnn == nullptr || data.automatic.has_value()) {
+    return absl::InvalidArgumentError(
+        "pieces: only plans of strategy diskgnn are made in pieces");
+  }
+  if (data.history.has_value() || data.row_dtype.has_value()) {
+    return absl::InvalidArgumentError(
+        "pieces: a plan with a history, or of rows of another type, is not "
+        "made in pieces");
+  }
+  diskgnn->pieces_folder = options.pieces_folder;
+  if (options.num_pieces > 0) diskgnn->num_pieces = options.num_pieces;
+  return data;
+}
+
 }  // namespace
 
 absl::StatusOr<TrainReport> RunTrainJob(const JobEnvironment& environment,
@@ -181,7 +203,7 @@ absl::StatusOr<PrepareReport> RunPrepareJob(const JobEnvironment& environment,
   HEARTH_RETURN_IF_ERROR(options.data.Validate());
   HEARTH_RETURN_IF_ERROR(options.pipeline.Validate());
   const ProcessMemory memory;
-  BatchOptions data = options.data;
+  HEARTH_ASSIGN_OR_RETURN(BatchOptions data, WithPieces(options));
   std::optional<ChosenLocality> locality;
   if (data.locality_order) {
     HEARTH_ASSIGN_OR_RETURN(

@@ -41,10 +41,16 @@ struct PrepareJobOptions {
   /// Width of the embeddings of the job's model (train::HiddenWidth), for a
   /// history.
   int64_t embedding_width = 0;
+  /// The folder of pieces that the plan is joined from; empty: it is made here.
+  /// See strategy::DiskgnnOptions.
+  std::string pieces_folder = {};
+  int64_t num_pieces = 0;
 };
 
 /// Prepares for a train job with the same data: makes the partition that orders
 /// its seeds, if one does, and the strategy's plan; the strategy stays warm.
+/// INVALID_ARGUMENT for pieces of another strategy than `diskgnn`, or of rows
+/// or samples that are not the dataset's alone.
 /// FAILED_PRECONDITION if there is nothing to make. Other errors are the errors
 /// of RunTrainJob before it trains.
 absl::StatusOr<PrepareReport> RunPrepareJob(const JobEnvironment& environment,

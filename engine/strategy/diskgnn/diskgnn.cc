@@ -71,6 +71,8 @@ class DiskgnnStrategy final : public Strategy {
     // A plan of other passes would take memory while this one is prepared.
     Close();
     HEARTH_ASSIGN_OR_RETURN(Preparation::Opened opened, preparation.Open());
+    // Pieces are to be made first.
+    if (opened.plan == nullptr) return preparation.report();
     lease_.emplace(std::move(opened.lease));
     plan_ = std::move(opened.plan);
     ahead_.reset();

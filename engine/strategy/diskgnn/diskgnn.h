@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -31,6 +32,11 @@ struct DiskgnnOptions {
   uint64_t prepare_memory_bytes = uint64_t{1} << 30;
   /// Reads of the disk cache that each reading thread keeps in flight.
   int io_depth = 64;
+  /// Folder of pieces that a plan is joined from (pieces/plan_pieces.h); empty:
+  /// it is made here.
+  std::string pieces_folder = {};
+  /// Pieces into which the work is cut, where the folder has none yet.
+  int64_t num_pieces = 16;
 
   bool operator==(const DiskgnnOptions&) const = default;
 };

@@ -19,6 +19,8 @@
 #include "engine/store/topology.h"
 #include "engine/strategy/diskgnn/diskgnn_plan.h"
 #include "engine/strategy/diskgnn/packing/pack_batches.h"
+#include "engine/strategy/diskgnn/pieces/piece_plan.h"
+#include "engine/strategy/diskgnn/pieces/plan_pieces.h"
 #include "engine/strategy/packing/disk_limit.h"
 #include "engine/strategy/packing/offline_sampling.h"
 #include "engine/strategy/packing/sample_spool.h"
@@ -96,6 +98,11 @@ class Stopwatch {
   double& seconds_;
 };
 
+// Whether a piece seems to be damaged, or to lack a file.
+bool IsDamage(const absl::Status& status) {
+  return absl::IsDataLoss(status) || absl::IsNotFound(status);
+}
+
 std::string RowsText(int64_t rows, int64_t row_bytes) {
   return absl::StrCat(
       rows, " (", FormatByteSize(static_cast<uint64_t>(rows * row_bytes)), ")");
@@ -154,6 +161,9 @@ absl::StatusOr<Preparation::Opened> Preparation::Open() {
   HEARTH_ASSIGN_OR_RETURN(std::shared_ptr<OpenPlan> plan, Find(lease));
   if (plan == nullptr) {
     HEARTH_RETURN_IF_ERROR(Make(lease));
+    if (report_.to_make.has_value()) {
+      return Opened{std::move(lease), nullptr};
+    }
     HEARTH_ASSIGN_OR_RETURN(
         plan, OpenPlan::Open(context_.files, identity_, context_.placement,
                              context_.stop));
@@ -223,6 +233,11 @@ absl::Status Preparation::Found(PlanLease& lease, const PackedLayout& layout) {
 
 absl::Status Preparation::Make(PlanLease& lease) {
   report_.reused = false;
+  return context_.options.pieces_folder.empty() ? MakeHere(lease)
+                                                : MakeOfPieces(lease);
+}
+
+absl::Status Preparation::MakeHere(PlanLease& lease) {
   bool samples_reused = false;
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<SampleSpool> spool,
                           TakeSamples(lease, samples_reused));
@@ -235,9 +250,14 @@ absl::Status Preparation::Make(PlanLease& lease) {
   }
   HEARTH_RETURN_IF_ERROR(layout.status());
   spool.reset();
+  return Publish(lease, *layout);
+}
+
+absl::Status Preparation::Publish(PlanLease& lease,
+                                  const PackedLayout& layout) {
   HEARTH_RETURN_IF_ERROR(SampleSpool::Remove(context_.files, SpoolPath()));
-  report_.disk_bytes = DiskBytes(*layout);
-  HEARTH_RETURN_IF_ERROR(lease.Publish(Describe(*layout)));
+  report_.disk_bytes = DiskBytes(layout);
+  HEARTH_RETURN_IF_ERROR(lease.Publish(Describe(layout)));
   Durable();
   Log(absl::StrCat(
       "plan ", identity_.name, " made, ", FormatByteSize(report_.disk_bytes),
@@ -248,6 +268,105 @@ absl::Status Preparation::Make(PlanLease& lease) {
                                             phase.seconds);
                     })));
   return absl::OkStatus();
+}
+
+// With pieces, each call goes on as far as it can:
+//   1. Plan round 1, unless it is planned. Its pieces must be there.
+//   2. Choose levels and layout from all samples and plan round 2, unless it is
+//      planned. Its pieces must be there.
+//   3. Join them.
+// A damaged piece shows when it is read; all are read then, and those that are
+// damaged are to be made.
+absl::Status Preparation::MakeOfPieces(PlanLease& lease) {
+  HEARTH_ASSIGN_OR_RETURN(const PiecePlan samples, PlanSamples());
+  HEARTH_ASSIGN_OR_RETURN(std::optional<PiecePlan> packs,
+                          FindPackPlan(context_.files, samples));
+  if (!packs.has_value()) {
+    HEARTH_ASSIGN_OR_RETURN(const bool has_samples, HasPieces(samples, false));
+    if (!has_samples) return absl::OkStatus();
+    absl::StatusOr<PiecePlan> planned = PlanPacks(lease, samples);
+    if (IsDamage(planned.status())) {
+      HEARTH_ASSIGN_OR_RETURN(const bool whole, HasPieces(samples, true));
+      if (!whole) return absl::OkStatus();
+    }
+    HEARTH_RETURN_IF_ERROR(planned.status());
+    packs = *std::move(planned);
+  }
+  HEARTH_ASSIGN_OR_RETURN(const bool has_packs, HasPieces(*packs, false));
+  if (!has_packs) return absl::OkStatus();
+  absl::StatusOr<PackedLayout> layout = Join(lease, *packs);
+  if (IsDamage(layout.status())) {
+    HEARTH_ASSIGN_OR_RETURN(const bool whole, HasPieces(*packs, true));
+    if (!whole) return absl::OkStatus();
+  }
+  HEARTH_RETURN_IF_ERROR(layout.status());
+  return Publish(lease, *layout);
+}
+
+// Whether all pieces are there; otherwise the report says which are to be made.
+absl::StatusOr<bool> Preparation::HasPieces(const PiecePlan& plan,
+                                            bool read_all) {
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<MissingPlanPiece> missing,
+                          FindMissingPlanPieces(context_.files, plan,
+                                                context_.options.pieces_folder,
+                                                read_all, context_.stop));
+  if (missing.empty()) return true;
+  report_.to_make = {.plan = plan.path,
+                     .pieces = plan.num_pieces(),
+                     .missing = std::ssize(missing),
+                     .fault = std::string(missing.front().fault.message())};
+  Log(absl::StrCat(report_.to_make->missing, " of ", plan.num_pieces(),
+                   " pieces are to be made: ", report_.to_make->fault));
+  return false;
+}
+
+absl::StatusOr<PiecePlan> Preparation::PlanSamples() const {
+  const store::Dataset& dataset = context_.dataset;
+  const store::Manifest& manifest = dataset.manifest();
+  return PlanSamplePieces(
+      context_.files,
+      {.plan = identity_.name,
+       .plan_id = identity_.id,
+       .dataset = manifest.name,
+       .dataset_path = dataset.path(),
+       .fingerprint = manifest.fingerprint,
+       .target = manifest.node_types[dataset.target_type()].name,
+       .num_nodes = context_.features.layout.num_rows},
+      passes_, context_.options.num_pieces, context_.options.pieces_folder);
+}
+
+absl::StatusOr<PiecePlan> Preparation::PlanPacks(PlanLease& lease,
+                                                 const PiecePlan& samples) {
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<SamplePieces> trace,
+                          SamplePieces::Open(context_.files, samples,
+                                             context_.options.pieces_folder, 0,
+                                             samples.num_batches()));
+  HEARTH_ASSIGN_OR_RETURN(Decision decision, Decide(lease, *trace, *trace));
+  return PlanPackPieces(context_.files, samples,
+                        {.levels = decision.levels,
+                         .segmentation = decision.choice.segmentation,
+                         .layout = decision.choice.layout},
+                        decision.choice.reason, context_.options.num_pieces);
+}
+
+absl::StatusOr<PackedLayout> Preparation::Join(PlanLease& lease,
+                                               const PiecePlan& packs) {
+  report_.reason = packs.reason;
+  HEARTH_ASSIGN_OR_RETURN(const PackedLayout layout,
+                          ReadLayout(context_.files, packs));
+  HEARTH_RETURN_IF_ERROR(lease.MakeRoom(DiskBytes(layout)));
+  return Phase("joining", [&] {
+    return JoinPackPieces({.files = context_.files,
+                           .from = context_.options.pieces_folder,
+                           .folder = identity_.folder,
+                           .threads = context_.samplers,
+                           .progress =
+                               [this](uint64_t done, uint64_t total) {
+                                 Progress("joining pieces", done, total);
+                               },
+                           .stop = context_.stop},
+                          packs);
+  });
 }
 
 absl::StatusOr<std::unique_ptr<SampleSpool>> Preparation::TakeSamples(
@@ -294,14 +413,14 @@ absl::Status Preparation::Sample(PlanLease& lease) const {
 }
 
 absl::StatusOr<LayoutChoice> Preparation::ChooseLayout(
-    const PlanLease& lease, SampleSpool& spool,
-    const MemoryLevels& levels) const {
+    const PlanLease& lease, plan::AccessTrace& trace,
+    const EncodedSamples& samples, const MemoryLevels& levels) const {
   HEARTH_ASSIGN_OR_RETURN(const plan::PlanSpace free, lease.Space());
   const auto search = [&](const LayoutBudget& budget) {
-    return SearchLayout({.trace = &spool,
+    return SearchLayout({.trace = &trace,
                          .levels = &levels,
                          .row_bytes = identity_.row_bytes,
-                         .sample_bytes = spool.sizes()},
+                         .sample_bytes = samples.sizes()},
                         budget.limits, {}, context_.stop);
   };
   const LayoutBudget budget =
@@ -323,8 +442,8 @@ absl::StatusOr<LayoutChoice> Preparation::ChooseLayout(
              : WaitForDiskSpace(refusal);
 }
 
-absl::StatusOr<PackedLayout> Preparation::Pack(PlanLease& lease,
-                                               SampleSpool& spool) {
+absl::StatusOr<Preparation::Decision> Preparation::Decide(
+    PlanLease& lease, plan::AccessTrace& trace, const EncodedSamples& samples) {
   std::optional<MemoryLevels> levels;
   HEARTH_ASSIGN_OR_RETURN(
       LayoutChoice choice,
@@ -332,9 +451,9 @@ absl::StatusOr<PackedLayout> Preparation::Pack(PlanLease& lease,
         Progress("planning", 0, 0);
         HEARTH_ASSIGN_OR_RETURN(
             levels,
-            ChooseLevels(spool, context_.options, identity_.row_bytes,
+            ChooseLevels(trace, context_.options, identity_.row_bytes,
                          context_.features.layout.num_rows, context_.stop));
-        return ChooseLayout(lease, spool, *levels);
+        return ChooseLayout(lease, trace, samples, *levels);
       }));
   report_.reason = choice.reason;
   if (!levels->gpu_nodes().empty()) {
@@ -344,11 +463,18 @@ absl::StatusOr<PackedLayout> Preparation::Pack(PlanLease& lease,
                    choice.layout.rows.disk, " in the disk cache; ",
                    choice.reason));
   WarnOfSize(choice.layout);
+  return Decision{*std::move(levels), std::move(choice)};
+}
+
+absl::StatusOr<PackedLayout> Preparation::Pack(PlanLease& lease,
+                                               SampleSpool& spool) {
+  HEARTH_ASSIGN_OR_RETURN(Decision decision, Decide(lease, spool, spool));
+  LayoutChoice& choice = decision.choice;
   HEARTH_RETURN_IF_ERROR(lease.MakeRoom(DiskBytes(choice.layout)));
   HEARTH_ASSIGN_OR_RETURN(const store::ScannedFeatures features,
                           context_.dataset.ScanFeatures(context_.stop));
   const PackInput input = {.trace = &spool,
-                           .levels = &*levels,
+                           .levels = &decision.levels,
                            .samples = &spool,
                            .features = features.file.get(),
                            .rows = features.rows};

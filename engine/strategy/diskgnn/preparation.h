@@ -24,6 +24,7 @@
 #include "engine/strategy/diskgnn/layout/layout_search.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 #include "engine/strategy/diskgnn/layout/segment_planner.h"
+#include "engine/strategy/diskgnn/pieces/piece_plan.h"
 #include "engine/strategy/packing/offline_sampling.h"
 #include "engine/strategy/packing/sample_spool.h"
 #include "engine/strategy/pass.h"
@@ -103,7 +104,8 @@ class Preparation {
   /// The identity of the plan for the passes.
   const PlanIdentity& identity() const { return identity_; }
 
-  /// An open plan, and the lease that keeps it in the plan store.
+  /// An open plan, and the lease that keeps it in the plan store. Null while
+  /// pieces are to be made (PreparationReport::to_make).
   struct Opened {
     plan::PlanLease lease;
     std::shared_ptr<OpenPlan> plan;
@@ -128,12 +130,30 @@ class Preparation {
   absl::Status StartAnew(plan::PlanLease& lease, const absl::Status& why) const;
   absl::Status Found(plan::PlanLease& lease, const PackedLayout& layout);
   absl::Status Make(plan::PlanLease& lease);
+  absl::Status MakeHere(plan::PlanLease& lease);
+  absl::Status MakeOfPieces(plan::PlanLease& lease);
+  absl::StatusOr<bool> HasPieces(const PiecePlan& plan, bool read_all);
+  absl::StatusOr<PiecePlan> PlanSamples() const;
+  absl::StatusOr<PiecePlan> PlanPacks(plan::PlanLease& lease,
+                                      const PiecePlan& samples);
+  absl::StatusOr<PackedLayout> Join(plan::PlanLease& lease,
+                                    const PiecePlan& packs);
+  absl::Status Publish(plan::PlanLease& lease, const PackedLayout& layout);
   absl::StatusOr<std::unique_ptr<SampleSpool>> TakeSamples(
       plan::PlanLease& lease, bool& reused);
   absl::Status Sample(plan::PlanLease& lease) const;
   absl::StatusOr<PackedLayout> Pack(plan::PlanLease& lease, SampleSpool& spool);
+  // The levels and the layout for samples that `trace` and `samples` have.
+  struct Decision {
+    MemoryLevels levels;
+    LayoutChoice choice;
+  };
+  absl::StatusOr<Decision> Decide(plan::PlanLease& lease,
+                                  plan::AccessTrace& trace,
+                                  const EncodedSamples& samples);
   absl::StatusOr<LayoutChoice> ChooseLayout(const plan::PlanLease& lease,
-                                            SampleSpool& spool,
+                                            plan::AccessTrace& trace,
+                                            const EncodedSamples& samples,
                                             const MemoryLevels& levels) const;
   void WarnOfSize(const PackedLayout& layout) const;
   plan::PlanProperties Describe(const PackedLayout& layout) const;

@@ -97,6 +97,11 @@ def _set_prepare(values: dict[str, Value], spec: spec_pb2.PrepareSpec) -> None:
         raise invalid("partition", f"{partition_only!r} is not one of False, True")
     if partition_only:
         values.setdefault("order", "partition")
+    pieces, num_pieces = values.pop("pieces", ""), values.pop("num_pieces", 0)
+    if not isinstance(pieces, (str, os.PathLike)):
+        raise invalid("pieces", f"{pieces!r} is not a path")
+    if not isinstance(num_pieces, int) or isinstance(num_pieces, bool) or num_pieces < 0:
+        raise invalid("num_pieces", f"{num_pieces!r} is not a number of pieces")
     train = train_spec(values)
     spec.data.CopyFrom(train.data)
     if train.HasField("pipeline"):
@@ -104,6 +109,8 @@ def _set_prepare(values: dict[str, Value], spec: spec_pb2.PrepareSpec) -> None:
     model = getattr(train.trains[0], train.trains[0].WhichOneof("model") or "none")
     spec.training_only = train.trains[0].HasField("none")
     spec.partition_only = partition_only
+    spec.pieces = os.path.abspath(pieces) if pieces else ""
+    spec.num_pieces = num_pieces
     spec.hidden = getattr(model, "hidden", 0)
 
 

@@ -2,6 +2,7 @@
 
     hearth.ray.train        several machines of the cluster train one model
     hearth.ray.preprocess   an import whose texts are read by all machines of the cluster
+    hearth.ray.prepare      a plan whose batches are sampled and packed by all machines
     hearth.ray.Trainable    a trial of Ray Tune's whose job the daemon trains
 """
 
@@ -15,12 +16,13 @@ except ImportError as missing:
     raise ImportError("hearth.ray needs Ray: pip install 'ray[tune]'") from missing
 
 from hearth.ray.machines import train
+from hearth.ray.preparation import prepare
 from hearth.ray.preprocessing import preprocess
 
 if TYPE_CHECKING:
     from hearth.ray.trainable import Trainable
 
-__all__ = ["Trainable", "preprocess", "train"]
+__all__ = ["Trainable", "prepare", "preprocess", "train"]
 
 
 def __getattr__(name: str) -> Any:

@@ -13,9 +13,8 @@ from __future__ import annotations
 import os
 import tempfile
 from contextlib import ExitStack
-from itertools import islice
 from pathlib import Path
-from typing import Any, Iterable, Optional, Sequence, Union
+from typing import Any, Optional, Sequence, Union
 
 import grpc
 import ray
@@ -26,9 +25,7 @@ from hearth.dataset_calls import AnyPath
 from hearth.errors import HearthError, InvalidRequest, JobFailed
 from hearth.options.kinds import job_spec
 from hearth.options.values import Value
-
-# Tasks that Ray knows of at a time: enough for any cluster, and a list that is quickly waited for.
-_TASKS = 1000
+from hearth.ray.tasks import Tasks
 
 
 def preprocess(name: str, texts: Union[AnyPath, Sequence[AnyPath]], folder: AnyPath, *,
@@ -71,7 +68,9 @@ def preprocess(name: str, texts: Union[AnyPath, Sequence[AnyPath]], folder: AnyP
         place.share_plan()
         for index in range(num_pieces):
             place.take_earlier(index)
-        tasks = _Tasks(place, retries, num_cpus)
+        tasks = Tasks(_make_piece, (ray.put(Path(place.plan).read_bytes()), place.folder,
+                                    place.storage_options),
+                      retries=retries, num_cpus=num_cpus, ended=place.take)
         tasks.make(pieces.missing(place.plan))
         try:
             dataset = client.import_dataset(name, place.local, priority=priority, **options)
@@ -129,47 +128,7 @@ class _Place:
             self._files.get_file(f"{self._root}/{name}", os.path.join(self.local, name))
 
 
-class _Tasks:
-    """Makes pieces by tasks of Ray's."""
-
-    def __init__(self, place: _Place, retries: int, num_cpus: float) -> None:
-        self._place = place
-        self._plan = ray.put(Path(place.plan).read_bytes())
-        # Of exceptions, only those that a repeat may mend leave a task.
-        self._task = ray.remote(_make_piece).options(
-            num_cpus=num_cpus, max_retries=retries, retry_exceptions=True)
-
-    def make(self, indices: Iterable[int]) -> None:
-        """Makes the pieces and takes them to the local folder. Raises HearthError."""
-        left = iter(list(indices))
-        running = {self._start(index): index for index in islice(left, _TASKS)}
-        try:
-            while running:
-                ended, _ = ray.wait(list(running), num_returns=1)
-                for task in ended:
-                    self._end(task, running.pop(task))
-                for index in islice(left, len(ended)):
-                    running[self._start(index)] = index
-        finally:
-            for task in running:
-                ray.cancel(task)
-
-    def _start(self, index: int) -> Any:
-        return self._task.remote(self._plan, index, self._place.folder,
-                                 self._place.storage_options)
-
-    def _end(self, task: Any, index: int) -> None:
-        try:
-            problem = ray.get(task)
-        except ray.exceptions.RayError as error:
-            raise HearthError(grpc.StatusCode.ABORTED,
-                              f"piece {index} could not be made: {error}") from error
-        if problem is not None:
-            raise InvalidRequest(grpc.StatusCode.INVALID_ARGUMENT, problem)
-        self._place.take(index)
-
-
-def _make_piece(plan: bytes, index: int, folder: str,
+def _make_piece(index: int, plan: bytes, folder: str,
                 storage_options: dict[str, Any]) -> Optional[str]:
     """Makes a piece, on a worker. Returns what is wrong with its text, which no repeat mends;
     raises HearthError for anything else."""

@@ -84,7 +84,8 @@ absl::StatusOr<PackedLayout> MeasureLayout(const LayoutInput& input,
                               input.trace->Load(batch));
       layout.AddChunk(input.sample_bytes[batch], CountLevels(*planner, nodes));
     }
-    layout.rows.disk += std::ssize(planner->cached_nodes());
+    layout.segment_rows.push_back(std::ssize(planner->cached_nodes()));
+    layout.rows.disk += layout.segment_rows.back();
   }
   layout.PlaceChunks();
   return layout;

@@ -24,6 +24,7 @@ struct LevelCounts {
   int64_t packed = 0;
 
   int64_t total() const { return gpu + cpu + disk + packed; }
+  bool operator==(const LevelCounts&) const = default;
 };
 
 /// Rows of a batch in one level: input node positions[i] has its row at
@@ -118,6 +119,9 @@ struct PackedLayout {
   uint32_t disk_checksums_crc = 0;
   /// One for each batch of the trace.
   std::vector<Chunk> chunks;
+  /// Rows in the disk cache of each segment. Not stored: empty in a layout that
+  /// was read.
+  std::vector<int64_t> segment_rows = {};
 
   int64_t num_batches() const { return static_cast<int64_t>(chunks.size()); }
 

@@ -12,6 +12,39 @@
 
 namespace hearth::strategy {
 
+absl::Status MemoryLevels::Allocate(int64_t num_nodes) {
+  HEARTH_ASSIGN_OR_RETURN(
+      memory_, io::AlignedMemory::Allocate(static_cast<uint64_t>(num_nodes) *
+                                           sizeof(uint32_t)));
+  codes_ = {reinterpret_cast<uint32_t*>(memory_.bytes().data()),
+            static_cast<size_t>(num_nodes)};
+  return absl::OkStatus();
+}
+
+absl::StatusOr<MemoryLevels> MemoryLevels::Of(
+    int64_t num_nodes, absl::Span<const store::NodeId> gpu_nodes,
+    absl::Span<const store::NodeId> cpu_nodes) {
+  MemoryLevels levels;
+  HEARTH_RETURN_IF_ERROR(levels.Allocate(num_nodes));
+  levels.gpu_nodes_.assign(gpu_nodes.begin(), gpu_nodes.end());
+  levels.cpu_nodes_.assign(cpu_nodes.begin(), cpu_nodes.end());
+  uint32_t code = 0;
+  for (const auto* nodes : {&levels.gpu_nodes_, &levels.cpu_nodes_}) {
+    if (!std::is_sorted(nodes->begin(), nodes->end())) {
+      return absl::InvalidArgumentError("nodes of a level are not ascending");
+    }
+    for (const store::NodeId node : *nodes) {
+      if (node < 0 || node >= num_nodes || levels.Holds(node)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("node ", node, " of ", num_nodes,
+                         " does not exist or is held twice"));
+      }
+      levels.codes_[node] = ++code;
+    }
+  }
+  return levels;
+}
+
 absl::StatusOr<MemoryLevels> MemoryLevels::Choose(
     const plan::AccessCounts& counts, const Rows& rows) {
   const int64_t num_nodes = counts.num_nodes();
@@ -27,11 +60,7 @@ absl::StatusOr<MemoryLevels> MemoryLevels::Choose(
         wanted, " rows are too many to hold: the limit is ", UINT32_MAX - 1));
   }
   MemoryLevels levels;
-  HEARTH_ASSIGN_OR_RETURN(
-      levels.memory_, io::AlignedMemory::Allocate(
-                          static_cast<uint64_t>(num_nodes) * sizeof(uint32_t)));
-  levels.codes_ = {reinterpret_cast<uint32_t*>(levels.memory_.bytes().data()),
-                   static_cast<size_t>(num_nodes)};
+  HEARTH_RETURN_IF_ERROR(levels.Allocate(num_nodes));
   levels.cpu_nodes_ = counts.MostAccessed(wanted);
   const auto split = levels.cpu_nodes_.begin() +
                      std::min<ptrdiff_t>(gpu, std::ssize(levels.cpu_nodes_));

@@ -68,6 +68,12 @@ class MemoryLevels {
   static absl::StatusOr<MemoryLevels> Choose(const plan::AccessCounts& counts,
                                              const Rows& rows);
 
+  /// Holds these nodes, each list ascending. INVALID_ARGUMENT if one is not
+  /// among 0 .. num_nodes - 1 or comes twice; otherwise errors as Choose.
+  static absl::StatusOr<MemoryLevels> Of(
+      int64_t num_nodes, absl::Span<const store::NodeId> gpu_nodes,
+      absl::Span<const store::NodeId> cpu_nodes);
+
   int64_t num_nodes() const { return static_cast<int64_t>(codes_.size()); }
 
   /// Nodes of each level, ascending: slot i holds element i.
@@ -93,6 +99,9 @@ class MemoryLevels {
 
  private:
   MemoryLevels() = default;
+
+  // Allocates codes_. REQUIRES: no more nodes than codes.
+  absl::Status Allocate(int64_t num_nodes);
 
   std::vector<store::NodeId> gpu_nodes_;
   std::vector<store::NodeId> cpu_nodes_;

@@ -94,7 +94,9 @@ uint64_t LeastPartitionsBytes(uint64_t row_bytes) {
          (std::max(row_bytes, kMinPartitionBytes) + 2 * kPageBytes);
 }
 
-Needs NeedsOf(const PackedLayout& layout, int64_t num_nodes) {
+// The needs of a layout with `disk_rows` rows in the disk cache.
+Needs NeedsOf(const PackedLayout& layout, int64_t num_nodes,
+              int64_t disk_rows) {
   Needs needs;
   needs.row_bytes = static_cast<uint64_t>(layout.row_bytes);
   needs.num_nodes = static_cast<uint64_t>(num_nodes);
@@ -103,7 +105,7 @@ Needs NeedsOf(const PackedLayout& layout, int64_t num_nodes) {
       static_cast<uint64_t>(std::max<int64_t>(1, layout.segment_size));
   needs.num_regions =
       num_batches + (num_batches + segment_size - 1) / segment_size;
-  needs.num_entries = static_cast<uint64_t>(layout.rows.disk);
+  needs.num_entries = static_cast<uint64_t>(disk_rows);
   uint64_t largest_head = 0;
   int64_t largest_batch = 0;
   for (int64_t batch = 0; batch < layout.num_batches(); ++batch) {
@@ -198,7 +200,57 @@ uint64_t LeastLimit(const Needs& needs) {
   return enough;
 }
 
+absl::StatusOr<PackMemory> PlanMemory(const PackedLayout& layout,
+                                      int64_t num_nodes, int64_t disk_rows,
+                                      uint64_t limit_bytes, int threads) {
+  if (layout.row_bytes <= 0 || layout.row_bytes > kMaxRowBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rows of ", layout.row_bytes,
+                     " bytes cannot be packed: the limit is ", kMaxRowBytes));
+  }
+  const Needs needs = NeedsOf(layout, num_nodes, disk_rows);
+  std::optional<PackMemory> memory =
+      Divide(needs, limit_bytes, WorkersWithin(limit_bytes, threads));
+  // The least limit is that of one worker.
+  if (!memory) memory = Divide(needs, limit_bytes, 1);
+  if (!memory) {
+    const uint64_t least = LeastLimit(needs);
+    return absl::ResourceExhaustedError(
+        absl::StrCat("packing needs ", least, " bytes of memory (",
+                     FormatByteSize(least), "); the limit is ", limit_bytes,
+                     " (", FormatByteSize(limit_bytes), ")"));
+  }
+  // The rows of the disk cache before they are ordered, and the order.
+  const auto num_segments =
+      needs.num_regions - static_cast<uint64_t>(layout.num_batches());
+  const auto rows = static_cast<uint64_t>(disk_rows);
+  memory->scratch_disk_bytes += RoundUpToPage(rows * needs.row_bytes) +
+                                num_segments * kPageBytes +
+                                rows * sizeof(uint32_t);
+  return *memory;
+}
+
 }  // namespace
+
+PackedLayout LayoutOfPart(const PackPart& part, const PackedLayout& layout,
+                          int64_t num_batches) {
+  PackedLayout own;
+  own.plan_id = layout.plan_id;
+  own.row_bytes = layout.row_bytes;
+  own.segment_size = layout.segment_size;
+  own.rows = layout.rows;
+  const auto first = layout.chunks.begin() + part.first_batch;
+  own.chunks.assign(first, first + num_batches);
+  own.PlaceChunks();
+  return own;
+}
+
+Segment PackContext::SegmentOfPart(int64_t index) const {
+  Segment segment = SegmentAt(segmentation, part.first_segment + index);
+  segment.begin -= part.first_batch;
+  segment.end -= part.first_batch;
+  return segment;
+}
 
 uint64_t UsefulPackMemory(const PackBound& bound, int threads) {
   const auto batches = static_cast<uint64_t>(bound.num_batches);
@@ -241,30 +293,7 @@ uint64_t EnoughPackMemory(const PackBound& bound) {
 absl::StatusOr<PackMemory> PlanPackMemory(const PackedLayout& layout,
                                           int64_t num_nodes,
                                           uint64_t limit_bytes, int threads) {
-  if (layout.row_bytes <= 0 || layout.row_bytes > kMaxRowBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("rows of ", layout.row_bytes,
-                     " bytes cannot be packed: the limit is ", kMaxRowBytes));
-  }
-  const Needs needs = NeedsOf(layout, num_nodes);
-  std::optional<PackMemory> memory =
-      Divide(needs, limit_bytes, WorkersWithin(limit_bytes, threads));
-  // The least limit is that of one worker.
-  if (!memory) memory = Divide(needs, limit_bytes, 1);
-  if (!memory) {
-    const uint64_t least = LeastLimit(needs);
-    return absl::ResourceExhaustedError(
-        absl::StrCat("packing needs ", least, " bytes of memory (",
-                     FormatByteSize(least), "); the limit is ", limit_bytes,
-                     " (", FormatByteSize(limit_bytes), ")"));
-  }
-  // The rows of the disk cache before they are ordered, and the order.
-  const auto num_segments =
-      needs.num_regions - static_cast<uint64_t>(layout.num_batches());
-  memory->scratch_disk_bytes +=
-      layout.disk_cache_bytes() + num_segments * kPageBytes +
-      static_cast<uint64_t>(layout.rows.disk) * sizeof(uint32_t);
-  return *memory;
+  return PlanMemory(layout, num_nodes, layout.rows.disk, limit_bytes, threads);
 }
 
 // 1. Compute memory and disk; remove leftovers of an earlier attempt.
@@ -425,10 +454,17 @@ class Packer {
                                 nodes, layout_.row_bytes);
     };
     const MemoryLevels& levels = *context_.input.levels;
-    HEARTH_ASSIGN_OR_RETURN(LevelImage gpu,
-                            image(kGpuCacheFile, levels.gpu_nodes()));
-    HEARTH_ASSIGN_OR_RETURN(LevelImage cpu,
-                            image(kCpuCacheFile, levels.cpu_nodes()));
+    const PackPart& part = context_.part;
+    HEARTH_ASSIGN_OR_RETURN(
+        LevelImage gpu,
+        image(kGpuCacheFile,
+              levels.gpu_nodes().subspan(static_cast<size_t>(part.first.gpu),
+                                         static_cast<size_t>(part.rows.gpu))));
+    HEARTH_ASSIGN_OR_RETURN(
+        LevelImage cpu,
+        image(kCpuCacheFile,
+              levels.cpu_nodes().subspan(static_cast<size_t>(part.first.cpu),
+                                         static_cast<size_t>(part.rows.cpu))));
     HEARTH_RETURN_IF_ERROR(scan.Run(
         [&](const FeatureScan::Partition& partition) -> absl::Status {
           // Task 0 does the images, each other task is a worker's.
@@ -484,7 +520,12 @@ class Packer {
     HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::ReadableFile> rows,
                             context_.files.OpenForScan(disk_rows_.path()));
     const DiskCacheWriter::Progress progress = ProgressOf("ordering");
-    DiskCacheWriter writer(layout_, window, context_.options.stop, progress);
+    const PackedLayout own = {.plan_id = layout_.plan_id,
+                              .row_bytes = layout_.row_bytes,
+                              .segment_size = layout_.segment_size,
+                              .rows = context_.part.rows,
+                              .chunks = {}};
+    DiskCacheWriter writer(own, window, context_.options.stop, progress);
     HEARTH_ASSIGN_OR_RETURN(
         layout_.disk_checksums_crc,
         writer.Write(context_.files,
@@ -504,16 +545,15 @@ class Packer {
   PackHeads heads_;
 };
 
-absl::Status CheckInput(const PackInput& input,
-                        const Segmentation& segmentation,
+absl::Status CheckInput(const PackInput& input, Segmentation segmentation,
                         const PackedLayout& layout) {
+  segmentation.num_batches = layout.num_batches();
   const LayoutInput measured = {.trace = input.trace,
                                 .levels = input.levels,
                                 .row_bytes = layout.row_bytes,
                                 .sample_bytes = input.samples->sizes()};
   HEARTH_RETURN_IF_ERROR(CheckLayoutInput(measured, segmentation));
-  bool same = layout.num_batches() == segmentation.num_batches &&
-              layout.segment_size == segmentation.segment_size &&
+  bool same = layout.segment_size == segmentation.segment_size &&
               layout.rows.gpu == std::ssize(input.levels->gpu_nodes()) &&
               layout.rows.cpu == std::ssize(input.levels->cpu_nodes()) &&
               input.rows.row_bytes == layout.row_bytes &&
@@ -527,15 +567,19 @@ absl::Status CheckInput(const PackInput& input,
 }
 
 absl::Status CheckDisk(io::FileSystem& files, const std::string& folder,
-                       const PackedLayout& layout, const PackMemory& memory) {
+                       const PackedLayout& layout, const PackPart& part,
+                       const PackMemory& memory) {
   HEARTH_ASSIGN_OR_RETURN(const uint64_t free, files.FreeBytes(folder));
-  const uint64_t needed = layout.total_bytes() + memory.scratch_disk_bytes;
+  PackedLayout rows = {
+      .row_bytes = layout.row_bytes, .rows = part.rows, .chunks = {}};
+  const uint64_t plan = layout.packs_bytes() + rows.total_bytes();
+  const uint64_t needed = plan + memory.scratch_disk_bytes;
   if (needed <= free) return absl::OkStatus();
   return WaitForDiskSpace(absl::ResourceExhaustedError(absl::StrCat(
-      folder, ": packing needs ", needed, " bytes (",
-      FormatByteSize(layout.total_bytes()), " of plan and ",
-      FormatByteSize(memory.scratch_disk_bytes), " while it is packed); ", free,
-      " (", FormatByteSize(free), ") are free")));
+      folder, ": packing needs ", needed, " bytes (", FormatByteSize(plan),
+      " of plan and ", FormatByteSize(memory.scratch_disk_bytes),
+      " while it is packed); ", free, " (", FormatByteSize(free),
+      ") are free")));
 }
 
 }  // namespace
@@ -545,16 +589,32 @@ absl::StatusOr<PackedLayout> PackBatches(io::FileSystem& files,
                                          const Segmentation& segmentation,
                                          PackedLayout layout,
                                          const PackOptions& options) {
+  const PackPart whole = {.rows = layout.rows};
+  if (layout.num_batches() != segmentation.num_batches) {
+    return absl::FailedPreconditionError(
+        "packing batches: the layout was not measured for them");
+  }
+  return PackBatches(files, input, segmentation, whole, std::move(layout),
+                     options);
+}
+
+absl::StatusOr<PackedLayout> PackBatches(io::FileSystem& files,
+                                         const PackInput& input,
+                                         const Segmentation& segmentation,
+                                         const PackPart& part,
+                                         PackedLayout layout,
+                                         const PackOptions& options) {
   HEARTH_RETURN_IF_ERROR(CheckInput(input, segmentation, layout));
   layout.plan_id = options.plan_id;
   HEARTH_ASSIGN_OR_RETURN(
       const PackMemory memory,
-      PlanPackMemory(layout, input.rows.num_rows, options.memory_limit_bytes,
-                     options.threads));
+      PlanMemory(layout, input.rows.num_rows, part.rows.disk,
+                 options.memory_limit_bytes, options.threads));
   PackFiles pack_files(files, options.folder);
   HEARTH_RETURN_IF_ERROR(pack_files.Begin());
-  HEARTH_RETURN_IF_ERROR(CheckDisk(files, options.folder, layout, memory));
-  const PackContext context = {files, input, segmentation, options};
+  HEARTH_RETURN_IF_ERROR(
+      CheckDisk(files, options.folder, layout, part, memory));
+  const PackContext context = {files, input, segmentation, part, options};
   HEARTH_RETURN_IF_ERROR(Packer(context, memory, pack_files, layout).Pack());
   return layout;
 }

@@ -31,6 +31,23 @@ struct PackInput {
   io::RowLayout rows;
 };
 
+/// A run of a plan's segments that is packed by itself, from its own batches
+/// alone: batch i of its input is batch first_batch + i of the plan. Parts are
+/// joined by JoinPacks.
+struct PackPart {
+  int64_t first_segment = 0;
+  int64_t first_batch = 0;
+  /// Rows of each level that are written, and the plan's rows before them. Of
+  /// the memory levels, which belong to no batch, parts take any share.
+  LevelSizes first = {};
+  LevelSizes rows = {};
+};
+
+/// The layout of a part: its chunks of `layout`, from 0 on, and the rows of the
+/// whole plan, on which tables depend.
+PackedLayout LayoutOfPart(const PackPart& part, const PackedLayout& layout,
+                          int64_t num_batches);
+
 /// The progress of packing, for people.
 struct PackProgress {
   /// "planning", "scanning" or "ordering", in this order.
@@ -63,8 +80,19 @@ struct PackOptions {
 struct PackContext {
   io::FileSystem& files;
   const PackInput& input;
+  /// Of the whole plan.
   const Segmentation& segmentation;
+  const PackPart& part;
   const PackOptions& options;
+
+  int64_t num_batches() const { return input.trace->num_batches(); }
+  /// Segments of the part.
+  int64_t num_segments() const {
+    return (num_batches() + segmentation.segment_size - 1) /
+           segmentation.segment_size;
+  }
+  /// Segment `index` of the part, whose batches are those of the input.
+  Segment SegmentOfPart(int64_t index) const;
 };
 
 /// How batched packing divides its memory, and how many bytes it writes in
@@ -133,6 +161,16 @@ inline constexpr int64_t kMaxRowBytes = 512 << 10;
 absl::StatusOr<PackedLayout> PackBatches(io::FileSystem& files,
                                          const PackInput& input,
                                          const Segmentation& segmentation,
+                                         PackedLayout layout,
+                                         const PackOptions& options);
+
+/// The same for a part of a plan, whose segments are those of `segmentation`:
+/// its files are of the part, and so is `layout` (LayoutOfPart). Its batches
+/// are whole segments.
+absl::StatusOr<PackedLayout> PackBatches(io::FileSystem& files,
+                                         const PackInput& input,
+                                         const Segmentation& segmentation,
+                                         const PackPart& part,
                                          PackedLayout layout,
                                          const PackOptions& options);
 

@@ -67,11 +67,6 @@ void TableBuilder::Sort(std::vector<Address>& from, std::vector<int64_t>& rows,
 
 namespace {
 
-bool SameCounts(const LevelCounts& a, const LevelCounts& b) {
-  return a.gpu == b.gpu && a.cpu == b.cpu && a.disk == b.disk &&
-         a.packed == b.packed;
-}
-
 class HeadWriter {
  public:
   HeadWriter(const PackContext& context, ThreadTeam& team,
@@ -80,10 +75,9 @@ class HeadWriter {
 
   absl::StatusOr<PackHeads> Write(const sample::DispatchOptions& dispatch) {
     HEARTH_RETURN_IF_ERROR(Prepare(dispatch));
-    const Segmentation& segmentation = context_.segmentation;
-    int64_t disk_base = 0;
-    for (int64_t i = 0; i < segmentation.num_segments(); ++i) {
-      const Segment segment = SegmentAt(segmentation, i);
+    int64_t disk_base = context_.part.first.disk;
+    for (int64_t i = 0; i < context_.num_segments(); ++i) {
+      const Segment segment = context_.SegmentOfPart(i);
       for (int64_t batch = segment.begin; batch < segment.end; ++batch) {
         HEARTH_RETURN_IF_ERROR(WriteBatch(segment, batch, disk_base));
       }
@@ -123,7 +117,8 @@ class HeadWriter {
     HEARTH_RETURN_IF_ERROR(planner_->Choose(segment, stop));
     HEARTH_RETURN_IF_ERROR(planner_->Order(context_.segmentation.seed, stop));
     HEARTH_RETURN_IF_ERROR(heads_.order->Add(planner_->places()));
-    const int64_t target = layout_.num_batches() + segment.index;
+    const int64_t target =
+        layout_.num_batches() + segment.index - context_.part.first_segment;
     return heads_.dispatch->Add(static_cast<uint32_t>(target),
                                 planner_->cached_nodes());
   }
@@ -156,7 +151,7 @@ class HeadWriter {
     HEARTH_ASSIGN_OR_RETURN(const absl::Span<const NodeId> nodes,
                             context_.input.trace->Load(batch));
     builder_.Build(*planner_, disk_base, nodes);
-    if (!SameCounts(builder_.table().counts(), layout_.chunks[batch].counts)) {
+    if (builder_.table().counts() != layout_.chunks[batch].counts) {
       return absl::FailedPreconditionError(absl::StrCat(
           "packing batch ", batch, ": it has changed since it was measured"));
     }
@@ -177,7 +172,7 @@ class HeadWriter {
     const absl::Span<std::byte> pages =
         memory_.bytes().first(layout_.TableRange(batch).offset - sample.offset);
     Chunk& chunk = layout_.chunks[batch];
-    WriteChunkHeader(layout_, batch, pages.data());
+    WriteChunkHeader(layout_, batch, pages.data(), context_.part.first_batch);
     HEARTH_RETURN_IF_ERROR(context_.input.samples->Read(
         batch, pages.subspan(kChunkHeaderBytes, chunk.sample_bytes)));
     chunk.sample_crc = Crc32c(pages.first(sample.bytes));

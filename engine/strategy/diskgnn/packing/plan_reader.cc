@@ -133,11 +133,12 @@ absl::Status CheckSizes(io::FileSystem& files, const std::string& folder,
   return plan::CheckFileSizes(files, folder, expected);
 }
 
-ChunkHeader ChunkHeaderOf(const PackedLayout& layout, int64_t batch) {
+ChunkHeader ChunkHeaderOf(const PackedLayout& layout, int64_t batch,
+                          int64_t first_batch = 0) {
   ChunkHeader header = {};
   std::memcpy(header.magic, kChunkMagic, sizeof(kChunkMagic));
   header.plan_id = layout.plan_id;
-  header.batch = batch;
+  header.batch = first_batch + batch;
   header.sample_bytes = layout.chunks[batch].sample_bytes;
   header.table_bytes = layout.TableRange(batch).bytes;
   header.features_bytes = layout.FeaturesRange(batch).bytes;
@@ -160,9 +161,9 @@ absl::Status WriteLayoutIndex(io::FileSystem& files, const std::string& folder,
                                    {BytesOf(header), chunks});
 }
 
-absl::StatusOr<PackedLayout> ReadLayoutIndex(io::FileSystem& files,
-                                             const std::string& folder,
-                                             uint64_t plan_id) {
+absl::StatusOr<PackedLayout> ReadIndexAlone(io::FileSystem& files,
+                                            const std::string& folder,
+                                            uint64_t plan_id) {
   const std::string path = io::JoinPath(folder, kIndexFile);
   absl::StatusOr<PackedLayout> layout = absl::UnknownError("not read");
   // A second read heals damage in transit; damage on disk stays.
@@ -178,13 +179,21 @@ absl::StatusOr<PackedLayout> ReadLayoutIndex(io::FileSystem& files,
     return absl::DataLossError(absl::StrCat(
         path, ": belongs to plan ", layout->plan_id, ", not to ", plan_id));
   }
-  HEARTH_RETURN_IF_ERROR(CheckSizes(files, folder, *layout));
   return layout;
 }
 
-void WriteChunkHeader(const PackedLayout& layout, int64_t batch,
-                      std::byte* to) {
-  const ChunkHeader header = ChunkHeaderOf(layout, batch);
+absl::StatusOr<PackedLayout> ReadLayoutIndex(io::FileSystem& files,
+                                             const std::string& folder,
+                                             uint64_t plan_id) {
+  HEARTH_ASSIGN_OR_RETURN(PackedLayout layout,
+                          ReadIndexAlone(files, folder, plan_id));
+  HEARTH_RETURN_IF_ERROR(CheckSizes(files, folder, layout));
+  return layout;
+}
+
+void WriteChunkHeader(const PackedLayout& layout, int64_t batch, std::byte* to,
+                      int64_t first_batch) {
+  const ChunkHeader header = ChunkHeaderOf(layout, batch, first_batch);
   std::memcpy(to, &header, sizeof(header));
 }
 

@@ -36,9 +36,17 @@ absl::StatusOr<PackedLayout> ReadLayoutIndex(io::FileSystem& files,
                                              const std::string& folder,
                                              uint64_t plan_id);
 
+/// The layout in the index of `folder`, whose other files may be elsewhere or
+/// have a part of its rows. Otherwise as ReadLayoutIndex.
+absl::StatusOr<PackedLayout> ReadIndexAlone(io::FileSystem& files,
+                                            const std::string& folder,
+                                            uint64_t plan_id);
+
 /// Writes the header, kChunkHeaderBytes, before the graph sample of batch
-/// `batch`.
-void WriteChunkHeader(const PackedLayout& layout, int64_t batch, std::byte* to);
+/// `batch` of the layout. In the layout of a part (PackPart), batches are
+/// numbered from `first_batch` on.
+void WriteChunkHeader(const PackedLayout& layout, int64_t batch, std::byte* to,
+                      int64_t first_batch = 0);
 
 /// Whether `bytes` begin with the header of the chunk of batch `batch`.
 bool IsChunkHeader(const PackedLayout& layout, int64_t batch,
