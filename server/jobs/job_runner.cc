@@ -577,6 +577,11 @@ class EngineJobRunner final : public JobRunner {
                                         job::Observer& observer,
                                         std::stop_token stop) {
     const v1::PrepareSpec& spec = job.spec().prepare();
+    if (!spec.pieces().empty()) {
+      // Plans of pieces are written where exports may be.
+      HEARTH_RETURN_IF_ERROR(CheckOutside(
+          export_files(), dependencies_.data_dir.path(), spec.pieces()));
+    }
     HEARTH_ASSIGN_OR_RETURN(
         const job::PrepareReport result,
         job::RunPrepareJob(

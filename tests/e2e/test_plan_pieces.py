@@ -79,7 +79,7 @@ def test_the_plan_is_that_of_the_daemon(daemon, piece, tmp_path, options):
         assert 1 <= to_make["pieces"] <= 4 and to_make["missing"] == to_make["pieces"]
         make_all(piece, to_make["plan"], to_make["pieces"])
     made = step(daemon, command, folder)
-    assert "to_make" not in made and "joining" in str(made["phases"])
+    assert made["to_make"] is None and "joining" in str(made["phases"])
     assert plan_digests(daemon.data_dir, made["plan"]) == expected
     again = step(daemon, command, folder)
     assert again["reused"]
@@ -92,7 +92,7 @@ def test_training_finds_the_plan(daemon, piece, tmp_path):
     for _ in range(2):
         to_make = step(daemon, command, tmp_path / "pieces", 7)["to_make"]
         make_all(piece, to_make["plan"], to_make["pieces"], "--memory", "64MiB", "--threads", "2")
-    assert "to_make" not in step(daemon, command, tmp_path / "pieces")
+    assert step(daemon, command, tmp_path / "pieces")["to_make"] is None
     job = daemon.json("train", *command[1:])
     assert job["report"]["loss_digest"] == expected
     log = daemon.hearth("job", "logs", job["id"]).out
@@ -107,10 +107,10 @@ def test_what_is_wrong_is_told_with_its_remedy(daemon, piece, tmp_path):
     assert f"3 of 3 pieces are to be made before the plan is: hearth piece --of {samples}" in told
     assert len(piece("check", "--of", samples).out.splitlines()) == 3
     make_all(piece, str(samples), 3)
-    step(daemon, command, folder)
+    step(daemon, command, folder, 3)
     piece("--of", packs, "--index", 0)
     piece("--of", packs, "--index", 2)
-    to_make = step(daemon, command, folder)["to_make"]
+    to_make = step(daemon, command, folder, 3)["to_make"]
     assert to_make["missing"] == 1
     assert to_make["fault"].endswith(f"is missing; make the piece: hearth piece --of {packs} "
                                      "--index 1")
@@ -120,12 +120,12 @@ def test_what_is_wrong_is_told_with_its_remedy(daemon, piece, tmp_path):
     bytes_of = damaged.read_bytes()
     damaged.write_bytes(bytes_of[:5000] + bytes([bytes_of[5000] ^ 1]) + bytes_of[5001:])
     assert piece("check", "--of", packs).out == ""
-    to_make = step(daemon, command, folder)["to_make"]
+    to_make = step(daemon, command, folder, 3)["to_make"]
     assert to_make["missing"] == 1 and to_make["fault"].endswith("--index 1")
     assert piece("check", "--of", packs, "--contents").out.startswith("1: ")
     piece("--of", packs, "--index", 1)
     assert damaged.read_bytes() == bytes_of
-    assert "to_make" not in step(daemon, command, folder)
+    assert step(daemon, command, folder, 3)["to_make"] is None
 
 
 def test_what_belongs_to_something_else_is_refused(daemon, graph_folder, piece, tmp_path):
@@ -157,7 +157,7 @@ def test_what_belongs_to_something_else_is_refused(daemon, graph_folder, piece, 
 
 def test_pieces_are_for_diskgnn_alone(daemon, tmp_path):
     for options, told in ((("--strategy", "gids"), "diskgnn"), (("--history", "on"), "history"),
-                          (("--row-dtype", "bf16"), "row_dtype")):
+                          (("--row-dtype", "bf16"), "row-dtype")):
         refused = daemon.hearth(*prepare(QUICK, *options), "--pieces", str(tmp_path), code=2).err
         assert told in refused
 
