@@ -457,6 +457,17 @@ TEST_F(CliTest, PreparingThePartitionAloneImpliesItsOrder) {
   EXPECT_EQ(Run({"train", "--dataset", "graph", "--partition"}), kExitUsage);
 }
 
+TEST_F(CliTest, APlanIsPreparedFromPieces) {
+  EXPECT_EQ(Run({"prepare", "--dataset", "graph", "--strategy", "diskgnn",
+                 "--pieces", "/shared/p", "--num-pieces", "9"}),
+            kExitDone);
+  const v1::PrepareSpec spec = daemon_.submissions().back().spec().prepare();
+  EXPECT_EQ(spec.pieces(), "/shared/p");
+  EXPECT_EQ(spec.num_pieces(), 9u);
+  EXPECT_EQ(Run({"prepare", "--dataset", "graph", "--num-pieces", "9"}),
+            kExitUsage);
+}
+
 TEST_F(CliTest, JobListFiltersByState) {
   AddJob("a", v1::FAILED, {});
   AddJob("b", v1::SUCCEEDED, {});

@@ -807,6 +807,31 @@ TEST(SpecMappingTest, APartitionIsSomethingToPrepareForAnyStrategy) {
               HasSubstr("prepare.data.order: must be partition"));
 }
 
+TEST(SpecMappingTest, OnlyPlansOfDiskgnnAreJoinedFromPieces) {
+  const v1::PrepareSpec spec =
+      Fill(
+          "prepare { data { dataset: 'a' diskgnn {} } pieces: '/p' "
+          "num_pieces: 7 }")
+          .prepare();
+  EXPECT_EQ(ToPrepareJobOptions(spec, "/d").pieces_folder, "/p");
+  EXPECT_EQ(ToPrepareJobOptions(spec, "/d").num_pieces, 7);
+  const auto complaint = [](const std::string& data) {
+    return Complaint("prepare { data { dataset: 'a' " + data +
+                     " } pieces: '/p' }");
+  };
+  EXPECT_THAT(complaint("gids {}"), HasSubstr("must be diskgnn"));
+  for (const char* const data :
+       {"diskgnn {} on {}", "diskgnn {} row_dtype: 'bf16'"}) {
+    EXPECT_THAT(complaint(data), HasSubstr("prepare.pieces: must be empty"));
+  }
+  EXPECT_THAT(
+      Complaint("prepare { data { dataset: 'a' diskgnn {} } pieces: 'p' }"),
+      HasSubstr("prepare.pieces: must be an absolute path"));
+  EXPECT_THAT(Complaint("prepare { data { dataset: 'a' diskgnn {} } "
+                        "pieces: '/p' num_pieces: 513 }"),
+              HasSubstr("num_pieces"));
+}
+
 TEST(SpecMappingTest, FieldsAreNamedByTheKindOfTheJob) {
   const auto error_of = [](const std::string& text) {
     v1::JobSpec spec = Parse(text);

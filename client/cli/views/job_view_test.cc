@@ -287,6 +287,16 @@ TEST(PrintOutcome, TellsWhatWasPrepared) {
   preparation.set_reused(true);
   preparation.set_first_epoch(5);
   EXPECT_THAT(Outcome(job), HasSubstr("from epoch 5 on: found in"));
+  v1::PiecesToMake& to_make = *preparation.mutable_to_make();
+  to_make.set_plan("/p/samples.json");
+  to_make.set_pieces(3);
+  to_make.set_missing(1);
+  to_make.set_fault("piece 2 is missing");
+  const std::string pieces = Outcome(job);
+  EXPECT_THAT(pieces, HasSubstr("1 of 3 pieces is to be made before the plan "
+                                "is: hearth piece --of /p/samples.json "
+                                "--index N\n  piece 2 is missing\n"));
+  EXPECT_EQ(pieces.find("diskgnn-ab-12"), std::string::npos);
 }
 
 TEST(PrintOutcome, TellsWhatIsExpected) {
