@@ -323,7 +323,8 @@ class DaemonImpl final : public Daemon {
                             Cluster::Open({.path = config_.cluster,
                                            .folder = data_dir_->AttemptsPath(),
                                            .arithmetic = models_.arithmetic,
-                                           .times = config_.cluster_times},
+                                           .times = config_.cluster_times,
+                                           .retries = config_.retries},
                                           files_, clock_, *registry_));
     LogInfo(cluster_->name(), " of a cluster of ",
             cluster_->at_start().members.size(), ", at ",

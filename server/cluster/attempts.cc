@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "engine/base/status.h"
 #include "engine/io/whole_file.h"
 
@@ -10,7 +12,8 @@ namespace hearth::server {
 
 namespace {
 
-constexpr uint64_t kMostFileBytes = 4096;
+constexpr uint64_t kMostFileBytes = 65536;
+constexpr char kDeleted[] = ".deleted.json";
 
 absl::Status Adopted(const std::string& leader, const std::string& job,
                      const Attempt& known) {
@@ -28,6 +31,11 @@ std::string Attempts::PathOf(const std::string& leader,
   return io::JoinPath(folder_, absl::StrCat(leader, "~", job, ".json"));
 }
 
+std::string Attempts::DeletedPathOf(const std::string& leader,
+                                    const std::string& job) const {
+  return io::JoinPath(folder_, absl::StrCat(leader, "~", job, kDeleted));
+}
+
 absl::StatusOr<Attempt> Attempts::Read(const std::string& path) {
   const auto text = io::ReadWholeFile(files_, path, kMostFileBytes);
   if (absl::IsNotFound(text.status())) return Attempt();
@@ -39,6 +47,7 @@ absl::StatusOr<Attempt> Attempts::Read(const std::string& path) {
     return Attempt{.number = json["number"],
                    .nonce = json["nonce"],
                    .rank_job = json.value("rank_job", ""),
+                   .members = json.value("members", std::set<std::string>()),
                    .adopter = json.value("adopter", ""),
                    .adopter_job = json.value("adopter_job", "")};
   }
@@ -47,11 +56,10 @@ absl::StatusOr<Attempt> Attempts::Read(const std::string& path) {
 
 absl::Status Attempts::Write(const std::string& path, const Attempt& attempt) {
   HEARTH_RETURN_IF_ERROR(files_.CreateDirectory(folder_));
-  const nlohmann::json json = {{"number", attempt.number},
-                               {"nonce", attempt.nonce},
-                               {"rank_job", attempt.rank_job},
-                               {"adopter", attempt.adopter},
-                               {"adopter_job", attempt.adopter_job}};
+  const nlohmann::json json = {
+      {"number", attempt.number},     {"nonce", attempt.nonce},
+      {"rank_job", attempt.rank_job}, {"members", attempt.members},
+      {"adopter", attempt.adopter},   {"adopter_job", attempt.adopter_job}};
   return io::WriteFileAtomically(files_, path, json.dump());
 }
 
@@ -105,6 +113,55 @@ absl::Status Attempts::NoteAdopted(const std::string& leader,
   known.adopter = adopter;
   known.adopter_job = adopter_job;
   return Write(path, known);
+}
+
+absl::Status Attempts::NoteDeleted(const std::string& leader,
+                                   const std::string& job) {
+  absl::MutexLock lock(&mutex_);
+  const std::string path = PathOf(leader, job);
+  HEARTH_ASSIGN_OR_RETURN(const Attempt known, Read(path));
+  if (known.number == 0) return absl::OkStatus();
+  HEARTH_RETURN_IF_ERROR(files_.Rename(path, DeletedPathOf(leader, job)));
+  return files_.SyncDirectory(folder_);
+}
+
+absl::StatusOr<std::vector<std::string>> Attempts::DeletedJobs(
+    const std::string& leader, const std::string& member) {
+  absl::MutexLock lock(&mutex_);
+  std::vector<std::string> jobs;
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                          files_.List(folder_));
+  for (absl::string_view name : names) {
+    if (!absl::ConsumePrefix(&name, absl::StrCat(leader, "~")) ||
+        !absl::ConsumeSuffix(&name, kDeleted)) {
+      continue;
+    }
+    const std::string job(name);
+    HEARTH_ASSIGN_OR_RETURN(const Attempt known,
+                            Read(DeletedPathOf(leader, job)));
+    if (known.members.contains(member)) jobs.push_back(job);
+  }
+  return jobs;
+}
+
+absl::Status Attempts::NoteTold(const std::string& leader,
+                                const std::vector<std::string>& jobs,
+                                const std::string& member) {
+  absl::MutexLock lock(&mutex_);
+  for (const std::string& job : jobs) {
+    const std::string path = DeletedPathOf(leader, job);
+    HEARTH_ASSIGN_OR_RETURN(Attempt known, Read(path));
+    known.members.erase(member);
+    HEARTH_RETURN_IF_ERROR(known.members.empty() ? files_.RemoveTree(path)
+                                                 : Write(path, known));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Attempts::Forget(const std::string& leader,
+                              const std::string& job) {
+  absl::MutexLock lock(&mutex_);
+  return files_.RemoveTree(PathOf(leader, job));
 }
 
 absl::Status Attempts::SetRankJob(const std::string& leader,

@@ -2,7 +2,9 @@
 #define HEARTH_SERVER_CLUSTER_ATTEMPTS_H_
 
 #include <cstdint>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -22,6 +24,9 @@ struct Attempt {
   std::string nonce;
   /// Job of this machine's rank in it; empty at the leader.
   std::string rank_job = {};
+  /// At the leader: the members that have been asked to take part in attempts
+  /// at the job.
+  std::set<std::string> members = {};
   /// The member that goes on with the job in its leader's place, and its job
   /// there, once it has one; empty if nobody does.
   std::string adopter = {};
@@ -58,6 +63,22 @@ class Attempts {
                            const std::string& adopter_job)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  /// The job of this machine, which led it, was deleted: its attempts are
+  /// forgotten, once the members that took part have been told.
+  absl::Status NoteDeleted(const std::string& leader, const std::string& job)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Deleted jobs of this machine of which `member` has not been told.
+  absl::StatusOr<std::vector<std::string>> DeletedJobs(
+      const std::string& leader, const std::string& member)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  /// `member` was told that the jobs were deleted.
+  absl::Status NoteTold(const std::string& leader,
+                        const std::vector<std::string>& jobs,
+                        const std::string& member) ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Forgets the attempts at a job.
+  absl::Status Forget(const std::string& leader, const std::string& job)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   /// Sets the job of this machine's rank in the known attempt.
   absl::Status SetRankJob(const std::string& leader, const std::string& job,
                           const std::string& rank_job)
@@ -65,6 +86,9 @@ class Attempts {
 
  private:
   std::string PathOf(const std::string& leader, const std::string& job) const;
+  // The file of a deleted job.
+  std::string DeletedPathOf(const std::string& leader,
+                            const std::string& job) const;
   absl::StatusOr<Attempt> Read(const std::string& path)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static absl::Status CheckAgainst(const Attempt& known,

@@ -41,6 +41,26 @@ TEST_F(AttemptsTest, AreKnownAfterARestart) {
   EXPECT_EQ(attempts.Find("host-a", "train-2")->number, 0u);
 }
 
+TEST_F(AttemptsTest, MembersAreToldOfDeletedJobs) {
+  Attempts attempts(files_, folder_);
+  ASSERT_TRUE(attempts
+                  .Note("a", "train-1",
+                        {.number = 1, .nonce = "x", .members = {"b", "c"}})
+                  .ok());
+  ASSERT_TRUE(attempts.NoteDeleted("a", "train-1").ok());
+  // One that was never tried.
+  ASSERT_TRUE(attempts.NoteDeleted("a", "train-2").ok());
+  EXPECT_EQ(attempts.Find("a", "train-1")->number, 0u);
+  using Jobs = std::vector<std::string>;
+  EXPECT_EQ(*attempts.DeletedJobs("a", "b"), Jobs{"train-1"});
+  EXPECT_EQ(*attempts.DeletedJobs("a", "d"), Jobs{});
+  ASSERT_TRUE(attempts.NoteTold("a", {"train-1"}, "b").ok());
+  EXPECT_EQ(*attempts.DeletedJobs("a", "b"), Jobs{});
+  EXPECT_EQ(*attempts.DeletedJobs("a", "c"), Jobs{"train-1"});
+  ASSERT_TRUE(attempts.NoteTold("a", {"train-1"}, "c").ok());
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+}
+
 // A copy of a leader's disk makes attempts of the same numbers.
 TEST_F(AttemptsTest, OnlyNewerOnesAreTaken) {
   Attempts attempts(files_, folder_);

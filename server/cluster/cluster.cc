@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/base/sha256.h"
 #include "engine/base/status.h"
 #include "engine/io/whole_file.h"
 #include "hearth/v1/peers.grpc.pb.h"
@@ -18,6 +19,7 @@ namespace hearth::server {
 namespace {
 
 constexpr uint64_t kMostPemBytes = 1 << 20;
+constexpr size_t kBootIdBytes = 16;
 constexpr int kMaxMessageBytes = 4 << 20;
 
 std::vector<std::string> NamesOf(const std::vector<ClusterMember>& members) {
@@ -34,14 +36,16 @@ absl::StatusOr<std::unique_ptr<Cluster>> Cluster::Open(
   HEARTH_ASSIGN_OR_RETURN(ClusterFile file,
                           ReadClusterFile(files, options.path));
   HEARTH_RETURN_IF_ERROR(CheckTlsFiles(file.tls, clock.Now()));
-  return std::unique_ptr<Cluster>(
-      new Cluster(options, std::move(file), files, clock, registry));
+  HEARTH_ASSIGN_OR_RETURN(std::string boot_id, RandomHex(kBootIdBytes));
+  return std::unique_ptr<Cluster>(new Cluster(
+      options, std::move(file), std::move(boot_id), files, clock, registry));
 }
 
-Cluster::Cluster(const Options& options, ClusterFile file,
+Cluster::Cluster(const Options& options, ClusterFile file, std::string boot_id,
                  io::FileSystem& files, const Clock& clock,
                  metrics::Registry& registry)
     : options_(options),
+      boot_id_(std::move(boot_id)),
       first_(std::move(file)),
       files_(files),
       clock_(clock),
@@ -202,6 +206,29 @@ absl::Duration Cluster::MissingFor(const std::string& job) const {
   const auto found = missing_since_.find(job);
   if (found == missing_since_.end()) return absl::ZeroDuration();
   return absl::Seconds(clock_.SteadySeconds() - found->second);
+}
+
+absl::Status Cluster::NoteProcess(const std::string& job,
+                                  const std::string& member,
+                                  const std::string& boot_id) {
+  absl::MutexLock lock(&mutex_);
+  Process& process = processes_[job][member];
+  const bool has_died = !process.boot_id.empty() && process.boot_id != boot_id;
+  process.boot_id = boot_id;
+  process.deaths = has_died ? process.deaths + 1 : 0;
+  if (process.deaths < options_.retries) return absl::OkStatus();
+  return absl::AbortedError(absl::StrCat(
+      member, ": hearthd died ", process.deaths,
+      " times in a row there while it trained this job, without a checkpoint "
+      "in between; `hearth job resume ",
+      job, "` tries again"));
+}
+
+void Cluster::ForgetDeaths(const std::string& job) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = processes_.find(job);
+  if (found == processes_.end()) return;
+  for (auto& [member, process] : found->second) process.deaths = 0;
 }
 
 void Cluster::SetMachines(const std::string& job,

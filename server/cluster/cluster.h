@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "engine/base/clock.h"
 #include "engine/io/file_system.h"
+#include "engine/job/interface/pass_board.h"
 #include "engine/metrics/registry.h"
 #include "hearth/v1/admin.pb.h"
 #include "hearth/v1/jobs.pb.h"
@@ -39,11 +40,11 @@ namespace hearth::server {
 
 class RankSessions;
 
-/// Trains the own part of a job: called with the connected ranks; stops when
-/// the token says so, as any job does. Returns what the rank did, without what
-/// the group counts.
+/// Trains the own part of a job: called with the connected ranks, and the board
+/// for the passes that it shares; stops when the token says so, as any job
+/// does. Returns what the rank did, without what the group counts.
 using TrainRank = std::function<absl::StatusOr<v1::MachineReport>(
-    LinkGroup& group, std::stop_token stop)>;
+    LinkGroup& group, job::PassBoard& board, std::stop_token stop)>;
 
 /// The members, and this daemon's attempts. Thread-safe.
 class Cluster {
@@ -56,6 +57,9 @@ class Cluster {
     /// MemberState.arithmetic.
     std::string arithmetic;
     ClusterTimes times = {};
+    /// Attempts at a job in a row, without a checkpoint between, that the end
+    /// of a member's process may end.
+    int retries = 3;
   };
 
   /// Reads the file and checks its certificates. All but `options` outlive the
@@ -73,6 +77,8 @@ class Cluster {
 
   const std::string& name() const { return first_.name; }
   const std::string& arithmetic() const { return options_.arithmetic; }
+  /// Random text of this process.
+  const std::string& boot_id() const { return boot_id_; }
   const ClusterTimes& times() const { return options_.times; }
   const ClusterFile& at_start() const { return first_; }
   const Clock& clock() const { return clock_; }
@@ -113,6 +119,15 @@ class Cluster {
   absl::Duration MissingFor(const std::string& job) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  /// A member takes part in a new attempt at a job that this daemon leads, as
+  /// the process `boot_id`. ABORTED if its processes have died in too many
+  /// attempts in a row. A restart of this daemon begins the count again.
+  absl::Status NoteProcess(const std::string& job, const std::string& member,
+                           const std::string& boot_id)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  /// The job has a new checkpoint, or has ended: the counts begin again.
+  void ForgetDeaths(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
+
   /// The machines of running jobs that this daemon leads.
   void SetMachines(const std::string& job,
                    std::vector<v1::MachineState> machines)
@@ -126,10 +141,19 @@ class Cluster {
   std::vector<v1::Member> AskAll(const std::vector<ClusterMember>& members,
                                  absl::Duration patience) const;
 
-  Cluster(const Options& options, ClusterFile file, io::FileSystem& files,
-          const Clock& clock, metrics::Registry& registry);
+  Cluster(const Options& options, ClusterFile file, std::string boot_id,
+          io::FileSystem& files, const Clock& clock,
+          metrics::Registry& registry);
+
+  // The process of a member that took part in the last attempt at a job, and
+  // how many of them have died in a row.
+  struct Process {
+    std::string boot_id;
+    int deaths = 0;
+  };
 
   const Options options_;
+  const std::string boot_id_;
   const ClusterFile first_;
   io::FileSystem& files_;
   const Clock& clock_;
@@ -140,6 +164,9 @@ class Cluster {
   TrafficMetrics traffic_metrics_;
   mutable absl::Mutex mutex_;
   std::map<std::string, std::vector<v1::MachineState>> machines_
+      ABSL_GUARDED_BY(mutex_);
+  // By job, and member.
+  std::map<std::string, std::map<std::string, Process>> processes_
       ABSL_GUARDED_BY(mutex_);
   // Times, on the steady clock, since which machines of jobs are missing.
   std::map<std::string, double> missing_since_ ABSL_GUARDED_BY(mutex_);

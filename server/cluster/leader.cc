@@ -18,6 +18,7 @@
 #include "engine/base/status.h"
 #include "engine/base/version.h"
 #include "hearth/v1/peers.pb.h"
+#include "server/cluster/boards.h"
 #include "server/cluster/checkpoint_copy.h"
 #include "server/cluster/rank_call.h"
 #include "server/cluster/rank_run.h"
@@ -152,10 +153,14 @@ class Ranks {
 };
 
 // A new attempt of this daemon, durable before anybody hears of it.
-absl::StatusOr<Attempt> NewAttempt(Cluster& cluster, const std::string& job) {
+absl::StatusOr<Attempt> NewAttempt(Cluster& cluster, const std::string& job,
+                                   const std::vector<ClusterMember>& members) {
   HEARTH_ASSIGN_OR_RETURN(Attempt attempt,
                           cluster.attempts().Find(cluster.name(), job));
   ++attempt.number;
+  for (const ClusterMember& member : members) {
+    if (member.name != cluster.name()) attempt.members.insert(member.name);
+  }
   HEARTH_ASSIGN_OR_RETURN(attempt.nonce, RandomHex(kNonceBytes));
   HEARTH_RETURN_IF_ERROR(cluster.attempts().Note(cluster.name(), job, attempt));
   return attempt;
@@ -264,6 +269,9 @@ absl::StatusOr<std::vector<v1::MachineReport>> RunAttempt(
     Cluster& cluster, io::FileSystem& files, const LedJob& job,
     const v1::RankSpec& own, const std::vector<std::string>& addresses,
     const Ranks& ranks, const std::stop_token& stop, const TrainRank& train) {
+  LeaderBoard board(own.nonce(), [&](const v1::LeaderMessage& message) {
+    ranks.SendAll(message);
+  });
   Show(cluster, job, ranks, {});
   if (absl::Status status =
           ranks.Await(RankCall::Phase::kAccepted, cluster.times().place,
@@ -273,6 +281,12 @@ absl::StatusOr<std::vector<v1::MachineReport>> RunAttempt(
     return status;
   }
   if (addresses.size() == job.spec.machines()) cluster.NoteComplete(job.id);
+  for (const auto& call : ranks.calls()) {
+    HEARTH_RETURN_IF_ERROR(cluster.attempts().NoteTold(
+        cluster.name(), call->told_deleted(), call->member()));
+    HEARTH_RETURN_IF_ERROR(
+        cluster.NoteProcess(job.id, call->member(), call->boot_id()));
+  }
   HEARTH_RETURN_IF_ERROR(SendCheckpoint(files, job.folder, job.checkpoint,
                                         [&](const v1::CheckpointPiece& piece) {
                                           v1::LeaderMessage message;
@@ -290,7 +304,9 @@ absl::StatusOr<std::vector<v1::MachineReport>> RunAttempt(
         Show(cluster, job, ranks, traffic);
         return ranks.Look();
       },
-      train);
+      [&](LinkGroup& group, std::stop_token attempt) {
+        return train(group, board, std::move(attempt));
+      });
   if (result.has_left) {
     if (stop.stop_requested()) return absl::CancelledError("stopped");
     const absl::Status who = ranks.AwaitCause(cluster.times().last_words);
@@ -317,7 +333,8 @@ absl::StatusOr<std::vector<v1::MachineReport>> Lead(Cluster& cluster,
                                                     const TrainRank& train) {
   HEARTH_ASSIGN_OR_RETURN(const std::vector<ClusterMember> members,
                           MembersNow(cluster, job));
-  HEARTH_ASSIGN_OR_RETURN(const Attempt attempt, NewAttempt(cluster, job.id));
+  HEARTH_ASSIGN_OR_RETURN(const Attempt attempt,
+                          NewAttempt(cluster, job.id, members));
   v1::RankStart start;
   v1::RankSpec& spec = *start.mutable_rank();
   spec.set_leader(cluster.name());
@@ -332,14 +349,21 @@ absl::StatusOr<std::vector<v1::MachineReport>> Lead(Cluster& cluster,
     spec.add_ranks(member.name);
     start.add_addresses(member.address);
   }
-  job.log(absl::StrCat("attempt ", attempt.number, " on ",
-                       absl::StrJoin(spec.ranks(), ", ")));
+  const std::string machines = absl::StrJoin(spec.ranks(), ", ");
+  if (job.convoy) {
+    HEARTH_ASSIGN_OR_RETURN(*spec.mutable_convoy(), job.convoy(machines));
+  }
+  job.log(absl::StrCat("attempt ", attempt.number, " on ", machines));
 
   Ranks ranks(cluster.times(), cluster.clock());
   const v1::RankSpec own = spec;
   for (size_t rank = 1; rank < members.size(); ++rank) {
     HEARTH_ASSIGN_OR_RETURN(auto channel, cluster.ChannelTo(members[rank]));
     spec.set_rank(static_cast<uint32_t>(rank));
+    HEARTH_ASSIGN_OR_RETURN(
+        const std::vector<std::string> deleted,
+        cluster.attempts().DeletedJobs(cluster.name(), members[rank].name));
+    start.mutable_deleted_jobs()->Assign(deleted.begin(), deleted.end());
     ranks.Add(std::move(channel), start);
   }
   ranks.KeepAlive();
@@ -348,6 +372,9 @@ absl::StatusOr<std::vector<v1::MachineReport>> Lead(Cluster& cluster,
       {start.addresses().begin(), start.addresses().end()}, ranks, stop, train);
   ranks.EndAll(std::string(reports.status().message()));
   cluster.ForgetMachines(job.id);
+  if (WaitCauseOf(reports.status()) == WaitCause::kNone) {
+    cluster.ForgetDeaths(job.id);
+  }
   return reports;
 }
 

@@ -25,6 +25,10 @@ struct LedJob {
   /// checkpoint; empty = the job begins.
   std::string folder;
   std::string checkpoint;
+  /// Returns RankSpec.convoy for a job of these machines, by rank; null = the
+  /// job shares no passes.
+  std::function<absl::StatusOr<std::string>(const std::string& machines)>
+      convoy = nullptr;
   /// Called with lines for the job's log.
   std::function<void(const std::string& text)> log;
 };

@@ -35,6 +35,7 @@ RankCall::RankCall(std::shared_ptr<grpc::Channel> channel,
                    const v1::RankStart& start, const Clock& clock)
     : clock_(clock),
       member_(start.rank().ranks(static_cast<int>(start.rank().rank()))),
+      deleted_jobs_(start.deleted_jobs().begin(), start.deleted_jobs().end()),
       stub_(v1::Peers::NewStub(std::move(channel))),
       heard_(clock.SteadySeconds()) {
   state_.set_member(member_);
@@ -92,6 +93,7 @@ void RankCall::Note(const v1::RankMessage& message) {
     case v1::RankMessage::kAccepted:
       phase_ = Phase::kAccepted;
       state_.set_phase("loading");
+      boot_id_ = message.accepted().boot_id();
       break;
     case v1::RankMessage::kLoaded:
       phase_ = Phase::kLoaded;
@@ -177,6 +179,11 @@ v1::MachineState RankCall::state() const {
   v1::MachineState state = state_;
   if (!is_over_) state.set_silent_seconds(clock_.SteadySeconds() - heard_);
   return state;
+}
+
+std::string RankCall::boot_id() const {
+  absl::MutexLock lock(&mutex_);
+  return boot_id_;
 }
 
 void RankCall::End(const std::string& reason, absl::Duration patience) {

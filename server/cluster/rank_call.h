@@ -34,6 +34,8 @@ class RankCall {
   RankCall& operator=(const RankCall&) = delete;
 
   const std::string& member() const { return member_; }
+  /// RankStart.deleted_jobs.
+  const std::vector<std::string>& told_deleted() const { return deleted_jobs_; }
 
   /// Sends a message, once the start is sent; errors show in status().
   void Send(const v1::LeaderMessage& message) ABSL_LOCKS_EXCLUDED(send_mutex_);
@@ -53,6 +55,8 @@ class RankCall {
   /// Its report; absent unless it has ended well.
   std::optional<v1::MachineReport> report() const ABSL_LOCKS_EXCLUDED(mutex_);
   v1::MachineState state() const ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Beat.boot_id; empty before it has accepted.
+  std::string boot_id() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Tells the rank that the attempt is over, and ends the call, after
   /// `patience` by force.
@@ -66,6 +70,7 @@ class RankCall {
 
   const Clock& clock_;
   const std::string member_;
+  const std::vector<std::string> deleted_jobs_;
   const std::unique_ptr<v1::Peers::Stub> stub_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::LeaderMessage, v1::RankMessage>>
@@ -82,6 +87,7 @@ class RankCall {
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   std::optional<v1::MachineReport> report_ ABSL_GUARDED_BY(mutex_);
   v1::MachineState state_ ABSL_GUARDED_BY(mutex_);
+  std::string boot_id_ ABSL_GUARDED_BY(mutex_);
   std::thread listener_;
 };
 

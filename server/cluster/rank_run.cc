@@ -22,7 +22,7 @@ RankResult RunRank(
     Cluster& cluster, const v1::RankSpec& spec,
     const std::vector<std::string>& addresses, const std::stop_token& stop,
     absl::FunctionRef<absl::Status(const LinkGroup::Traffic&)> look,
-    const TrainRank& train) {
+    const TrainOnLinks& train) {
   std::stop_source attempt;
   std::atomic<bool> has_left = false;
   auto connected = cluster.ConnectRanks(spec, addresses, [&] {

@@ -1,6 +1,7 @@
 #ifndef HEARTH_SERVER_CLUSTER_RANK_RUN_H_
 #define HEARTH_SERVER_CLUSTER_RANK_RUN_H_
 
+#include <functional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -25,6 +26,10 @@ struct RankResult {
   bool was_ended = false;
 };
 
+/// The part of TrainRank that needs no board.
+using TrainOnLinks = std::function<absl::StatusOr<v1::MachineReport>(
+    LinkGroup& group, std::stop_token stop)>;
+
 /// Connects rank `spec.rank()` to the others (Cluster::ConnectRanks) and calls
 /// `train`. Meanwhile, on a thread of its own:
 ///
@@ -38,7 +43,7 @@ RankResult RunRank(
     Cluster& cluster, const v1::RankSpec& spec,
     const std::vector<std::string>& addresses, const std::stop_token& stop,
     absl::FunctionRef<absl::Status(const LinkGroup::Traffic&)> look,
-    const TrainRank& train);
+    const TrainOnLinks& train);
 
 }  // namespace hearth::server
 

@@ -26,10 +26,12 @@ v1::RankEnded EndedOf(const absl::StatusOr<v1::MachineReport>& report) {
 RankSession::RankSession(const v1::RankStart& start, const ClusterTimes& times,
                          const Clock& clock,
                          std::function<bool(const v1::RankMessage&)> send,
-                         std::function<void()> hang_up)
+                         std::function<void()> hang_up,
+                         RankBoard::GiveUpFunction give_up)
     : start_(start),
       times_(times),
       clock_(clock),
+      board_(start.rank().nonce(), std::move(give_up)),
       send_(std::move(send)),
       hang_up_(std::move(hang_up)),
       heard_(clock.SteadySeconds()),
@@ -100,6 +102,7 @@ void RankSession::SetProgress(const v1::Progress& progress) {
 }
 
 void RankSession::Take(const v1::LeaderMessage& message) {
+  if (message.has_turn()) board_.Take(message.turn());
   absl::MutexLock lock(&mutex_);
   heard_ = clock_.SteadySeconds();
   absl::Status status;
@@ -150,7 +153,7 @@ absl::StatusOr<v1::MachineReport> RankSession::FollowToTheEnd(
     checkpoint_.emplace(files, folder);
   }
   v1::RankMessage message;
-  message.mutable_accepted();
+  message.mutable_accepted()->set_boot_id(cluster.boot_id());
   Send(message);
   HEARTH_RETURN_IF_ERROR(Await(&RankSession::is_loaded_, stop));
   message.mutable_loaded();
@@ -166,7 +169,9 @@ absl::StatusOr<v1::MachineReport> RankSession::FollowToTheEnd(
         beat_.set_wait_seconds(traffic.wait_seconds);
         return over_;
       },
-      train);
+      [&](LinkGroup& group, std::stop_token attempt) {
+        return train(group, board_, std::move(attempt));
+      });
   if (!result.has_left) return std::move(result.report);
   {
     absl::MutexLock lock(&mutex_);
@@ -213,6 +218,14 @@ void RankSessions::EndAll(const std::string& leader, const std::string& job,
     const v1::RankSpec& rank = session->start().rank();
     if (rank.leader() == leader && rank.job_id() == job) session->SetOver(why);
   }
+}
+
+void RankSessions::GiveUp(const std::string& nonce) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = sessions_.find(nonce);
+  if (found == sessions_.end()) return;
+  found->second->SetOver(
+      WaitForPeerError("came too late to share passes with others"));
 }
 
 std::shared_ptr<RankSession> RankSessions::Find(

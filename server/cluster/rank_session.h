@@ -17,6 +17,7 @@
 #include "engine/base/clock.h"
 #include "engine/io/file_system.h"
 #include "hearth/v1/peers.pb.h"
+#include "server/cluster/boards.h"
 #include "server/cluster/checkpoint_copy.h"
 #include "server/cluster/cluster.h"
 
@@ -33,11 +34,12 @@ class RankSession {
  public:
   /// `send` writes a message to the leader; false = the call is broken.
   /// `hang_up` ends the call. Both are called by one thread at a time, and not
-  /// any more after Close.
+  /// any more after Close. `give_up` ends another attempt that this rank waits
+  /// for in vain.
   RankSession(const v1::RankStart& start, const ClusterTimes& times,
               const Clock& clock,
               std::function<bool(const v1::RankMessage&)> send,
-              std::function<void()> hang_up);
+              std::function<void()> hang_up, RankBoard::GiveUpFunction give_up);
   ~RankSession();
   RankSession(const RankSession&) = delete;
   RankSession& operator=(const RankSession&) = delete;
@@ -82,6 +84,7 @@ class RankSession {
   const v1::RankStart start_;
   const ClusterTimes times_;
   const Clock& clock_;
+  RankBoard board_;
   absl::Mutex send_mutex_;
   std::function<bool(const v1::RankMessage&)> send_
       ABSL_GUARDED_BY(send_mutex_);
@@ -109,6 +112,9 @@ class RankSessions {
   /// The attempts at `job` of the member `leader` are over.
   void EndAll(const std::string& leader, const std::string& job,
               const absl::Status& why) const ABSL_LOCKS_EXCLUDED(mutex_);
+  /// The attempt of this nonce, if it has a session, has come too late to share
+  /// passes with others.
+  void GiveUp(const std::string& nonce) const ABSL_LOCKS_EXCLUDED(mutex_);
   /// The session of the attempt that `spec` is of; null if it is over.
   std::shared_ptr<RankSession> Find(const v1::RankSpec& spec) const
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -524,6 +524,10 @@ absl::Status Admission::RemoveJob(const std::string& id) {
     }
   }
   HEARTH_RETURN_IF_ERROR(dependencies_.store.Delete(id));
+  if (dependencies_.cluster != nullptr) {
+    HEARTH_RETURN_IF_ERROR(dependencies_.cluster->attempts().NoteDeleted(
+        dependencies_.cluster->name(), id));
+  }
   const std::string folder = dependencies_.data_dir.JobPath(id);
   // The folder may never have been made.
   if (absl::IsNotFound(dependencies_.files.Stat(folder).status())) {

@@ -53,7 +53,7 @@ QueuedJob QueuedJob::Of(const v1::Job& job) {
   }
   if (job.spec().has_train()) {
     const v1::TrainJobSpec& spec = job.spec().train();
-    queued.sharing = {.job = job.id(), .key = SharingKeyOf(spec), .epoch = {}};
+    queued.sharing = {.job = job.id(), .key = ConvoyKeyOf(spec), .epoch = {}};
     queued.makes_plan =
         !job.has_start_time() && spec.machines() <= 1 &&
         (MakesPlans(spec.data()) || OrdersByParts(spec.data()) ||
@@ -63,6 +63,13 @@ QueuedJob QueuedJob::Of(const v1::Job& job) {
       queued.sharing.epoch = spec.data().first_epoch_key();
       queued.sharing.join = spec.join();
     }
+  }
+  if (const v1::RankSpec& rank = job.spec().rank(); !rank.convoy().empty()) {
+    // Its leader decides about the epoch.
+    queued.sharing = {.job = job.id(),
+                      .key = absl::StrCat(rank.leader(), " ", rank.convoy()),
+                      .epoch = {},
+                      .join = true};
   }
   if (job.spec().has_feed()) {
     const v1::FeedSpec& spec = job.spec().feed();

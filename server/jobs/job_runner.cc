@@ -17,10 +17,12 @@
 #include "engine/job/checkpoint/export_model.h"
 #include "engine/job/interface/job_environment.h"
 #include "engine/job/interface/observer.h"
+#include "engine/job/interface/pass_board.h"
 #include "engine/job/interface/train_job_options.h"
 #include "engine/job/interface/train_metrics.h"
 #include "engine/job/memory/memory_ledger.h"
 #include "engine/job/run/explain_job.h"
+#include "engine/job/run/shared_pass.h"
 #include "engine/job/run/train_job.h"
 #include "engine/store/dataset.h"
 #include "engine/strategy/kinds.h"
@@ -141,37 +143,40 @@ class LogObserver final : public job::Observer {
   const std::string id_;
 };
 
-// Passes on the calls of a rank's job, and its progress to the leader; counts
-// what it reads.
+// Passes on the calls of a rank's job, and some of them to others.
 class RankObserver final : public job::Observer {
  public:
-  // `session` is null at the leader.
-  RankObserver(job::Observer& observer, RankSession* session)
-      : observer_(observer), session_(session) {}
+  struct Others {
+    std::function<void(const job::Progress&)> on_progress =
+        [](const job::Progress&) {};
+    std::function<void()> on_durable = [] {};
+  };
 
-  uint64_t bytes_read() const { return bytes_read_; }
+  RankObserver(job::Observer& observer, Others others)
+      : observer_(observer), others_(std::move(others)) {}
 
   void OnRunning() override { observer_.OnRunning(); }
   void OnProgress(const job::Progress& progress) override {
-    if (session_ != nullptr) session_->SetProgress(ToProto(progress));
+    others_.on_progress(progress);
     observer_.OnProgress(progress);
   }
   absl::Status OnFirstEpochKey(int64_t key) override {
     return observer_.OnFirstEpochKey(key);
   }
   absl::Status OnEpoch(const job::EpochReport& epoch) override {
-    bytes_read_ += static_cast<uint64_t>(epoch.training.bytes_read.value_or(0));
     return observer_.OnEpoch(epoch);
   }
-  void OnDurable() override { observer_.OnDurable(); }
+  void OnDurable() override {
+    others_.on_durable();
+    observer_.OnDurable();
+  }
   void OnLog(job::Severity severity, const std::string& text) override {
     observer_.OnLog(severity, text);
   }
 
  private:
   job::Observer& observer_;
-  RankSession* const session_;
-  uint64_t bytes_read_ = 0;
+  const Others others_;
 };
 
 class EngineJobRunner final : public JobRunner {
@@ -408,29 +413,43 @@ class EngineJobRunner final : public JobRunner {
     return files().SyncDirectory(io::ParentDirectory(folder));
   }
 
-  // Trains the own rank of a job on `group`, which may be of fewer machines
-  // than `spec` asks for; `result` gets the whole report.
-  absl::StatusOr<v1::MachineReport> TrainRankOf(
-      const std::string& id, const v1::TrainJobSpec& spec,
-      const std::string& folder, LinkGroup& group, RankObserver& observer,
-      std::stop_token stop, job::TrainReport& result) {
+  // The own rank of a job.
+  struct OwnRank {
+    const v1::Job& job;
+    const v1::TrainJobSpec& spec;
+    // RankSpec.convoy.
+    const std::string& convoy;
+    RankObserver& observer;
+  };
+
+  // Trains the own rank on `group`, which may be of fewer machines than the
+  // spec asks for; `result` gets the whole report.
+  absl::StatusOr<v1::MachineReport> TrainRankOf(const OwnRank& own,
+                                                LinkGroup& group,
+                                                job::PassBoard& board,
+                                                std::stop_token stop,
+                                                job::TrainReport& result) {
     job::TrainJobOptions options =
-        ToTrainJobOptions(spec, DatasetOf(spec), folder);
+        ToTrainJobOptions(own.spec, DatasetOf(own.spec), FolderOf(own.job));
     const int64_t each = options.data.trainers;
     options.data.window = {.first = group.rank() * each,
                            .all = group.size() * each};
+    options.sharing_key = own.convoy;
+    const job::Ranks ranks = {
+        .group = group, .board = board, .process = dependencies_.environment};
     job::JobEnvironment environment = dependencies_.environment;
     environment.new_train_step = [this, &group](
                                      const train::TrainOptions& train,
                                      const train::ModelShape& shape) {
       return dependencies_.new_ranked_step(train, shape, group);
     };
-    environment.shared_passes = nullptr;
-    HEARTH_ASSIGN_OR_RETURN(result, RunTraining(environment, id, options,
-                                                observer, std::move(stop)));
+    environment.ranks = &ranks;
+    HEARTH_ASSIGN_OR_RETURN(
+        result, RunTraining(environment, own.job.id(), options, own.observer,
+                            std::move(stop)));
     v1::MachineReport report;
     report.set_loss_digest(result.loss_digest);
-    report.set_bytes_read(observer.bytes_read());
+    report.set_bytes_read(result.bytes_read);
     return report;
   }
 
@@ -449,6 +468,9 @@ class EngineJobRunner final : public JobRunner {
     HEARTH_ASSIGN_OR_RETURN(
         const job::FoundCheckpoint found,
         job::FindCheckpoint(files(), FolderOf(job), fingerprint));
+    std::string convoy;
+    job::SharedPassGroups* const groups =
+        dependencies_.environment.shared_passes;
     const LedJob led = {
         .id = job.id(),
         .spec = spec,
@@ -457,17 +479,29 @@ class EngineJobRunner final : public JobRunner {
         .checkpoint = found.checkpoint.has_value()
                           ? job::CheckpointFileName(*found.checkpoint)
                           : "",
-        .log = [&](const std::string& text) {
-          observer.OnLog(job::Severity::kInfo, text);
-        }};
-    RankObserver ranked(observer, /*session=*/nullptr);
+        .convoy =
+            [&](const std::string& machines) -> absl::StatusOr<std::string> {
+          if (groups == nullptr) return "";
+          HEARTH_ASSIGN_OR_RETURN(convoy, groups->ConvoyOf(job.id(), machines));
+          return convoy;
+        },
+        .log =
+            [&](const std::string& text) {
+              observer.OnLog(job::Severity::kInfo, text);
+            }};
+    RankObserver ranked(observer, {.on_durable = [&] {
+                          dependencies_.cluster->ForgetDeaths(job.id());
+                        }});
+    const OwnRank own = {
+        .job = job, .spec = spec, .convoy = convoy, .observer = ranked};
     job::TrainReport result;
     HEARTH_ASSIGN_OR_RETURN(
         const std::vector<v1::MachineReport> machines,
         Lead(*dependencies_.cluster, files(), led, std::move(stop),
-             [&](LinkGroup& group, std::stop_token attempt) {
-               return TrainRankOf(job.id(), spec, FolderOf(job), group, ranked,
-                                  std::move(attempt), result);
+             [&](LinkGroup& group, job::PassBoard& board,
+                 std::stop_token attempt) {
+               return TrainRankOf(own, group, board, std::move(attempt),
+                                  result);
              }));
     v1::JobReport report;
     *report.mutable_train() = ToProto(result);
@@ -489,13 +523,19 @@ class EngineJobRunner final : public JobRunner {
                                              spec.leader(), "'s ",
                                              spec.job_id(), " is over"));
     }
-    RankObserver ranked(observer, session.get());
+    RankObserver ranked(observer,
+                        {.on_progress = [&](const job::Progress& progress) {
+                          session->SetProgress(ToProto(progress));
+                        }});
+    const OwnRank own = {.job = job,
+                         .spec = spec.train(),
+                         .convoy = spec.convoy(),
+                         .observer = ranked};
     job::TrainReport result;
     absl::StatusOr<v1::MachineReport> machine = session->Follow(
         *dependencies_.cluster, files(), FolderOf(job), std::move(stop),
-        [&](LinkGroup& group, std::stop_token attempt) {
-          return TrainRankOf(job.id(), spec.train(), FolderOf(job), group,
-                             ranked, std::move(attempt), result);
+        [&](LinkGroup& group, job::PassBoard& board, std::stop_token attempt) {
+          return TrainRankOf(own, group, board, std::move(attempt), result);
         });
     if (WaitCauseOf(machine.status()) != WaitCause::kNone) {
       // The leader waits, and begins another attempt, with another job here.

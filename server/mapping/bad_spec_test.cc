@@ -91,8 +91,6 @@ INSTANTIATE_TEST_SUITE_P(
                 "train { data { dataset: 'x' gnndrive { reorder: true } } "
                 "trains { sage {} } machines: 2 }",
                 "train.data.strategy"},
-        BadSpec{"MachinesThatJoin", Machines("machines: 2 join: true"),
-                "train.join"},
         BadSpec{"MachinesWithGpus",
                 Machines("machines: 2", "", "sage {} device: 'cuda'"),
                 "train.trains[0].device"},

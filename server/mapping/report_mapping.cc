@@ -416,6 +416,12 @@ v1::TrainReport ToProto(const job::TrainReport& report) {
   if (report.partition.has_value()) {
     *proto.mutable_partition() = ToProto(*report.partition);
   }
+  for (const job::MachineChange& change : report.machine_changes) {
+    v1::MachineChange& one = *proto.add_machine_changes();
+    one.set_epoch(static_cast<uint32_t>(change.epoch + 1));
+    one.set_batch(static_cast<uint64_t>(change.batch));
+    one.set_machines(static_cast<uint32_t>(change.machines));
+  }
   proto.set_exact(report.exact);
   proto.set_row_dtype(report.row_dtype);
   proto.set_precision(std::string(train::Name(report.precision)));

@@ -474,9 +474,6 @@ class SpecChecker {
       violations_.Add(path + ".data.strategy",
                       absl::StrCat("must be exact, without reorder", reason));
     }
-    if (spec.join()) {
-      violations_.Add(path + ".join", absl::StrCat("must be off", reason));
-    }
     const auto gpu = train::GpuNamed(spec.trains(0).device());
     if (gpu.ok() && gpu->has_value()) {
       violations_.Add(path + ".trains[0].device",
@@ -902,7 +899,11 @@ std::string SharingKeyOf(const v1::FeedSpec& spec) {
 }
 
 std::string SharingKeyOf(const v1::TrainJobSpec& spec) {
-  if (spec.trains().empty() || spec.machines() > 1 ||
+  return spec.machines() > 1 ? "" : ConvoyKeyOf(spec);
+}
+
+std::string ConvoyKeyOf(const v1::TrainJobSpec& spec) {
+  if (spec.trains().empty() ||
       !ToBatchOptions(spec.data(), spec.pipeline(), "").CanShare()) {
     return "";
   }
@@ -915,6 +916,10 @@ std::string SharingKeyOf(const v1::TrainJobSpec& spec) {
   data.set_epochs(std::min(data.epochs(), data.distinct_epochs()));
   data.clear_first_epoch_key();
   if (spec.trains(0).has_none()) common.add_trains()->mutable_none();
+  if (spec.machines() > 1) {
+    common.set_machines(spec.machines());
+    common.set_members(spec.members());
+  }
   // One GPU samples for all jobs.
   if (!spec.pipeline().sample_on().empty()) {
     common.add_trains()->set_device(train::DeviceName(

@@ -58,10 +58,14 @@ job::PrepareJobOptions ToPrepareJobOptions(const v1::PrepareSpec& spec,
                                            const std::string& dataset_path);
 
 /// Key that is equal for train jobs and feeds that may share passes
-/// (job::TrainJobOptions::sharing_key); empty if the job shares none.
-/// REQUIRES: a validated spec.
+/// (job::TrainJobOptions::sharing_key); empty if the job shares none, and where
+/// machines > 1. REQUIRES: a validated spec.
 std::string SharingKeyOf(const v1::TrainJobSpec& spec);
 std::string SharingKeyOf(const v1::FeedSpec& spec);
+
+/// SharingKeyOf, also of jobs that ask for several machines: those then share
+/// passes with jobs that ask for the same ones.
+std::string ConvoyKeyOf(const v1::TrainJobSpec& spec);
 
 /// Engine's options for a train job. `directory` is the job's own folder.
 job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,

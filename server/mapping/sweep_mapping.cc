@@ -467,8 +467,7 @@ absl::StatusOr<v1::JobSpec> TrialJobSpec(const SpecLimits& limits,
   v1::TrainSpec& model = *train.mutable_trains(0);
   model.set_model_seed(model.model_seed() + static_cast<uint64_t>(replica));
   // Trials of a sweep share their passes, also with trials that begin later.
-  // Jobs of several machines share no passes.
-  train.set_join(train.machines() <= 1);
+  train.set_join(true);
   if (spec.tests_best()) train.set_skip_test(true);
   HEARTH_RETURN_IF_ERROR(FillAndValidate(limits, job));
   return job;

@@ -298,6 +298,11 @@ void AddReport(const v1::TrainReport& report, json& job) {
   if (report.has_test_metric()) {
     job["test_metric"] = Number(report.test_metric());
   }
+  for (const v1::MachineChange& change : report.machine_changes()) {
+    job["machine_changes"].push_back({{"epoch", change.epoch()},
+                                      {"batch", change.batch()},
+                                      {"machines", change.machines()}});
+  }
 }
 
 void AddReport(const v1::EvaluateReport& report, json& job) {

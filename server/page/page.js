@@ -316,6 +316,8 @@ function showJob(state, job) {
     ["Best validation", digits(job.best_valid_metric, 4), joined(plain(job.metric || ""), `epoch ${job.best_epoch}`)],
     over && ["Epochs", epochs.length ? String(epochs.at(-1).epoch) : null],
     over && ["Time", took(job, state)],
+    ...(job.machine_changes || []).map((change) =>
+      ["Machines", String(change.machines), `from epoch ${change.epoch}`]),
   ].filter(Boolean));
   setText($("metric-caption"), "Validation");
   showCurve("loss", epochs, "loss", "loss", "");

@@ -230,13 +230,15 @@ class PeersService final : public v1::Peers::Service {
 
   // Ends the rank of the attempt that was the newest, and forgets its job.
   absl::Status EndOlder(const v1::RankSpec& rank, const Attempt& known) {
-    if (known.rank_job.empty() || rank.attempt() <= known.number) {
-      return absl::OkStatus();
-    }
-    deps_.cluster.sessions().EndAll(
-        rank.leader(), rank.job_id(),
-        absl::CancelledError(
-            absl::StrCat("attempt ", rank.attempt(), " has begun")));
+    if (rank.attempt() <= known.number) return absl::OkStatus();
+    return EndRank(rank.leader(), rank.job_id(), known,
+                   absl::StrCat("attempt ", rank.attempt(), " has begun"));
+  }
+
+  absl::Status EndRank(const std::string& leader, const std::string& job_id,
+                       const Attempt& known, const std::string& why) {
+    if (known.rank_job.empty()) return absl::OkStatus();
+    deps_.cluster.sessions().EndAll(leader, job_id, absl::CancelledError(why));
     const absl::Status cancelled = deps_.admission.Cancel(known.rank_job);
     if (absl::IsNotFound(cancelled)) return absl::OkStatus();
     HEARTH_RETURN_IF_ERROR(cancelled);
@@ -254,6 +256,26 @@ class PeersService final : public v1::Peers::Service {
     v1::DeleteJobRequest forget;
     forget.set_id(known.rank_job);
     return deps_.admission.DeleteJob(forget);
+  }
+
+  // Forgets the parts of jobs that their leader has deleted, but for those that
+  // another job goes on from.
+  void ForgetDeleted(const v1::RankStart& start) {
+    const std::string& leader = start.rank().leader();
+    for (const std::string& job : start.deleted_jobs()) {
+      const absl::Status status = ForgetOne(leader, job);
+      if (status.ok()) continue;
+      LogWarning("the part of ", leader, "'s ", job, ", which was deleted, ",
+                 "stays: ", status.ToString());
+    }
+  }
+  absl::Status ForgetOne(const std::string& leader, const std::string& job) {
+    if (!IsValidName(job)) return absl::InvalidArgumentError("no job's id");
+    Attempts& attempts = deps_.cluster.attempts();
+    HEARTH_ASSIGN_OR_RETURN(const Attempt known, attempts.Find(leader, job));
+    if (known.number == 0 || !known.adopter.empty()) return absl::OkStatus();
+    HEARTH_RETURN_IF_ERROR(EndRank(leader, job, known, "the job was deleted"));
+    return attempts.Forget(leader, job);
   }
 
   // The rank's job, which is queued before all others.
@@ -274,6 +296,7 @@ class PeersService final : public v1::Peers::Service {
   absl::Status TakePart(const v1::RankStart& start, const Caller& caller,
                         grpc::ServerContext& context, Stream& stream) {
     HEARTH_RETURN_IF_ERROR(Check(start, caller));
+    ForgetDeleted(start);
     const v1::RankSpec& rank = start.rank();
     Attempts& attempts = deps_.cluster.attempts();
     if (rank.train().has_adopted()) {
@@ -292,7 +315,10 @@ class PeersService final : public v1::Peers::Service {
     const auto session = std::make_shared<RankSession>(
         start, deps_.cluster.times(), deps_.clock,
         [&](const v1::RankMessage& message) { return stream.Write(message); },
-        [&] { context.TryCancel(); });
+        [&] { context.TryCancel(); },
+        [&sessions = deps_.cluster.sessions()](const std::string& other) {
+          sessions.GiveUp(other);
+        });
     deps_.cluster.sessions().Add(session);
     const absl::Cleanup forget = [&] {
       deps_.cluster.sessions().Remove(*session);

@@ -60,7 +60,7 @@ def test_what_each_machine_reads_comes_from_its_own_disk(three: Cluster) -> None
         assert f'hearth_cluster_{name}_total{{peer="host-b"}}' in series
 
 
-def test_trials_of_a_sweep_take_turns_on_all_machines(three: Cluster) -> None:
+def test_trials_of_a_sweep_run_on_all_machines(three: Cluster) -> None:
     sweep = three.leader.json("sweep", "submit", *QUICK[1:], "--machines", "2", "--algorithm",
                               "grid", "--space", "lr=0.01,0.003")
     assert sweep["state"] == "SWEEP_DONE", sweep
@@ -275,7 +275,11 @@ def test_another_number_of_machines_goes_on_from_a_checkpoint(three: Cluster) ->
     three.leader.wait_for_state(job, "CANCELLED")
     three.leader.hearth("job", "resume", job, "--machines", "3")
     three.leader.wait_for_state(job, "SUCCEEDED")
-    assert len(three.leader.json("job", "show", job)["report"]["machines"]) == 3
+    report = three.leader.json("job", "show", job)["report"]
+    assert len(report["machines"]) == 3
+    assert [(change["epoch"], change["machines"]) for change in report["machine_changes"]] == [
+        (2, 3)]
+    assert "3 machines from epoch 2, batch " in three.leader.hearth("job", "show", job).out
 
 
 def test_a_cancelled_rank_ends_the_attempt_alone(three: Cluster) -> None:

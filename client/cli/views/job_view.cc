@@ -424,6 +424,15 @@ void PrintMachines(const v1::TrainReport& report, std::ostream& out) {
   table.Print(out);
 }
 
+// Prints where another number of machines began to train a job.
+void PrintMachineChanges(const v1::TrainReport& report, std::ostream& out) {
+  for (const v1::MachineChange& change : report.machine_changes()) {
+    out << "trained by " << Counted(change.machines(), "machine")
+        << " from epoch " << change.epoch() << ", batch " << change.batch()
+        << "\n";
+  }
+}
+
 }  // namespace
 
 void PrintLiveMachines(const v1::Job& job, std::ostream& out) {
@@ -530,6 +539,7 @@ void PrintTrainReport(const v1::TrainJobSpec& spec,
     PrintPreparation(preparation, out);
   }
   PrintMachines(report, out);
+  PrintMachineChanges(report, out);
   PrintTestMetric(report, out);
   PrintLeftOut(spec, report, out);
   PrintPeakMemory(report, out);

@@ -80,6 +80,17 @@ class Epoch:
 
 
 @dataclass(frozen=True)
+class MachineChange:
+    """Where another number of machines began to train a job."""
+
+    epoch: int
+    batch: int
+    """The first batch that they trained, from 0."""
+    machines: int
+    message: report_pb2.MachineChange = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
 class TrainReport:
     """Progress and results of a train job; complete once it has succeeded."""
 
@@ -95,6 +106,7 @@ class TrainReport:
     warm_start: bool
     resumes: int
     exact: bool
+    machine_changes: Rows[MachineChange]
     message: report_pb2.TrainReport = field(repr=False, compare=False)
 
     @property
@@ -390,8 +402,10 @@ def epoch_from(message: report_pb2.EpochReport) -> Epoch:
 
 
 def report_from(message: report_pb2.TrainReport) -> TrainReport:
-    return TrainReport(epochs=Rows(map(epoch_from, message.epochs)), message=message,
-                       **same_fields(TrainReport, message))
+    changes = Rows(MachineChange(message=one, **same_fields(MachineChange, one))
+                   for one in message.machine_changes)
+    return TrainReport(epochs=Rows(map(epoch_from, message.epochs)), machine_changes=changes,
+                       message=message, **same_fields(TrainReport, message))
 
 
 def evaluation_from(message: report_pb2.EvaluateReport) -> EvaluateReport:

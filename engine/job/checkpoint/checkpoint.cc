@@ -52,6 +52,9 @@ constexpr int kVersion = 4;
 // refuse them.
 constexpr int kVersionWithHistories = 5;
 constexpr int kVersionWithGradients = 6;
+// With numbers of machines; those have no histories.
+constexpr int kVersionWithMachines = 7;
+constexpr int kNewestVersion = kVersionWithMachines;
 constexpr int kVersionWithLosses = 3;
 constexpr char kLosses[] = "losses";
 
@@ -90,13 +93,14 @@ std::string CrcOf(const store::TensorMap& tensors) {
 
 // The least version whose programs know everything in the checkpoint.
 int VersionOf(const Checkpoint& checkpoint) {
+  if (!checkpoint.machines.empty()) return kVersionWithMachines;
   if (checkpoint.histories.empty()) return kVersion;
   return checkpoint.histories.count("gradients") == 0 ? kVersionWithHistories
                                                       : kVersionWithGradients;
 }
 
 std::string ProgressText(const Checkpoint& checkpoint) {
-  const json progress = {
+  json progress = {
       {"version", VersionOf(checkpoint)},
       {"generation", checkpoint.generation},
       {"fingerprint", checkpoint.fingerprint},
@@ -114,6 +118,10 @@ std::string ProgressText(const Checkpoint& checkpoint) {
       {"best_metric", ToJson(checkpoint.best_metric)},
       {"peak_memory_bytes", checkpoint.peak_memory_bytes},
       {"resumes", checkpoint.resumes}};
+  for (const MachineChange& change : checkpoint.machines) {
+    progress["machines"].push_back(
+        {change.epoch, change.batch, change.machines});
+  }
   return progress.dump();
 }
 
@@ -149,6 +157,11 @@ absl::Status ReadVersion4(const json& progress, Checkpoint& checkpoint) {
     return absl::DataLossError("\"losses\" is not a digest's state");
   }
   checkpoint.losses = *std::move(losses);
+  for (const json& change : progress.value("machines", json::array())) {
+    checkpoint.machines.push_back({.epoch = change.at(0).get<int64_t>(),
+                                   .batch = change.at(1).get<int64_t>(),
+                                   .machines = change.at(2).get<int64_t>()});
+  }
   return absl::OkStatus();
 }
 
@@ -157,12 +170,12 @@ absl::StatusOr<Checkpoint> ParseProgress(const std::string& text) {
   try {
     const json progress = json::parse(text);
     const int version = progress.at("version").get<int>();
-    if (version < kVersionWithLosses || version > kVersionWithGradients) {
+    if (version < kVersionWithLosses || version > kNewestVersion) {
       return absl::FailedPreconditionError(
           absl::StrCat("is of version ", version,
                        ", which another hearthd wrote; this one "
                        "goes on from versions ",
-                       kVersionWithLosses, " to ", kVersionWithGradients));
+                       kVersionWithLosses, " to ", kNewestVersion));
     }
     ReadPosition(progress, checkpoint);
     if (version == kVersionWithLosses) {

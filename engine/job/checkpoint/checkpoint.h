@@ -52,6 +52,9 @@ struct Checkpoint {
   /// and gradients of embeddings (train::HistoryCache); between epochs only
   /// gradients. WriteCheckpoint empties it.
   store::TensorMap histories;
+  /// Numbers of machines that trained the job, the first one from its first
+  /// batch on; empty: always one.
+  std::vector<MachineChange> machines;
   uint64_t peak_memory_bytes = 0;
   uint32_t resumes = 0;
 };

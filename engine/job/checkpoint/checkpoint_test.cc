@@ -22,6 +22,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr char kEven[] = "/checkpoint.safetensors";
 constexpr char kOdd[] = "/checkpoint-odd.safetensors";
@@ -394,6 +395,24 @@ TEST_F(CheckpointTest, KeptEmbeddingsComeBackAndAreTakenByWriting) {
   EXPECT_EQ(read->checkpoint->histories.at("rows").data, data);
 }
 
+// Older programs refuse what tells of machines, and read all else.
+TEST_F(CheckpointTest, NumbersOfMachinesHaveAVersionOfTheirOwn) {
+  Checkpoint checkpoint = Write(MakeCheckpoint());
+  EXPECT_THAT(Contents(kOdd), HasSubstr(R"(\"version\":4)"));
+  EXPECT_THAT(Contents(kOdd), Not(HasSubstr("machines")));
+  checkpoint.machines = {{.machines = 3}, {.epoch = 1, .batch = 7}};
+  Write(std::move(checkpoint));
+  EXPECT_THAT(Contents(kEven), HasSubstr(R"(\"version\":7)"));
+  const auto read = Read();
+  ASSERT_TRUE(read.ok()) << read.status();
+  const std::vector<MachineChange>& machines = read->checkpoint->machines;
+  ASSERT_EQ(machines.size(), 2u);
+  EXPECT_EQ(machines[0].machines, 3);
+  EXPECT_EQ(machines[1].epoch, 1);
+  EXPECT_EQ(machines[1].batch, 7);
+  EXPECT_EQ(machines[1].machines, 1);
+}
+
 TEST_F(CheckpointTest, AnotherFilesMetadataIsDamage) {
   WriteProgress("{\"version\": 4}");
   const auto read = Read();
@@ -403,7 +422,7 @@ TEST_F(CheckpointTest, AnotherFilesMetadataIsDamage) {
 }
 
 TEST_F(CheckpointTest, AnotherVersionIsNotDamage) {
-  for (const char* version : {"1", "2", "7"}) {
+  for (const char* version : {"1", "2", "8"}) {
     WriteProgress(std::string("{\"version\": ") + version + "}");
     for (const absl::Status& status :
          {Read().status(), CheckCheckpoint(files_, directory_, kFingerprint)}) {

@@ -65,6 +65,7 @@ class RunningJobs {
 };
 
 class SharedPassGroups;
+struct Ranks;
 
 /// Makes the model of a job. The daemon uses model::NewTrainStep.
 using TrainStepFactory =
@@ -96,6 +97,9 @@ struct JobEnvironment {
   store::VerificationRecord* verified = nullptr;
   /// Groups through which train jobs share passes; null = each job runs alone.
   SharedPassGroups* shared_passes = nullptr;
+  /// The machines that train this job together; null = this one alone. A job
+  /// with some shares passes only with jobs of equal ranks.
+  const Ranks* ranks = nullptr;
   /// Profiles of disks; null: prices are for a common disk.
   machine::DiskProfiles* disks = nullptr;
 };

@@ -221,6 +221,14 @@ struct Peers {
   int64_t bytes_charged = 0;
 };
 
+/// Where in a job another number of machines began to train it.
+struct MachineChange {
+  /// Epoch and its first batch that they trained, from 0.
+  int64_t epoch = 0;
+  int64_t batch = 0;
+  int64_t machines = 1;
+};
+
 /// Report of a train job. Epochs are reported as they end (Observer::OnEpoch).
 struct TrainReport {
   train::Metric metric = train::Metric::kAccuracy;
@@ -244,6 +252,10 @@ struct TrainReport {
   std::optional<int> gpu = {};
   /// Number of times that the job was resumed from a checkpoint.
   uint32_t resumes = 0;
+  /// Bytes of features that this run read in training passes.
+  uint64_t bytes_read = 0;
+  /// Where another number of machines began to train it.
+  std::vector<MachineChange> machine_changes;
   /// Upper bound of peak_memory_bytes: the memory that the process held before
   /// the job, plus the job's reservation, `memory`.
   uint64_t memory_bound_bytes = 0;

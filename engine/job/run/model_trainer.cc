@@ -122,6 +122,7 @@ absl::Status ModelTrainer::FindPlace(const std::string& fingerprint) {
   if (!found.checkpoint.has_value()) {
     state_.fingerprint = fingerprint;
     state_.arithmetic = Arithmetic(*step_, job_.options.train.gpu);
+    NoteMachines();
     if (!found.damages.empty()) {
       job_.observer.OnLog(Severity::kWarning,
                           "no checkpoint is whole: training from the start");
@@ -146,6 +147,7 @@ absl::Status ModelTrainer::FindPlace(const std::string& fingerprint) {
   }
   ++state_.resumes;
   NoteArithmetic();
+  NoteMachines();
   job_.observer.OnLog(Severity::kInfo,
                       absl::StrFormat("going on from epoch %d, batch %d",
                                       state_.epoch + 1, state_.next_batch));
@@ -187,6 +189,23 @@ void ModelTrainer::NoteArithmetic() {
                      "interrupted"));
   }
   state_.arithmetic = std::move(arithmetic);
+}
+
+void ModelTrainer::NoteMachines() {
+  const BatchOptions& data = job_.options.data;
+  const int64_t now = std::max<int64_t>(1, data.window.all / data.trainers);
+  std::vector<MachineChange>& machines = state_.machines;
+  const bool is_new = state_.epoch == 0 && state_.next_batch == 0;
+  if (machines.empty() && now == 1) return;
+  if (is_new) {
+    machines = {{.machines = now}};
+    return;
+  }
+  // The checkpoint is of one machine.
+  if (machines.empty()) machines.push_back({.machines = 1});
+  if (machines.back().machines == now) return;
+  machines.push_back(
+      {.epoch = state_.epoch, .batch = state_.next_batch, .machines = now});
 }
 
 bool ModelTrainer::StoppedEarly() const {
@@ -246,8 +265,13 @@ absl::Status ModelTrainer::Take(
 void ModelTrainer::LeavePass(const strategy::PassReport& so_far) {
   evaluation_.reset();
   if (pass_ == Wish::Kind::kTraining) {
-    strategy::Accumulate(so_far, state_.epoch_training);
+    AddTraining(so_far);
   }
+}
+
+void ModelTrainer::AddTraining(const strategy::PassReport& report) {
+  strategy::Accumulate(report, state_.epoch_training);
+  bytes_read_ += static_cast<uint64_t>(report.bytes_read.value_or(0));
 }
 
 absl::Status ModelTrainer::EndPass(const strategy::PassReport& report) {
@@ -256,7 +280,7 @@ absl::Status ModelTrainer::EndPass(const strategy::PassReport& report) {
     return absl::OkStatus();
   }
   if (pass_ == Wish::Kind::kValidation) return EndEpoch(report);
-  strategy::Accumulate(report, state_.epoch_training);
+  AddTraining(report);
   is_trained_ = true;
   return passes_.num_valid() > 0 ? absl::OkStatus() : EndEpoch({});
 }
@@ -536,6 +560,11 @@ absl::StatusOr<TrainReport> ModelTrainer::Finish() {
   report.precision = step_->precision();
   report.gpu = job_.options.train.gpu;
   report.resumes = state_.resumes;
+  report.bytes_read = bytes_read_;
+  if (!state_.machines.empty()) {
+    report.machine_changes.assign(state_.machines.begin() + 1,
+                                  state_.machines.end());
+  }
   return report;
 }
 

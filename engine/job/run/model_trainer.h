@@ -141,10 +141,14 @@ class ModelTrainer final : public Member {
   absl::Status FindPlace(const std::string& fingerprint);
   // Warns if earlier batches were trained with another arithmetic.
   void NoteArithmetic();
+  // Notes how many machines train from here on.
+  void NoteMachines();
   bool OnlyTests() const { return job_.options.part == TrainPart::kTest; }
   int64_t next_training_batch() const {
     return state_.next_batch + static_cast<int64_t>(pending_.size());
   }
+  // Adds a training pass that has ended, or that it leaves.
+  void AddTraining(const strategy::PassReport& report);
   absl::Status TrainBatch(Shards shards);
   absl::Status EvaluateBatch(Shards shards);
   bool CheckpointIsDue() const;
@@ -190,6 +194,8 @@ class ModelTrainer final : public Member {
   bool report_pending_ = true;
   // Whether the current epoch is trained, but not yet validated.
   bool is_trained_ = false;
+  // Bytes of features that it read in training passes.
+  uint64_t bytes_read_ = 0;
   // The test pass, once it has ended.
   std::optional<strategy::PassReport> test_;
   std::optional<Evaluation> evaluation_;

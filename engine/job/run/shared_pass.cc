@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "engine/base/clock.h"
+#include "engine/base/sha256.h"
 #include "engine/base/status.h"
 #include "engine/train/model_options.h"
 
@@ -21,8 +22,13 @@
 //   4. When no job is left, the driver returns the strategy, and looks once
 //      more whether a job has come. Only then the last job's Train returns: so
 //      the next job finds the strategy warm and the memory free.
-// When all jobs are asked to stop, the batch source is stopped; when only some
-// are, they are detached at the next batch.
+// Of jobs on several machines, the group of rank 0 posts what it has decided
+// before it acts (Post), and the groups of other ranks do the same (AwaitTurn).
+// All ranks then call the jobs that they have in the same order. A job that a
+// rank lacks has failed there, so that its calls fail on all ranks: nobody
+// waits for it. A job that has yet to come is waited for, and given up after a
+// while. When all jobs are asked to stop, the batch source is stopped; when
+// only some are, they are detached at the next batch.
 
 namespace hearth::job {
 
@@ -31,6 +37,8 @@ namespace {
 // Fraction of an epoch's time that jobs wait for a new job in a place that has
 // become free.
 constexpr double kGatherPart = 0.05;
+// Bytes of the random text of a convoy.
+constexpr size_t kConvoyBytes = 16;
 
 // Batch options that the jobs of a group have in common.
 BatchOptions CommonData(BatchOptions data) {
@@ -186,14 +194,32 @@ SharedPassGroup::Slots SharedPassGroup::Unfinished() const {
   return slots;
 }
 
+absl::StatusOr<std::string> SharedPassGroup::ConvoyOf(
+    const std::string& machines) {
+  absl::MutexLock lock(&mutex_);
+  if (convoy_.empty()) {
+    HEARTH_ASSIGN_OR_RETURN(convoy_, RandomHex(kConvoyBytes));
+    machines_ = machines;
+  }
+  return machines_ == machines ? convoy_ : "";
+}
+
 SharedPassResult SharedPassGroup::Train(const SharedPassRequest& request) {
+  const Ranks* const ranks = request.environment.ranks;
+  const bool follows = ranks != nullptr && !ranks->leads();
   Slot* slot = nullptr;
   {
     absl::MutexLock lock(&mutex_);
+    if (follows && known_.contains(ranks->board.attempt())) {
+      return {.result = WaitForPeerError("came too late to share passes")};
+    }
+    part_ = ranks == nullptr ? Part::kAlone
+            : follows        ? Part::kFollows
+                             : Part::kLeads;
     // The group may be over since Expect, if all places were given up.
     if (!thread_.joinable() || over_) {
       over_ = false;
-      environment_ = &request.environment;
+      environment_ = ranks == nullptr ? &request.environment : &ranks->process;
       thread_ = std::jthread([this] { Drive(); });
     }
     slot = slots_.emplace_back(std::make_unique<Slot>(request)).get();
@@ -202,6 +228,13 @@ SharedPassResult SharedPassGroup::Train(const SharedPassRequest& request) {
     WakeAll();
   }
   if (metrics_ != nullptr) metrics_->AddJobs(1);
+  if (follows) {
+    ranks->board.Listen([this](const PassTurn& turn) {
+      absl::MutexLock lock(&mutex_);
+      heard_.Add(turn);
+      driver_.Signal();
+    });
+  }
   SharedPassResult end;
   {
     const std::stop_callback on_stop(request.stop, [this] { OnStop(); });
@@ -209,6 +242,7 @@ SharedPassResult SharedPassGroup::Train(const SharedPassRequest& request) {
     Work(*slot);
     end.result = *std::move(slot->result);
   }
+  if (follows) ranks->board.Listen(nullptr);
   if (slot->trains_alone) {
     end.alone = slot->options;
     end.first_batch_seconds = slot->job->first_batch_seconds;
@@ -263,10 +297,10 @@ void SharedPassGroup::OnStop() {
         SetResult(*slot, absl::CancelledError("stopped"));
       }
     }
+    driver_.Signal();
     if (!all) return;
     stopping_ = true;
     stop = stop_;
-    driver_.Signal();
   }
   stop.request_stop();
 }
@@ -381,24 +415,160 @@ std::vector<AttachedJob*> SharedPassGroup::Attach(
         continue;
       }
     }
-    slot->job.emplace(
-        AttachedJob{.options = slot->options,
-                    .observer = slot->request.observer,
-                    .metrics = slot->request.metrics,
-                    .member = *slot->member,
-                    .stop = slot->request.stop,
-                    .begin_seconds = slot->request.begin_seconds,
-                    .is_running = slot->request.is_running,
-                    .first_batch_seconds = slot->request.first_batch_seconds,
-                    .peers = slot->request.peers});
-    jobs.push_back(&*slot->job);
+    jobs.push_back(MakeJob(*slot));
     if (!next_epoch.has_value()) next_epoch = slot->NextEpoch();
   }
+  if (!jobs.empty()) Post({.kind = PassTurn::Kind::kNone});
   epoch_began_ = environment_->clock.SteadySeconds();
   absl::MutexLock lock(&mutex_);
   next_epoch_.reset();
   if (next_epoch.has_value()) next_epoch_ = (*next_epoch + 1) % num_epochs_;
   return jobs;
+}
+
+AttachedJob* SharedPassGroup::MakeJob(Slot& slot) {
+  return &slot.job.emplace(
+      AttachedJob{.options = slot.options,
+                  .observer = slot.request.observer,
+                  .metrics = slot.request.metrics,
+                  .member = *slot.member,
+                  .stop = slot.request.stop,
+                  .begin_seconds = slot.request.begin_seconds,
+                  .is_running = slot.request.is_running,
+                  .first_batch_seconds = slot.request.first_batch_seconds,
+                  .peers = slot.request.peers});
+}
+
+SharedPassGroup::Slots SharedPassGroup::Attached() const {
+  Slots slots = Unfinished();
+  std::erase_if(slots, [](const Slot* slot) { return !slot->attached; });
+  return slots;
+}
+
+SharedPassGroup::Slot* SharedPassGroup::FindAttempt(
+    const std::string& attempt) const {
+  for (Slot* slot : Unfinished()) {
+    if (slot->ranks()->board.attempt() == attempt) return slot;
+  }
+  return nullptr;
+}
+
+// Tells the other ranks, if there are any, what comes next. All jobs tell it,
+// of which any may fail.
+void SharedPassGroup::Post(PassTurn turn) {
+  Slots slots;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (part_ != Part::kLeads) return;
+    slots = Attached();
+  }
+  turn.number = ++last_turn_;
+  for (const Slot* slot : slots) {
+    turn.jobs.push_back(
+        {.attempt = slot->ranks()->board.attempt(),
+         .first_epoch_key = slot->options.data.first_epoch_key});
+  }
+  for (const Slot* slot : slots) slot->ranks()->board.Post(turn);
+}
+
+void SharedPassGroup::OnPass(PassTurn::Kind kind, int64_t epoch,
+                             absl::Span<AttachedJob* const> jobs) {
+  PassTurn turn = {.kind = kind, .epoch = epoch};
+  for (const AttachedJob* job : jobs) {
+    if (const Ranks* const ranks = SlotOf(*job).ranks()) {
+      turn.in_pass.push_back(ranks->board.attempt());
+    }
+  }
+  Post(std::move(turn));
+}
+
+bool SharedPassGroup::follows() const {
+  absl::MutexLock lock(&mutex_);
+  return part_ == Part::kFollows;
+}
+
+std::optional<JobHost::Turn> SharedPassGroup::AwaitTurn() {
+  const std::optional<PassTurn> told = AwaitTold();
+  if (!told.has_value()) return std::nullopt;
+  Turn turn = {.kind = told->kind, .epoch = told->epoch};
+  const Slots coming = AwaitNamed(*told);
+  const std::vector<absl::Status> made =
+      CallAll(coming, [this](Slot& slot) { return MakeMember(slot); });
+  for (size_t i = 0; i < coming.size(); ++i) {
+    Slot& slot = *coming[i];
+    if (!made[i].ok()) {
+      Finish(slot, made[i]);
+      continue;
+    }
+    for (const PassTurn::Job& job : told->jobs) {
+      if (job.attempt == slot.ranks()->board.attempt()) {
+        slot.options.data.first_epoch_key = job.first_epoch_key;
+      }
+    }
+    turn.more.push_back(MakeJob(slot));
+  }
+  absl::MutexLock lock(&mutex_);
+  for (const std::string& attempt : told->in_pass) {
+    Slot* const slot = FindAttempt(attempt);
+    if (slot != nullptr && slot->attached) turn.in_pass.push_back(&*slot->job);
+  }
+  return turn;
+}
+
+// Waits for the next turn. It is empty once an attached job is to stop; nullopt
+// without jobs.
+std::optional<PassTurn> SharedPassGroup::AwaitTold() {
+  absl::MutexLock lock(&mutex_);
+  while (true) {
+    const Slots attached = Attached();
+    for (const Slot* slot : attached) {
+      if (slot->request.stop.stop_requested()) return PassTurn();
+    }
+    if (Unfinished().empty()) return std::nullopt;
+    std::optional<PassTurn> turn =
+        heard_.Next(!attached.empty(), [this](const std::string& attempt) {
+          mutex_.AssertHeld();
+          return FindAttempt(attempt) != nullptr;
+        });
+    if (turn.has_value()) return turn;
+    driver_.Wait(&mutex_);
+  }
+}
+
+// The jobs of the turn that are to be attached, in order. Rank 0 has those that
+// have not come yet, so that they come soon, or have failed here.
+SharedPassGroup::Slots SharedPassGroup::AwaitNamed(const PassTurn& turn) {
+  const Clock& clock = environment_->clock;
+  const double start = clock.SteadySeconds();
+  Slots coming;
+  std::vector<std::string> lacking;
+  PassBoard* board = nullptr;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const PassTurn::Job& job : turn.jobs) {
+      while (!known_.contains(job.attempt)) {
+        Slot* const slot = FindAttempt(job.attempt);
+        const absl::Duration left =
+            options_.gather - absl::Seconds(clock.SteadySeconds() - start);
+        if (slot != nullptr) {
+          slot->attached = true;
+          coming.push_back(slot);
+        } else if (left > absl::ZeroDuration()) {
+          driver_.WaitWithTimeout(&mutex_, left);
+          continue;
+        } else {
+          lacking.push_back(job.attempt);
+        }
+        known_.insert(job.attempt);
+      }
+    }
+    const Slots attached = Attached();
+    if (!attached.empty()) board = &attached.front()->ranks()->board;
+  }
+  for (const std::string& attempt : lacking) {
+    if (board != nullptr) board->GiveUp(attempt);
+  }
+  return coming;
 }
 
 // Returns the jobs that have come. Waits a little for jobs that are expected,
@@ -551,6 +721,8 @@ AttachedJob* SharedPassGroup::PickSlowest(double pass_seconds) {
   std::vector<EpochSeconds> jobs;
   {
     absl::MutexLock lock(&mutex_);
+    // A job that takes long may wait for other machines.
+    if (part_ != Part::kAlone) return nullptr;
     for (Slot* slot : Unfinished()) {
       const EpochSeconds seconds = std::exchange(slot->epoch_seconds, {});
       if (!slot->job.has_value() || seconds.busy == 0) continue;
@@ -579,7 +751,7 @@ AttachedJob* SharedPassGroup::PickSlowest(double pass_seconds) {
 // A job that is expected would find the group without a source.
 bool SharedPassGroup::MayLetGo() {
   absl::MutexLock lock(&mutex_);
-  return NumPlaces() <= 1;
+  return part_ == Part::kAlone && NumPlaces() <= 1;
 }
 
 void SharedPassGroup::LetGo(AttachedJob& job) {
@@ -606,6 +778,7 @@ void SharedPassGroup::SetResult(Slot& slot,
                                 absl::StatusOr<TrainReport> result) {
   slot.result = std::move(result);
   has_free_place_ = true;
+  if (part_ == Part::kFollows) known_.insert(slot.ranks()->board.attempt());
   WakeAll();
 }
 
@@ -670,6 +843,20 @@ void SharedPassGroups::Forget(const std::string& job) {
     of_jobs_.erase(found);
   }
   group->Forget(job);
+}
+
+absl::StatusOr<std::string> SharedPassGroups::ConvoyOf(
+    const std::string& job, const std::string& machines) {
+  std::shared_ptr<SharedPassGroup> group;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = of_jobs_.find(job);
+    if (found == of_jobs_.end()) return "";
+    group = found->second;
+  }
+  HEARTH_ASSIGN_OR_RETURN(std::string convoy, group->ConvoyOf(machines));
+  if (convoy.empty()) Forget(job);
+  return convoy;
 }
 
 void SharedPassGroups::ForgetAll() {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -22,10 +23,12 @@
 #include "engine/job/data/batch_source.h"
 #include "engine/job/interface/job_environment.h"
 #include "engine/job/interface/observer.h"
+#include "engine/job/interface/pass_board.h"
 #include "engine/job/interface/report.h"
 #include "engine/job/interface/train_job_options.h"
 #include "engine/job/interface/train_metrics.h"
 #include "engine/job/memory/memory_ledger.h"
+#include "engine/job/run/heard_turns.h"
 #include "engine/job/run/member.h"
 #include "engine/job/run/train_run.h"
 #include "engine/metrics/registry.h"
@@ -131,7 +134,9 @@ std::optional<size_t> FindSlowest(absl::Span<const EpochSeconds> jobs,
 
 /// Jobs that share their passes over the data. One thread, the driver, drives a
 /// TrainRun; each job's member works on the thread that called Train. The
-/// group is over when no job is attached or expected. Thread-safe.
+/// group is over when no job is attached or expected. Jobs of a group have
+/// equal machines (JobEnvironment::ranks), or none; where another one leads,
+/// the group makes the passes that it is told. Thread-safe.
 class SharedPassGroup final : private JobHost {
  public:
   /// `metrics` may be null. All arguments outlive the group.
@@ -164,6 +169,10 @@ class SharedPassGroup final : private JobHost {
   /// Whether the group takes no more jobs.
   bool IsOver() const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  /// See SharedPassGroups::ConvoyOf.
+  absl::StatusOr<std::string> ConvoyOf(const std::string& machines)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
   // A job that has called Train. The driver hands a call to the job's thread,
   // which makes it; between calls the slot's content belongs to the driver.
@@ -175,6 +184,8 @@ class SharedPassGroup final : private JobHost {
     int64_t NextEpoch() const {
       return options.data.EpochOfBatches(first_wish.epoch);
     }
+
+    const Ranks* ranks() const { return request.environment.ranks; }
 
     const SharedPassRequest request;
     // The request's options with the first_epoch_key that was chosen.
@@ -207,11 +218,25 @@ class SharedPassGroup final : private JobHost {
       const Slots& slots, absl::FunctionRef<absl::Status(Slot&)> call);
   absl::Status MakeMember(Slot& slot);
   absl::Status Join(Slot& slot, int64_t epoch);
+  AttachedJob* MakeJob(Slot& slot);
+  std::optional<PassTurn> AwaitTold() ABSL_LOCKS_EXCLUDED(mutex_);
+  Slots AwaitNamed(const PassTurn& turn) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Post(PassTurn turn) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The jobs that are attached.
+  Slots Attached() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The job of several machines whose attempt this is, if it has no result;
+  // null = none.
+  Slot* FindAttempt(const std::string& attempt) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Finish(Slot& slot, absl::StatusOr<TrainReport> result);
   Slot& SlotOf(const AttachedJob& job);
   Slots Unfinished() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   std::vector<AttachedJob*> Attach(std::optional<int64_t> next_epoch) override;
+  void OnPass(PassTurn::Kind kind, int64_t epoch,
+              absl::Span<AttachedJob* const> jobs) override;
+  bool follows() const override;
+  std::optional<Turn> AwaitTurn() override;
   std::vector<absl::Status> ForAll(
       absl::Span<AttachedJob* const> jobs,
       absl::FunctionRef<absl::Status(AttachedJob&)> call) override;
@@ -241,6 +266,8 @@ class SharedPassGroup final : private JobHost {
   int max_steps_ = 1;
   int64_t num_epochs_ = 1;
   double epoch_began_ = 0;
+  // Number of the last turn that was posted.
+  uint64_t last_turn_ = 0;
 
   mutable absl::Mutex mutex_;
   // Signalled when a job calls Train, is no longer expected, or has made a
@@ -260,6 +287,17 @@ class SharedPassGroup final : private JobHost {
   // waits for the next batch source.
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool over_ ABSL_GUARDED_BY(mutex_) = false;
+  // The machines of all jobs, and the group's name on all of them; empty until
+  // they are asked for.
+  std::string machines_ ABSL_GUARDED_BY(mutex_);
+  std::string convoy_ ABSL_GUARDED_BY(mutex_);
+  // Whether jobs are of this machine alone, or which part it has.
+  enum class Part { kAlone, kLeads, kFollows };
+  Part part_ ABSL_GUARDED_BY(mutex_) = Part::kAlone;
+  // Where another machine leads: what it has told, and the attempts of jobs
+  // that are, were, or will not be attached here.
+  HeardTurns heard_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> known_ ABSL_GUARDED_BY(mutex_);
   // Last member: the thread ends before what it uses.
   std::jthread thread_;
 };
@@ -287,6 +325,14 @@ class SharedPassGroups {
   /// Releases a job that has ended, whether it was trained or not. Does nothing
   /// if it was not expected.
   void Forget(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// A text that the group of a job, which is expected, has in common with its
+  /// parts on the other machines of the job. A group has the `machines` of the
+  /// first job that asks. Empty, and the job is forgotten, if those are others,
+  /// or if it was not expected.
+  absl::StatusOr<std::string> ConvoyOf(const std::string& job,
+                                       const std::string& machines)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// SharedPassOptions::max_jobs.
   int max_jobs() const { return options_.max_jobs; }

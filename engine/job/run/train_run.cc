@@ -36,6 +36,8 @@
 //      where new batches are due, run the training pass from the first batch
 //      that a job needs.
 //   5. When no job is left and none is to come, the run is over.
+// A run that follows another machine's does step 2 without evaluations, then
+// attaches and makes the pass that it is told.
 // In a pass each batch goes to the jobs whose next batch it is; the next batch
 // comes when all of these jobs are done with it.
 
@@ -106,7 +108,7 @@ int64_t FirstAfterLongestGap(const std::set<int64_t>& epochs,
 }
 
 absl::Status TrainRun::Run() {
-  const absl::Status status = RunAll();
+  const absl::Status status = host_.follows() ? FollowAll() : RunAll();
   if (absl::IsCancelled(status)) {
     ForAll(attached_, [](AttachedJob& job) { return job.member.Stop(); });
   }
@@ -119,14 +121,8 @@ absl::Status TrainRun::RunAll() {
     HEARTH_RETURN_IF_ERROR(EndEpochs());
     AttachedJobs more = host_.Attach(NextEpoch());
     if (attached_.empty() && more.empty()) return absl::OkStatus();
-    if (!started_) {
-      const absl::Status status = Start(more);
-      if (!status.ok()) {
-        for (AttachedJob* job : more) Detach(*job, status);
-        return status;
-      }
-      if (!started_) continue;
-    }
+    HEARTH_RETURN_IF_ERROR(StartOnce(more));
+    if (!started_) continue;
     if (!more.empty()) {
       HEARTH_RETURN_IF_ERROR(BeginJobs(more));
       // A resumed job may have to report or end an epoch first.
@@ -139,9 +135,62 @@ absl::Status TrainRun::RunAll() {
       change_->Await(kPoll);
     } else if (const std::optional<int64_t> epoch = NextEpoch();
                epoch.has_value()) {
-      HEARTH_RETURN_IF_ERROR(Train(*epoch));
+      AttachedJobs jobs = JobsWith(Wish::Kind::kTraining);
+      std::erase_if(jobs, [&](const AttachedJob* job) {
+        return EpochOf(*job) != *epoch;
+      });
+      host_.OnPass(PassTurn::Kind::kTraining, *epoch, jobs);
+      HEARTH_RETURN_IF_ERROR(Train(*epoch, jobs));
     }
   }
+}
+
+absl::Status TrainRun::FollowAll() {
+  while (true) {
+    HEARTH_RETURN_IF_ERROR(Tidy());
+    std::optional<JobHost::Turn> turn = host_.AwaitTurn();
+    if (!turn.has_value()) return absl::OkStatus();
+    if (!turn->more.empty()) {
+      HEARTH_RETURN_IF_ERROR(StartOnce(turn->more));
+      if (!started_) continue;
+      HEARTH_RETURN_IF_ERROR(BeginJobs(turn->more));
+      HEARTH_RETURN_IF_ERROR(Tidy());
+    }
+    HEARTH_RETURN_IF_ERROR(TakeTurn(*turn));
+  }
+}
+
+// Makes a pass for those of its jobs that are left here: the calls of others
+// have failed, or will, on all ranks.
+absl::Status TrainRun::TakeTurn(const JobHost::Turn& turn) {
+  const Wish::Kind kind =
+      turn.kind == PassTurn::Kind::kTraining     ? Wish::Kind::kTraining
+      : turn.kind == PassTurn::Kind::kValidation ? Wish::Kind::kValidation
+      : turn.kind == PassTurn::Kind::kTest       ? Wish::Kind::kTest
+                                                 : Wish::Kind::kNothing;
+  const bool trains = kind == Wish::Kind::kTraining;
+  AttachedJobs jobs;
+  for (AttachedJob* job : turn.in_pass) {
+    if (std::count(attached_.begin(), attached_.end(), job) == 0) continue;
+    if (job->wish.kind == kind && (!trains || EpochOf(*job) == turn.epoch)) {
+      jobs.push_back(job);
+    } else {
+      Detach(*job, WaitForPeerError("rank 0 is at another pass"));
+    }
+  }
+  if (jobs.empty()) return absl::OkStatus();
+  return trains ? Train(turn.epoch, jobs) : Evaluate(kind, jobs);
+}
+
+// Takes the strategy if that was not done; `jobs` loses those that cannot
+// begin.
+absl::Status TrainRun::StartOnce(AttachedJobs& jobs) {
+  if (started_) return absl::OkStatus();
+  const absl::Status status = Start(jobs);
+  if (!status.ok()) {
+    for (AttachedJob* job : jobs) Detach(*job, status);
+  }
+  return status;
 }
 
 // Takes the strategy, with the memory that the first job needs; other jobs add
@@ -287,27 +336,42 @@ std::optional<int64_t> TrainRun::NextEpoch() const {
                               jobs.front()->options.data.NumEpochKeys());
 }
 
-// Runs the evaluations that are due, reports the epochs that jobs have ended,
-// and detaches jobs that are done.
+// Reports the epochs that jobs have ended, asks all for their wishes, and
+// detaches jobs that are done or are to stop.
+absl::Status TrainRun::Tidy() {
+  Report();
+  HEARTH_RETURN_IF_ERROR(DetachStopped());
+  AskAll();
+  FinishDone();
+  return absl::OkStatus();
+}
+
+// Tidies, and runs the evaluations that are due.
 absl::Status TrainRun::EndEpochs() {
   while (true) {
-    Report();
-    HEARTH_RETURN_IF_ERROR(DetachStopped());
-    AskAll();
-    FinishDone();
+    HEARTH_RETURN_IF_ERROR(Tidy());
     AttachedJobs jobs = JobsThatMay(Wish::Kind::kValidation);
     const bool validates = !jobs.empty();
     if (!validates) jobs = JobsThatMay(Wish::Kind::kTest);
     if (jobs.empty()) break;
-    for (AttachedJob* job : jobs) job->evaluated.insert(job->wish.kind);
-    const PassSchedule& passes = source_.passes();
-    strategy::PassReport report;
-    HEARTH_RETURN_IF_ERROR(RunPass(
-        validates ? passes.Validation() : passes.Testing(), jobs, report));
+    host_.OnPass(
+        validates ? PassTurn::Kind::kValidation : PassTurn::Kind::kTest,
+        /*epoch=*/0, jobs);
+    HEARTH_RETURN_IF_ERROR(Evaluate(
+        validates ? Wish::Kind::kValidation : Wish::Kind::kTest, jobs));
   }
   DetachSlowest();
   LeaveSlowStrategy();
   return absl::OkStatus();
+}
+
+absl::Status TrainRun::Evaluate(Wish::Kind kind, const AttachedJobs& jobs) {
+  for (AttachedJob* job : jobs) job->evaluated.insert(kind);
+  const PassSchedule& passes = source_.passes();
+  strategy::PassReport report;
+  return RunPass(
+      kind == Wish::Kind::kValidation ? passes.Validation() : passes.Testing(),
+      jobs, report);
 }
 
 // The job needs no further checkpoint: it has just written the epoch's.
@@ -428,11 +492,8 @@ absl::StatusOr<bool> TrainRun::AnswerRequests() {
 }
 
 // Trains the rest of the epoch, for the jobs that are at it.
-absl::Status TrainRun::Train(int64_t epoch) {
+absl::Status TrainRun::Train(int64_t epoch, const AttachedJobs& jobs) {
   for (AttachedJob* job : attached_) job->evaluated.clear();
-  AttachedJobs jobs = JobsWith(Wish::Kind::kTraining);
-  std::erase_if(
-      jobs, [epoch](const AttachedJob* job) { return EpochOf(*job) != epoch; });
   HEARTH_RETURN_IF_ERROR(source_.PrepareEpoch(epoch));
   strategy::Pass pass = source_.passes().Training(epoch);
   sample::HistoryPolicy history;

@@ -20,6 +20,7 @@
 #include "engine/job/data/batch_source.h"
 #include "engine/job/interface/job_environment.h"
 #include "engine/job/interface/observer.h"
+#include "engine/job/interface/pass_board.h"
 #include "engine/job/interface/report.h"
 #include "engine/job/interface/train_job_options.h"
 #include "engine/job/interface/train_metrics.h"
@@ -83,6 +84,27 @@ class JobHost {
   virtual std::vector<AttachedJob*> Attach(
       std::optional<int64_t> next_epoch) = 0;
 
+  /// The run begins a pass, in which `jobs` take part. `epoch` is 0 but for
+  /// kTraining.
+  virtual void OnPass(PassTurn::Kind /*kind*/, int64_t /*epoch*/,
+                      absl::Span<AttachedJob* const> /*jobs*/) {}
+
+  /// Whether the run does what another machine's run does: it then calls
+  /// AwaitTurn, and neither Attach nor OnPass.
+  virtual bool follows() const { return false; }
+
+  /// A PassTurn, with the jobs that are here.
+  struct Turn {
+    PassTurn::Kind kind = PassTurn::Kind::kNone;
+    int64_t epoch = 0;
+    /// Jobs that are to be attached before the pass.
+    std::vector<AttachedJob*> more = {};
+    std::vector<AttachedJob*> in_pass = {};
+  };
+  /// Waits for what comes next; nullopt ends the run: no job is left. The turn
+  /// is empty if something has happened to an attached job.
+  virtual std::optional<Turn> AwaitTurn() { return std::nullopt; }
+
   /// Calls `call` for each of `jobs` on the job's own thread, at most
   /// max_steps() at a time, and returns the statuses, in the order of `jobs`,
   /// once all calls have returned.
@@ -144,8 +166,9 @@ class ChangeSignal {
 /// passes a job gets one validation and one test; only if nobody wants to train
 /// it gets more. A job that answers requests (kRequests) does so in turns with
 /// the epochs of others. While a job has no wish (Wish::Kind::kNothing), the
-/// others wait for it between two epochs. Single-owner: belongs to one thread,
-/// which need not be a job's.
+/// others wait for it between two epochs. A run that follows another machine's
+/// (JobHost::follows) makes the same passes for the same jobs in the same
+/// order. Single-owner: belongs to one thread, which need not be a job's.
 class TrainRun {
  public:
   struct Dependencies {
@@ -177,6 +200,9 @@ class TrainRun {
   using AttachedJobs = std::vector<AttachedJob*>;
 
   absl::Status RunAll();
+  absl::Status FollowAll();
+  absl::Status TakeTurn(const JobHost::Turn& turn);
+  absl::Status StartOnce(AttachedJobs& jobs);
   absl::Status Start(AttachedJobs& jobs);
   absl::Status StartWith(AttachedJob& first);
   uint64_t ModelBytes(const Member& member,
@@ -187,13 +213,15 @@ class TrainRun {
   AttachedJobs JobsWith(Wish::Kind kind) const;
   AttachedJobs JobsThatMay(Wish::Kind evaluate) const;
   std::optional<int64_t> NextEpoch() const;
+  absl::Status Tidy();
   absl::Status EndEpochs();
+  absl::Status Evaluate(Wish::Kind kind, const AttachedJobs& jobs);
   void Report();
   void FinishDone();
   void DetachSlowest();
   void LeaveSlowStrategy();
   TrainReport Complete(const AttachedJob& job, TrainReport report) const;
-  absl::Status Train(int64_t epoch);
+  absl::Status Train(int64_t epoch, const AttachedJobs& jobs);
   absl::StatusOr<bool> AnswerRequests();
   absl::Status RunPass(strategy::Pass pass, const AttachedJobs& jobs,
                        strategy::PassReport& report);
