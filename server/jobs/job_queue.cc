@@ -160,11 +160,12 @@ void JobQueue::AddWaiting(QueuedJob job, WaitCause cause, uint64_t needed_bytes,
 }
 
 // Trying a job whose machines are missing costs little. Jobs that want each
-// other's machines try at different times.
+// other's machines try at different times; those that shared passes, at one.
 double JobQueue::PauseOf(const QueuedJob& job) const {
   if (job.cause != WaitCause::kPeer) return Pause(job.tries);
+  const std::string& name = job.sharing.key.empty() ? job.id : job.sharing.key;
   const double share =
-      static_cast<double>(absl::HashOf(job.id, job.tries) % 1024) / 1024;
+      static_cast<double>(absl::HashOf(name, job.tries) % 1024) / 1024;
   return std::min(Pause(job.tries), options_.longest_peer_pause_seconds) *
          (1 + share / 2);
 }

@@ -105,7 +105,7 @@ def test_members_forget_their_parts_of_a_job_that_is_deleted(two: Cluster) -> No
     parts = [part["id"] for part in two.rank_jobs(two.daemons[1])
              if part["spec"]["rank"]["job_id"] == job]
     assert len(parts) == 1
-    two.leader.hearth("job", "delete", job, "--yes")
+    two.leader.hearth("job", "delete", job)
     two.leader.json(*QUICK, "--machines", "2")
     assert parts[0] not in {part["id"] for part in two.rank_jobs(two.daemons[1])}
 

@@ -65,12 +65,13 @@ class PassBoard {
   virtual void GiveUp(const std::string& attempt) = 0;
 };
 
-/// A job's place among machines that train it together. All outlive the job.
+/// A job's place among machines that train it together; outlives the job.
 struct Ranks {
   train::RankGroup& group;
   PassBoard& board;
-  /// What jobs of this machine alone use. The source of batches that several
-  /// jobs share is none of them, and must not call the other ranks.
+  /// What jobs of this machine alone use, and the source of batches that
+  /// several jobs share, which must not call the other ranks. Outlives all
+  /// jobs.
   const JobEnvironment& process;
 
   bool leads() const { return group.rank() == 0; }
