@@ -137,9 +137,9 @@ absl::StatusOr<std::vector<std::string>> Attempts::DeletedJobs(
       continue;
     }
     const std::string job(name);
-    HEARTH_ASSIGN_OR_RETURN(const Attempt known,
-                            Read(DeletedPathOf(leader, job)));
-    if (known.members.contains(member)) jobs.push_back(job);
+    // Nobody is told of a job whose file is damaged.
+    const absl::StatusOr<Attempt> known = Read(DeletedPathOf(leader, job));
+    if (known.ok() && known->members.contains(member)) jobs.push_back(job);
   }
   return jobs;
 }

@@ -282,8 +282,10 @@ absl::StatusOr<std::vector<v1::MachineReport>> RunAttempt(
   }
   if (addresses.size() == job.spec.machines()) cluster.NoteComplete(job.id);
   for (const auto& call : ranks.calls()) {
-    HEARTH_RETURN_IF_ERROR(cluster.attempts().NoteTold(
-        cluster.name(), call->told_deleted(), call->member()));
+    // A member that is told again does nothing.
+    cluster.attempts()
+        .NoteTold(cluster.name(), call->told_deleted(), call->member())
+        .IgnoreError();
     HEARTH_RETURN_IF_ERROR(
         cluster.NoteProcess(job.id, call->member(), call->boot_id()));
   }
