@@ -100,6 +100,16 @@ def test_trials_of_a_sweep_share_their_passes(two: Cluster) -> None:
         assert trial["report"]["company"]["jobs"] == [other["id"]]
 
 
+@pytest.mark.parametrize("algorithm", ["asha", "halving"])
+def test_trials_that_are_stopped_leave_the_others_in_step(algorithm: str, two: Cluster) -> None:
+    sweep = two.leader.json("sweep", "submit", *QUICK[1:], "--machines", "2", "--algorithm",
+                            algorithm, "--space", "lr=log:0.0001:0.1", "--trials", "6",
+                            "--epochs", "4")
+    assert sweep["state"] == "SWEEP_DONE", sweep
+    states = [trial["state"] for trial in sweep["trials"]]
+    assert "TRIAL_STOPPED" in states and "TRIAL_SUCCEEDED" in states
+
+
 def test_members_forget_their_parts_of_a_job_that_is_deleted(two: Cluster) -> None:
     job = two.leader.json(*QUICK, "--machines", "2")["id"]
     parts = [part["id"] for part in two.rank_jobs(two.daemons[1])
