@@ -210,7 +210,21 @@ TEST_F(CliTest, CopyNamesTheMemberThatHasTheDataset) {
   EXPECT_EQ(Submitted().import().name(), "cora");
   EXPECT_EQ(Submitted().import().from_member(), "host-b");
   EXPECT_TRUE(Submitted().import().path().empty());
+  EXPECT_TRUE(Submitted().import().share().empty());
   EXPECT_EQ(Run({"dataset", "copy", "cora"}), kExitUsage);
+}
+
+TEST_F(CliTest, CopyKeepsAShare) {
+  const auto copy = [&](const std::string& flag, const std::string& value) {
+    return Run({"dataset", "copy", "cora", "--from", "host-b", flag, value});
+  };
+  EXPECT_EQ(copy("--placement", "sharded"), kExitDone);
+  EXPECT_EQ(Submitted().import().share(), "own");
+  EXPECT_EQ(copy("--placement", "whole"), kExitDone);
+  EXPECT_EQ(Submitted().import().share(), "");
+  EXPECT_EQ(copy("--share", "2/4"), kExitDone);
+  EXPECT_EQ(Submitted().import().share(), "2/4");
+  EXPECT_EQ(copy("--placement", "other"), kExitUsage);
 }
 
 TEST_F(CliTest, ImportTakesTheKindOfLabels) {

@@ -27,6 +27,7 @@ absl::StatusOr<ArrayParts> ArrayParts::Open(io::FileSystem& files,
                                             const std::string& folder,
                                             const ArrayFile& array,
                                             const std::stop_token& stop) {
+  HEARTH_RETURN_IF_ERROR(CheckIsWhole(folder, array));
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
                           files.OpenForScan(ArrayPath(folder, array)));
   HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file->Info());

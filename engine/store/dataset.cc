@@ -25,6 +25,13 @@ absl::Status DoesNotSpan(const std::string& path, const EdgeTypeEntry& entry) {
                                           entry.num_edges, " edges"));
 }
 
+absl::Status CheckRowBytes(const std::string& path, int64_t row_bytes) {
+  if (row_bytes <= UINT32_MAX) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": rows of ", row_bytes,
+                   " bytes are longer than can be read row by row"));
+}
+
 class ArrayTopology final : public SingleTopology {
  public:
   static absl::StatusOr<std::unique_ptr<LoadedTopology>> Make(
@@ -182,10 +189,11 @@ class TypedRowCheck final : public io::RowCheck {
 class FolderDataset final : public Dataset {
  public:
   FolderDataset(io::FileSystem& files, std::string path, Manifest manifest,
-                VerificationRecord* record)
+                VerificationRecord* record, std::shared_ptr<RemoteRows> remote)
       : files_(files),
         path_(std::move(path)),
         manifest_(std::move(manifest)),
+        remote_(std::move(remote)),
         record_(record != nullptr ? *record : own_record_) {}
 
   const Manifest& manifest() const override { return manifest_; }
@@ -269,16 +277,13 @@ class FolderDataset final : public Dataset {
     const NodeTypeEntry& type = manifest_.node_types[node_type];
     const ArrayFile& entry = type.features;
     if (entry.path.empty()) return Lacks(type, "features");
+    HEARTH_RETURN_IF_ERROR(CheckIsWhole(path_, entry));
     StoredFeatures features;
     features.dim = entry.shape[1];
     features.dtype = entry.dtype;
     const int64_t row_bytes = RowBytes(features.dim, features.dtype);
     const std::string path = ArrayPath(path_, entry);
-    if (row_bytes > UINT32_MAX) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": rows of ", row_bytes,
-                       " bytes are longer than can be read row by row"));
-    }
+    HEARTH_RETURN_IF_ERROR(CheckRowBytes(path, row_bytes));
     features.layout = {.first_offset = entry.data_offset,
                        .row_bytes = static_cast<uint32_t>(row_bytes),
                        .num_rows = entry.shape[0]};
@@ -293,13 +298,31 @@ class FolderDataset final : public Dataset {
       const std::stop_token& stop, size_t node_type) const override {
     const NodeTypeEntry& type = manifest_.node_types[node_type];
     if (type.features.path.empty()) return Lacks(type, "features");
+    HEARTH_RETURN_IF_ERROR(CheckIsWhole(path_, type.features));
     return OpenVerifiedFileForScan(files_, path_, type.features, stop);
+  }
+
+  absl::StatusOr<std::unique_ptr<io::ReadableFile>> ScanRows(
+      const std::stop_token& stop, size_t node_type, const RowSet& wanted,
+      int64_t first_row) const override {
+    const ArrayFile& features = manifest_.node_types[node_type].features;
+    if (!features.rows.has_value() || remote_ == nullptr) {
+      return ScanFeatures(stop, node_type);
+    }
+    HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<RemoteRows::Reader> elsewhere,
+                            remote_->Open(manifest_, node_type, stop));
+    HEARTH_ASSIGN_OR_RETURN(
+        std::unique_ptr<io::ReadableFile> here,
+        OpenVerifiedFileForScan(files_, path_, features, stop));
+    return NewShardedRows(features, std::move(here), std::move(elsewhere),
+                          wanted, first_row);
   }
 
   absl::StatusOr<std::unique_ptr<RowChecksums>> LoadRowChecksums(
       const std::stop_token& stop, size_t node_type) const override {
     const NodeTypeEntry& type = manifest_.node_types[node_type];
     if (type.features.path.empty()) return Lacks(type, "features");
+    HEARTH_RETURN_IF_ERROR(CheckIsWhole(path_, type.features));
     return RowChecksums::Load(files_, path_, type.features, stop);
   }
 
@@ -307,6 +330,7 @@ class FolderDataset final : public Dataset {
                               size_t node_type) const override {
     const NodeTypeEntry& type = manifest_.node_types[node_type];
     if (type.features.path.empty()) return Lacks(type, "features");
+    HEARTH_RETURN_IF_ERROR(CheckIsWhole(path_, type.features));
     return VerifyOnce(type.features, stop);
   }
 
@@ -406,6 +430,7 @@ class FolderDataset final : public Dataset {
   io::FileSystem& files_;
   const std::string path_;
   const Manifest manifest_;
+  const std::shared_ptr<RemoteRows> remote_;
   // The record to use if the caller gives none.
   VerificationRecord own_record_;
   VerificationRecord& record_;
@@ -553,14 +578,45 @@ absl::StatusOr<StoredFeatures> Dataset::OpenFeatures(
       .dtype = format.dtype};
 }
 
+absl::StatusOr<std::unique_ptr<io::ReadableFile>> Dataset::ScanRows(
+    const std::stop_token& stop, size_t node_type, const RowSet& /*wanted*/,
+    int64_t /*first_row*/) const {
+  return ScanFeatures(stop, node_type);
+}
+
 absl::StatusOr<ScannedFeatures> Dataset::ScanFeatures(
     const std::stop_token& stop) const {
+  return Scan([&](size_t type) { return ScanFeatures(stop, type); });
+}
+
+absl::StatusOr<ScannedFeatures> Dataset::ScanRows(
+    const RowSet& wanted, const std::stop_token& stop) const {
+  const NodeSpace nodes(manifest());
+  return Scan([&](size_t type) {
+    return ScanRows(stop, type, wanted, nodes.First(type));
+  });
+}
+
+absl::StatusOr<StoredFeatures> Dataset::LayOutFeatures() const {
+  const RowFormat format = CommonFormat(manifest());
+  HEARTH_RETURN_IF_ERROR(CheckRowBytes(path(), format.row_bytes()));
+  StoredFeatures features;
+  features.layout.row_bytes = static_cast<uint32_t>(format.row_bytes());
+  features.layout.num_rows = NodeSpace(manifest()).num_nodes();
+  features.dim = format.dim;
+  features.dtype = format.dtype;
+  return features;
+}
+
+absl::StatusOr<ScannedFeatures> Dataset::Scan(
+    absl::FunctionRef<
+        absl::StatusOr<std::unique_ptr<io::ReadableFile>>(size_t node_type)>
+        open) const {
   const RowFormat format = CommonFormat(manifest());
   const NodeSpace nodes(manifest());
   std::vector<RowsOfFile> parts;
   for (size_t type = 0; type < nodes.num_types(); ++type) {
-    HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
-                            ScanFeatures(stop, type));
+    HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file, open(type));
     parts.push_back({.file = std::move(file),
                      .table = RowsOf(manifest(), nodes, type, format)});
   }
@@ -614,15 +670,16 @@ absl::StatusOr<Split> Dataset::LoadSplit() const {
 }
 
 absl::StatusOr<std::unique_ptr<Dataset>> Dataset::Open(
-    io::FileSystem& files, std::string path, VerificationRecord* record) {
+    io::FileSystem& files, std::string path, VerificationRecord* record,
+    std::shared_ptr<RemoteRows> remote) {
   const std::string manifest_path = io::JoinPath(path, Manifest::kFileName);
   HEARTH_ASSIGN_OR_RETURN(
       const std::string text,
       io::ReadWholeFile(files, manifest_path, Manifest::kMaxFileBytes));
   HEARTH_ASSIGN_OR_RETURN(Manifest manifest,
                           ParseManifest(text, manifest_path));
-  auto dataset = std::make_unique<FolderDataset>(files, std::move(path),
-                                                 std::move(manifest), record);
+  auto dataset = std::make_unique<FolderDataset>(
+      files, std::move(path), std::move(manifest), record, std::move(remote));
   HEARTH_RETURN_IF_ERROR(dataset->CheckUnchanged());
   return dataset;
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -22,6 +23,7 @@
 #include "engine/store/graph.h"
 #include "engine/store/labels.h"
 #include "engine/store/manifest.h"
+#include "engine/store/remote_rows.h"
 #include "engine/store/stored_array.h"
 #include "engine/store/topology.h"
 
@@ -119,6 +121,7 @@ class LoadedFeatures {
 /// One feature matrix, or the matrices of all node types, opened for reading
 /// row by row. Movable.
 struct StoredFeatures {
+  /// Null after Dataset::LayOutFeatures.
   std::unique_ptr<io::BlockDevice> device;
   io::RowLayout layout;
   /// The format in which rows are handed out (CommonFormat).
@@ -154,10 +157,13 @@ class Dataset {
   /// had at import. NOT_FOUND without a manifest; DATA_LOSS for a damaged one;
   /// FAILED_PRECONDITION if a file has changed since. Errors name the file.
   /// `record`, if given, must outlive the dataset: files that it holds are not
-  /// verified again.
+  /// verified again. `remote` has the rows that a shard lacks; null = they
+  /// cannot be had, and functions that give features are FAILED_PRECONDITION
+  /// for a shard. With it, ScanRows gives them.
   static absl::StatusOr<std::unique_ptr<Dataset>> Open(
       io::FileSystem& files, std::string path,
-      VerificationRecord* record = nullptr);
+      VerificationRecord* record = nullptr,
+      std::shared_ptr<RemoteRows> remote = nullptr);
   virtual ~Dataset() = default;
 
   virtual const Manifest& manifest() const = 0;
@@ -204,6 +210,13 @@ class Dataset {
   virtual absl::StatusOr<std::unique_ptr<io::ReadableFile>> ScanFeatures(
       const std::stop_token& stop, size_t node_type) const = 0;
 
+  /// ScanFeatures for the rows of `wanted`, in which the type's first row is
+  /// number `first_row`, and which outlives the file; a shard gives NaN for
+  /// others. Errors also as of RemoteRows.
+  virtual absl::StatusOr<std::unique_ptr<io::ReadableFile>> ScanRows(
+      const std::stop_token& stop, size_t node_type, const RowSet& wanted,
+      int64_t first_row) const;
+
   /// The row checksums of a node type's features. Errors as of
   /// RowChecksums::Load.
   virtual absl::StatusOr<std::unique_ptr<RowChecksums>> LoadRowChecksums(
@@ -241,6 +254,13 @@ class Dataset {
 
   absl::StatusOr<ScannedFeatures> ScanFeatures(
       const std::stop_token& stop = {}) const;
+  absl::StatusOr<ScannedFeatures> ScanRows(const RowSet& wanted,
+                                           const std::stop_token& stop) const;
+
+  /// What OpenFeatures({}) tells of the rows, without a device; of shards, too.
+  /// REQUIRES: all node types have features. INVALID_ARGUMENT for rows that are
+  /// too long to be read one by one.
+  absl::StatusOr<StoredFeatures> LayOutFeatures() const;
 
   /// Index of the target type, whose labels are predicted: the chosen type, or
   /// else the first type with labels and training nodes, or else the first
@@ -252,6 +272,11 @@ class Dataset {
   absl::Status ChooseTarget(absl::string_view name);
 
  private:
+  absl::StatusOr<ScannedFeatures> Scan(
+      absl::FunctionRef<
+          absl::StatusOr<std::unique_ptr<io::ReadableFile>>(size_t node_type)>
+          open) const;
+
   std::optional<size_t> target_;
 };
 

@@ -36,23 +36,30 @@ constexpr char kLabelKindsFeature[] = "label_kinds";
 // before version 1.3 do not know.
 constexpr char kPartialLabelsFeature[] = "partial_labels";
 
+// Required feature of a shard, whose feature files have a part of the rows.
+constexpr char kRowRangeFeature[] = "row_range";
+
 // Minor version in all fingerprints. Version 1.2 added the ids of nodes, which
 // programs of version 1.1 ignore.
 constexpr int kFingerprintMinorVersion = 1;
 
 ordered_json ToJson(const ArrayFile& file) {
-  return {{"path", file.path},
-          {"in_place", file.in_place},
-          {"dtype", Name(file.dtype)},
-          {"shape", file.shape},
-          {"data_offset", file.data_offset},
-          {"file_size_bytes", file.file_size_bytes},
-          {"modified_ns", file.modified_ns},
-          {"header_crc32c", file.header_crc32c},
-          {"file_id", file.file_id},
-          {"crc_block_bytes", file.crc_block_bytes},
-          {"crc_path", file.crc_path},
-          {"crc_file_crc32c", file.crc_file_crc32c}};
+  ordered_json object = {{"path", file.path},
+                         {"in_place", file.in_place},
+                         {"dtype", Name(file.dtype)},
+                         {"shape", file.shape},
+                         {"data_offset", file.data_offset},
+                         {"file_size_bytes", file.file_size_bytes},
+                         {"modified_ns", file.modified_ns},
+                         {"header_crc32c", file.header_crc32c},
+                         {"file_id", file.file_id},
+                         {"crc_block_bytes", file.crc_block_bytes},
+                         {"crc_path", file.crc_path},
+                         {"crc_file_crc32c", file.crc_file_crc32c}};
+  if (file.rows.has_value()) {
+    object["rows"] = std::vector<int64_t>{file.rows->first, file.rows->end};
+  }
+  return object;
 }
 
 void AddArray(ordered_json& object, const char* key, const ArrayFile& file) {
@@ -107,6 +114,7 @@ ordered_json RequiredFeatures(const Manifest& manifest) {
                   HasPartialLabels)) {
     features.push_back(kPartialLabelsFeature);
   }
+  if (manifest.is_sharded()) features.push_back(kRowRangeFeature);
   return features;
 }
 
@@ -146,6 +154,42 @@ void ForEachArray(AnyManifest& manifest, Visit visit) {
 
 }  // namespace
 
+ByteRange ArrayFile::KeptBytes() const {
+  const uint64_t data_bytes = file_size_bytes - data_offset;
+  if (!rows.has_value()) return {.end = data_bytes};
+  if (rows->first == rows->end) return {};
+  const auto row_bytes = static_cast<uint64_t>(RowBytes(shape[1], dtype));
+  const uint64_t begin = static_cast<uint64_t>(rows->first) * row_bytes;
+  const uint64_t end = static_cast<uint64_t>(rows->end) * row_bytes;
+  const uint64_t block = crc_block_bytes;
+  return {.begin = begin / block * block,
+          .end = std::min(data_bytes, (end + block - 1) / block * block)};
+}
+
+uint64_t ArrayFile::StoredBytes() const {
+  const ByteRange kept = KeptBytes();
+  return data_offset + (kept.end - kept.begin);
+}
+
+bool Manifest::is_sharded() const {
+  return std::any_of(
+      node_types.begin(), node_types.end(),
+      [](const NodeTypeEntry& type) { return type.features.rows.has_value(); });
+}
+
+RowRange ShareOfRows(int64_t all, int64_t index, int64_t count) {
+  // Products of whole rows could overflow.
+  const int64_t each = all / count;
+  const int64_t rest = all % count;
+  const auto begin = [&](int64_t i) { return each * i + std::min(i, rest); };
+  return {.first = begin(index), .end = begin(index + 1)};
+}
+
+std::string DescribeRows(const RowRange& rows, int64_t all) {
+  if (rows.first == rows.end) return absl::StrCat("no rows of ", all);
+  return absl::StrCat("rows ", rows.first, " .. ", rows.end - 1, " of ", all);
+}
+
 bool HasPartialLabels(const NodeTypeEntry& type) {
   return type.label_kind == LabelKind::kMultiLabel &&
          type.labels.shape.size() == 2 &&
@@ -175,10 +219,10 @@ uint64_t Manifest::SizeBytes() const {
   for (const ArrayFile* file : Arrays()) {
     const uint64_t data_bytes = file->file_size_bytes - file->data_offset;
     size += NumBlocks(data_bytes, file->crc_block_bytes) * sizeof(uint32_t);
-    if (!file->in_place) size += file->file_size_bytes;
+    if (!file->in_place) size += file->StoredBytes();
   }
   for (const NodeTypeEntry& type : node_types) {
-    if (type.features.path.empty()) continue;
+    if (type.features.path.empty() || type.features.rows.has_value()) continue;
     // The row checksum file.
     size += static_cast<uint64_t>(type.num_nodes) * sizeof(uint32_t) +
             BlockChecksums::kSealBytes;
@@ -262,6 +306,17 @@ void CheckArraySizes(const ArrayFile& file, JsonFields& fields) {
   }
 }
 
+/// The rows that a shard's file has.
+RowRange ParseRows(const ArrayFile& file, JsonFields& fields) {
+  const std::vector<int64_t> rows = fields.NonNegativeInts("rows");
+  if (rows.size() == 2 && rows[0] <= rows[1] && file.shape.size() == 2 &&
+      rows[1] <= file.shape[0] && !file.in_place) {
+    return {.first = rows[0], .end = rows[1]};
+  }
+  fields.Fail("rows", "is not a range of the array's rows");
+  return {};
+}
+
 /// The array under `key` of `parent`; its path is empty if the key is absent.
 ArrayFile ParseArray(JsonFields& parent, const char* key) {
   ArrayFile file;
@@ -294,6 +349,7 @@ ArrayFile ParseArray(JsonFields& parent, const char* key) {
     fields.Fail("crc_path", "is not a path within the dataset");
   }
   CheckArraySizes(file, fields);
+  if (fields.Has("rows")) file.rows = ParseRows(file, fields);
   parent.Absorb(fields);
   return file;
 }
@@ -480,7 +536,8 @@ absl::Status CheckVersion(JsonFields& fields) {
                      "; this program reads up to ", Manifest::kMajorVersion));
   }
   for (const std::string& feature : required) {
-    if (feature == kLabelKindsFeature || feature == kPartialLabelsFeature) {
+    if (feature == kLabelKindsFeature || feature == kPartialLabelsFeature ||
+        feature == kRowRangeFeature) {
       continue;
     }
     return absl::FailedPreconditionError(

@@ -2,6 +2,7 @@
 #define HEARTH_ENGINE_STORE_MANIFEST_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,20 @@
 #include "engine/store/labels.h"
 
 namespace hearth::store {
+
+/// Rows `first` to `end` - 1.
+struct RowRange {
+  int64_t first = 0;
+  int64_t end = 0;
+
+  bool operator==(const RowRange&) const = default;
+};
+
+/// Bytes `begin` to `end` - 1.
+struct ByteRange {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+};
 
 /// An array file of a dataset.
 struct ArrayFile {
@@ -37,6 +52,16 @@ struct ArrayFile {
   /// CRC32C of each block (BlockCrc32c); and the CRC32C of that file.
   std::string crc_path;
   uint32_t crc_file_crc32c = 0;
+  /// Of features in a shard: the rows that the file has. All else describes the
+  /// whole array: the file lacks the bytes from data_offset on that are not
+  /// KeptBytes. Absent: all rows.
+  std::optional<RowRange> rows = {};
+
+  /// The bytes of the array's data that the file has: of a shard, all blocks
+  /// with a byte of its rows.
+  ByteRange KeptBytes() const;
+  /// Size of the file: file_size_bytes unless it is a shard.
+  uint64_t StoredBytes() const;
 };
 
 /// Nodes of one type. An array with an empty path is absent.
@@ -72,6 +97,13 @@ struct EdgeTypeEntry {
 /// Whether the labels are kMultiLabel and partial (labels.h).
 bool HasPartialLabels(const NodeTypeEntry& type);
 
+/// The rows of `all` that share `index` of `count` has: shares differ by one
+/// row at most. REQUIRES: index < count.
+RowRange ShareOfRows(int64_t all, int64_t index, int64_t count);
+
+/// "rows 0 .. 2099999 of 4200000".
+std::string DescribeRows(const RowRange& rows, int64_t all);
+
 /// RELATION of a name "SOURCE:RELATION:DESTINATION"; the whole name of other
 /// edge types.
 std::string RelationOf(const EdgeTypeEntry& type);
@@ -101,6 +133,9 @@ struct Manifest {
   bool is_typed() const {
     return node_types.size() > 1 || edge_types.size() > 1;
   }
+
+  /// Whether feature rows of some nodes are on other machines alone.
+  bool is_sharded() const;
 
   /// All arrays that are present, in the order of the types.
   std::vector<const ArrayFile*> Arrays() const;

@@ -19,6 +19,7 @@ namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
+using testing::Not;
 
 ArrayFile Array(const std::string& path, DType dtype,
                 std::vector<int64_t> shape) {
@@ -213,6 +214,49 @@ TEST(ManifestTest, ReadsBackIds) {
             Example().SizeBytes() + 128 + 16'000 + 4 * 4 + 128 + 5 + 4);
   // A program of version 1.1 passes over them.
   EXPECT_EQ(json::parse(text)["required_features"], json::array());
+}
+
+// The example with rows 500 to 599 of 2000, of 32 bytes each.
+Manifest Shard() {
+  Manifest manifest = Example();
+  ArrayFile& features = manifest.node_types[0].features;
+  features = Array("f.npy", DType::kBFloat16, {2000, 16});
+  features.rows = {.first = 500, .end = 600};
+  return manifest;
+}
+
+TEST(ManifestTest, AShardTellsWhichRowsItHas) {
+  const Manifest manifest = Shard();
+  EXPECT_TRUE(manifest.is_sharded());
+  EXPECT_FALSE(Example().is_sharded());
+  const std::string text = SerializeManifest(manifest);
+  EXPECT_THAT(text, HasSubstr("row_range"));
+  EXPECT_THAT(SerializeManifest(Example()), Not(HasSubstr("row")));
+  const auto parsed = ParseManifest(text, "manifest.json");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  const ArrayFile& features = parsed->node_types[0].features;
+  EXPECT_EQ(features.rows, (RowRange{.first = 500, .end = 600}));
+  EXPECT_EQ(SerializeManifest(*parsed), text);
+  // Bytes 16,000 to 19,199 of the data, in blocks of 4,096.
+  EXPECT_EQ(features.KeptBytes().begin, 12'288u);
+  EXPECT_EQ(features.KeptBytes().end, 20'480u);
+  EXPECT_EQ(features.StoredBytes(), 128u + 8'192u);
+  Manifest whole = manifest;
+  whole.node_types[0].features.rows.reset();
+  // 15 + 1 blocks of 64,000 bytes have checksums in both; rows have some only
+  // in the whole dataset.
+  EXPECT_EQ(whole.SizeBytes() - manifest.SizeBytes(),
+            64'000u - 8'192u + 2'000u * 4 + 16);
+}
+
+TEST(ManifestTest, AShardMayHaveNoRowsOrTheLast) {
+  Manifest manifest = Shard();
+  ArrayFile& features = manifest.node_types[0].features;
+  features.rows = {.first = 500, .end = 500};
+  EXPECT_EQ(features.StoredBytes(), 128u);
+  features.rows = {.first = 1'900, .end = 2'000};
+  EXPECT_EQ(features.KeptBytes().end, 64'000u);
+  EXPECT_EQ(DescribeRows(*features.rows, 2'000), "rows 1900 .. 1999 of 2000");
 }
 
 TEST(ManifestTest, ReadsWhatVersion10Wrote) {

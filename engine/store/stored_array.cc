@@ -33,9 +33,21 @@ std::string ArrayPath(const std::string& folder, const ArrayFile& array) {
   return array.in_place ? array.path : io::JoinPath(folder, array.path);
 }
 
+absl::Status CheckIsWhole(const std::string& folder, const ArrayFile& array) {
+  if (!array.rows.has_value()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      ArrayPath(folder, array), ": has ",
+      DescribeRows(*array.rows, array.shape[0]),
+      " alone, as its dataset was copied with --placement sharded: it can be "
+      "trained on by all machines with the other rows (--machines, with "
+      "--strategy diskgnn or foresight); all else needs a copy of the whole "
+      "dataset"));
+}
+
 absl::StatusOr<CheckedFile> WithChecksums(
     io::FileSystem& files, const std::string& folder, const ArrayFile& array,
     std::unique_ptr<io::ReadableFile> file, const std::stop_token& stop) {
+  HEARTH_RETURN_IF_ERROR(CheckIsWhole(folder, array));
   HEARTH_ASSIGN_OR_RETURN(
       BlockChecksums checksums,
       BlockChecksums::Load(files, io::JoinPath(folder, array.crc_path),
@@ -46,13 +58,12 @@ absl::StatusOr<CheckedFile> WithChecksums(
 }
 
 absl::Status ReadBlockAgain(io::ReadableFile& data, const ArrayFile& array,
-                            uint64_t number, uint32_t crc32c,
+                            uint64_t number, uint64_t offset, uint32_t crc32c,
                             absl::Span<std::byte> block) {
-  const uint64_t begin = array.data_offset + number * array.crc_block_bytes;
   const std::string place =
-      absl::StrCat(data.path(), ": block ", number, " (bytes ", begin, " .. ",
-                   begin + block.size() - 1, ")");
-  HEARTH_RETURN_IF_ERROR(Annotate(data.Read(begin, block), place));
+      absl::StrCat(data.path(), ": block ", number, " (bytes ", offset, " .. ",
+                   offset + block.size() - 1, ")");
+  HEARTH_RETURN_IF_ERROR(Annotate(data.Read(offset, block), place));
   if (BlockCrc32c(block, array.file_id, number) == crc32c) {
     return absl::OkStatus();
   }
@@ -66,8 +77,9 @@ absl::Status CheckBlock(const CheckedFile& from, const ArrayFile& array,
   if (from.checksums.Matches(block, array.file_id, number)) {
     return absl::OkStatus();
   }
-  return ReadBlockAgain(*from.file, array, number, from.checksums.of(number),
-                        block);
+  return ReadBlockAgain(*from.file, array, number,
+                        array.data_offset + number * array.crc_block_bytes,
+                        from.checksums.of(number), block);
 }
 
 absl::Status ReadChecked(const CheckedFile& from, const ArrayFile& array,
@@ -190,6 +202,7 @@ absl::StatusOr<LoadedArray> LoadArray(io::FileSystem& files,
                                       const ArrayFile& array,
                                       Residency residency,
                                       const std::stop_token& stop) {
+  HEARTH_RETURN_IF_ERROR(CheckIsWhole(folder, array));
   if (residency == Residency::kMemory) {
     return ReadVerified(files, folder, array, stop);
   }
@@ -215,7 +228,7 @@ absl::Status CheckArrayUnchanged(io::FileSystem& files,
                                  const std::string& folder,
                                  const ArrayFile& array) {
   HEARTH_RETURN_IF_ERROR(
-      CheckSize(files, ArrayPath(folder, array), array.file_size_bytes));
+      CheckSize(files, ArrayPath(folder, array), array.StoredBytes()));
   const uint64_t data_bytes = array.file_size_bytes - array.data_offset;
   HEARTH_RETURN_IF_ERROR(CheckSize(
       files, io::JoinPath(folder, array.crc_path),
@@ -419,7 +432,8 @@ class VerifiedFile final : public io::ReadableFile {
     std::vector<uint32_t> again(1);
     HEARTH_RETURN_IF_ERROR(
         checksums_->Read(number * sizeof(uint32_t), AsBytes(again)));
-    return ReadBlockAgain(*data_, array_, number, again[0], block);
+    return ReadBlockAgain(*data_, array_, number, BeginOf(number), again[0],
+                          block);
   }
 
   const ArrayFile array_;
@@ -427,9 +441,45 @@ class VerifiedFile final : public io::ReadableFile {
   const std::unique_ptr<io::ReadableFile> checksums_;
 };
 
+// A shard's file, read at the places of the whole array.
+class ShardFile final : public io::ReadableFile {
+ public:
+  ShardFile(ArrayFile array, std::string folder,
+            std::unique_ptr<io::ReadableFile> file)
+      : array_(std::move(array)),
+        folder_(std::move(folder)),
+        file_(std::move(file)) {}
+
+  absl::Status Read(uint64_t offset, absl::Span<std::byte> out) override {
+    const uint64_t end = offset + out.size();
+    if (end <= array_.data_offset) return file_->Read(offset, out);
+    const ByteRange kept = array_.KeptBytes();
+    if (offset < array_.data_offset + kept.begin ||
+        end > array_.data_offset + kept.end) {
+      return CheckIsWhole(folder_, array_);
+    }
+    return file_->Read(offset - kept.begin, out);
+  }
+
+  absl::StatusOr<io::FileInfo> Info() override {
+    HEARTH_ASSIGN_OR_RETURN(io::FileInfo info, file_->Info());
+    info.size_bytes = array_.file_size_bytes;
+    return info;
+  }
+  const std::string& path() const override { return file_->path(); }
+
+ private:
+  const ArrayFile array_;
+  const std::string folder_;
+  const std::unique_ptr<io::ReadableFile> file_;
+};
+
 absl::StatusOr<std::unique_ptr<io::ReadableFile>> Verified(
     io::FileSystem& files, const std::string& folder, const ArrayFile& array,
     std::unique_ptr<io::ReadableFile> data, const std::stop_token& stop) {
+  if (array.rows.has_value()) {
+    data = std::make_unique<ShardFile>(array, folder, std::move(data));
+  }
   HEARTH_ASSIGN_OR_RETURN(
       std::unique_ptr<io::ReadableFile> checksums,
       files.OpenForRead(io::JoinPath(folder, array.crc_path)));

@@ -26,6 +26,10 @@ namespace hearth::store {
 /// Path of the array's file, given the dataset's folder.
 std::string ArrayPath(const std::string& folder, const ArrayFile& array);
 
+/// FAILED_PRECONDITION, with what can be done, if the array's file is a shard.
+/// Functions that need all of an array return it.
+absl::Status CheckIsWhole(const std::string& folder, const ArrayFile& array);
+
 /// An array's file and the checksums of its blocks.
 struct CheckedFile {
   std::unique_ptr<io::ReadableFile> file;
@@ -38,12 +42,13 @@ absl::StatusOr<CheckedFile> WithChecksums(
     io::FileSystem& files, const std::string& folder, const ArrayFile& array,
     std::unique_ptr<io::ReadableFile> file, const std::stop_token& stop);
 
-/// Reads block `number` of the array's data once more, because its bytes did
-/// not match their checksum: damage on the way is gone then, damage on disk is
-/// not. DATA_LOSS naming file and block if the bytes still do not match
-/// `crc32c`; errors of reading name the block, too.
+/// Reads block `number` of the array's data, which begins at `offset` of the
+/// file, once more, because its bytes did not match their checksum: damage on
+/// the way is gone then, damage on disk is not. DATA_LOSS naming file and block
+/// if the bytes still do not match `crc32c`; errors of reading name the block,
+/// too.
 absl::Status ReadBlockAgain(io::ReadableFile& data, const ArrayFile& array,
-                            uint64_t number, uint32_t crc32c,
+                            uint64_t number, uint64_t offset, uint32_t crc32c,
                             absl::Span<std::byte> block);
 
 /// Checks one block, the data's bytes from `begin` on, which were read into
@@ -161,7 +166,9 @@ class ArrayStream {
 };
 
 /// The file of an array of the dataset in `folder`. Every read checks the
-/// blocks that it touches; of a block that is asked for in part, all is read.
+/// blocks that it touches; of a block that is asked for in part, all is read. A
+/// shard is read at the places of the whole array; other parts than its
+/// KeptBytes are FAILED_PRECONDITION.
 /// Opening it reads and checks all checksums and the header; checksums are not
 /// kept in memory.
 absl::StatusOr<std::unique_ptr<io::ReadableFile>> OpenVerifiedFile(

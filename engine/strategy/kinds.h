@@ -62,6 +62,9 @@ struct StrategyKind {
   /// Whether rows of the feature file are read that nothing has verified
   /// before, so that StrategyResources::row_check is needed.
   bool reads_single_rows = false;
+  /// Whether rows of features come from scans that know which rows are wanted
+  /// (store::Dataset::ScanRows) alone, so that a shard suffices.
+  bool takes_shards = false;
   /// Whether neighbors stay on disk, mapped or read list by list. They are then
   /// verified before the first batch, not at each read.
   bool leaves_neighbors_on_disk = true;

@@ -40,11 +40,13 @@ namespace hearth::server {
 
 class RankSessions;
 
-/// Trains the own part of a job: called with the connected ranks, and the board
-/// for the passes that it shares; stops when the token says so, as any job
-/// does. Returns what the rank did, without what the group counts.
+/// Trains the own part of a job: called with the connected ranks, the board for
+/// the passes that it shares, and the names of the machines, by rank; stops
+/// when the token says so, as any job does. Returns what the rank did, without
+/// what the group counts.
 using TrainRank = std::function<absl::StatusOr<v1::MachineReport>(
-    LinkGroup& group, job::PassBoard& board, std::stop_token stop)>;
+    LinkGroup& group, job::PassBoard& board,
+    const std::vector<std::string>& members, std::stop_token stop)>;
 
 /// The members, and this daemon's attempts. Thread-safe.
 class Cluster {

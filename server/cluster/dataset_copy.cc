@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -92,6 +93,12 @@ absl::StatusOr<OfferedDataset> OfferedDataset::Open(io::FileSystem& files,
       io::ReadWholeFile(files, path, store::Manifest::kMaxFileBytes));
   HEARTH_ASSIGN_OR_RETURN(const store::Manifest own,
                           store::ParseManifest(text, path));
+  if (own.is_sharded()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "dataset \"", own.name,
+        "\" has a part of its feature rows here (--placement sharded): it can "
+        "be copied from a member that has all of it"));
+  }
   OfferedDataset offered(files, folder);
   offered.fingerprint_ = own.fingerprint;
   // An import registers nothing else in place.
@@ -164,11 +171,11 @@ absl::Status OfferedDataset::Send(
                                             "\" has no file \"", request.file(),
                                             "\""));
   }
-  return SendFile(*file, request.offset(), send);
+  return SendFile(*file, request.offset(), request.bytes(), send);
 }
 
 absl::Status OfferedDataset::SendFile(
-    const File& file, uint64_t offset,
+    const File& file, uint64_t offset, uint64_t most,
     absl::FunctionRef<bool(const v1::DatasetPiece&)> send) const {
   if (offset > file.size()) {
     return absl::OutOfRangeError(
@@ -182,10 +189,13 @@ absl::Status OfferedDataset::SendFile(
   if (file.bytes > 0) {
     HEARTH_ASSIGN_OR_RETURN(opened, files_->OpenForScan(file.path));
   }
+  const uint64_t last =
+      most > 0 && most < file.size() - offset ? offset + most : file.size();
   v1::DatasetPiece piece;
-  while (offset < file.size()) {
+  while (offset < last) {
     const bool in_head = offset < file.head.size();
-    const uint64_t end = in_head ? file.head.size() : file.size();
+    const uint64_t end =
+        in_head ? std::min<uint64_t>(last, file.head.size()) : last;
     const size_t bytes = std::min<uint64_t>(kPieceBytes, end - offset);
     std::string& data = *piece.mutable_data();
     if (in_head) {
@@ -201,6 +211,22 @@ absl::Status OfferedDataset::SendFile(
     offset += bytes;
   }
   return absl::OkStatus();
+}
+
+// Daemons that stop or have too much to do are there again later.
+absl::Status PeerError(const std::string& member, const grpc::Status& status) {
+  const std::string text = absl::StrCat(member, ": ", status.error_message());
+  switch (status.error_code()) {
+    case grpc::StatusCode::UNAVAILABLE:
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+    case grpc::StatusCode::CANCELLED:
+    case grpc::StatusCode::RESOURCE_EXHAUSTED:
+    case grpc::StatusCode::UNKNOWN:
+    case grpc::StatusCode::INTERNAL:
+      return WaitForPeerError(text);
+    default:
+      return {static_cast<absl::StatusCode>(status.error_code()), text};
+  }
 }
 
 namespace {
@@ -220,19 +246,25 @@ class PeerDatasets final : public DatasetSource {
     while (true) {
       const uint64_t offset = rest.offset();
       absl::Status taken;
+      bool is_whole = false;
       const grpc::Status status =
           Call(rest, [&](const v1::DatasetPiece& piece) {
             taken = take(piece);
-            rest.set_offset(rest.offset() + piece.data().size());
+            const uint64_t bytes = piece.data().size();
+            rest.set_offset(rest.offset() + bytes);
+            is_whole = rest.bytes() > 0 && bytes >= rest.bytes();
+            if (rest.bytes() > 0 && !is_whole) {
+              rest.set_bytes(rest.bytes() - bytes);
+            }
             return taken.ok();
           });
       HEARTH_RETURN_IF_ERROR(taken);
       if (stop_.stop_requested()) return absl::CancelledError("stopped");
-      if (status.ok()) return absl::OkStatus();
+      if (status.ok() || is_whole) return absl::OkStatus();
       const bool goes_on =
           status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED &&
           rest.offset() > offset;
-      if (!goes_on) return StatusOf(status);
+      if (!goes_on) return PeerError(member_, status);
     }
   }
 
@@ -252,23 +284,6 @@ class PeerDatasets final : public DatasetSource {
       }
     }
     return stream->Finish();
-  }
-
-  // Daemons that stop or have too much to do are there again later.
-  absl::Status StatusOf(const grpc::Status& status) const {
-    const std::string text =
-        absl::StrCat(member_, ": ", status.error_message());
-    switch (status.error_code()) {
-      case grpc::StatusCode::UNAVAILABLE:
-      case grpc::StatusCode::DEADLINE_EXCEEDED:
-      case grpc::StatusCode::CANCELLED:
-      case grpc::StatusCode::RESOURCE_EXHAUSTED:
-      case grpc::StatusCode::UNKNOWN:
-      case grpc::StatusCode::INTERNAL:
-        return WaitForPeerError(text);
-      default:
-        return {static_cast<absl::StatusCode>(status.error_code()), text};
-    }
   }
 
   const std::unique_ptr<v1::Peers::Stub> stub_;
@@ -299,6 +314,15 @@ class DatasetCopy {
   }
 
  private:
+  // A file of the copy: that of the source, or of a shard its first `gap_at`
+  // bytes and those from `gap` bytes behind them on.
+  struct Wanted {
+    std::string name;
+    uint64_t bytes = 0;
+    uint64_t gap_at = 0;
+    uint64_t gap = 0;
+  };
+
   absl::Status RunOnce() {
     HEARTH_RETURN_IF_ERROR(ReadManifest());
     HEARTH_RETURN_IF_ERROR(ReadList());
@@ -356,6 +380,10 @@ class DatasetCopy {
           return CheckPiece(piece, name);
         }));
     HEARTH_ASSIGN_OR_RETURN(manifest_, store::ParseManifest(text, name));
+    if (options_.share.has_value()) {
+      TakeShare(*options_.share);
+      text = store::SerializeManifest(manifest_);
+    }
     const std::string path = PathOf(name);
     const absl::StatusOr<std::string> before =
         io::ReadWholeFile(files_, path, store::Manifest::kMaxFileBytes);
@@ -365,7 +393,8 @@ class DatasetCopy {
     }
     const absl::StatusOr<store::Manifest> known =
         store::ParseManifest(before.value_or(""), path);
-    if (!known.ok() || known->fingerprint != manifest_.fingerprint) {
+    if (!known.ok() || known->fingerprint != manifest_.fingerprint ||
+        RowsOf(*known) != RowsOf(manifest_)) {
       if (before.ok()) {
         options_.on_log(
             "started over: the dataset has changed since the earlier run");
@@ -376,24 +405,45 @@ class DatasetCopy {
     return io::WriteFileAtomically(files_, path, text);
   }
 
+  // The copy keeps a share of the rows.
+  void TakeShare(const DatasetShare& share) {
+    for (store::NodeTypeEntry& type : manifest_.node_types) {
+      if (type.features.path.empty()) continue;
+      type.features.rows =
+          store::ShareOfRows(type.num_nodes, share.index, share.count);
+      options_.on_log(absl::StrCat(
+          "keeps ", store::DescribeRows(*type.features.rows, type.num_nodes),
+          " of nodes of type \"", type.name, "\""));
+    }
+  }
+
+  static std::vector<std::optional<store::RowRange>> RowsOf(
+      const store::Manifest& manifest) {
+    std::vector<std::optional<store::RowRange>> rows;
+    for (const store::NodeTypeEntry& type : manifest.node_types) {
+      rows.push_back(type.features.rows);
+    }
+    return rows;
+  }
+
   // Step 2.
   absl::Status ReadList() {
     list_.clear();
     HEARTH_RETURN_IF_ERROR(
         source_.Read(RequestOf(""), [&](const v1::DatasetPiece& piece) {
-          list_.insert(list_.end(), piece.files().begin(), piece.files().end());
+          for (const v1::DatasetFile& file : piece.files()) {
+            list_.push_back({.name = file.name(), .bytes = file.bytes()});
+          }
           return absl::OkStatus();
         }));
-    std::erase_if(list_, [](const v1::DatasetFile& file) {
-      return file.name() == store::Manifest::kFileName;
+    std::erase_if(list_, [](const Wanted& file) {
+      return file.name == store::Manifest::kFileName;
     });
-    total_ = 0;
-    for (const v1::DatasetFile& file : list_) {
-      if (!IsFileName(file.name())) {
+    for (const Wanted& file : list_) {
+      if (!IsFileName(file.name)) {
         return absl::DataLossError(absl::StrCat(
-            "a dataset with a file \"", file.name(), "\" cannot be copied"));
+            "a dataset with a file \"", file.name, "\" cannot be copied"));
       }
-      total_ += file.bytes();
     }
     for (const store::ArrayFile* array : manifest_.Arrays()) {
       if (!IsListed(array->path, array->file_size_bytes) ||
@@ -403,22 +453,40 @@ class DatasetCopy {
             array->path));
       }
     }
+    for (const store::NodeTypeEntry& type : manifest_.node_types) {
+      if (type.features.rows.has_value()) CutToRows(type.features);
+    }
+    total_ = 0;
+    for (const Wanted& file : list_) total_ += file.bytes;
     return absl::OkStatus();
   }
 
+  // Wants the rows of a shard alone, and no checksums of single rows, which
+  // nobody reads.
+  void CutToRows(const store::ArrayFile& features) {
+    const std::string row_checksums = store::RowChecksumPath(features);
+    std::erase_if(
+        list_, [&](const Wanted& file) { return file.name == row_checksums; });
+    for (Wanted& file : list_) {
+      if (file.name != features.path) continue;
+      file.bytes = features.StoredBytes();
+      file.gap_at = features.data_offset;
+      file.gap = features.KeptBytes().begin;
+    }
+  }
+
   bool IsListed(const std::string& name, uint64_t bytes) const {
-    return std::any_of(list_.begin(), list_.end(),
-                       [&](const v1::DatasetFile& file) {
-                         return file.name() == name && file.bytes() == bytes;
-                       });
+    return std::any_of(list_.begin(), list_.end(), [&](const Wanted& file) {
+      return file.name == name && file.bytes == bytes;
+    });
   }
 
   // Files that are no longer offered, and longer ones.
   absl::Status RemoveOthers() {
     std::set<std::string> stay = {store::Manifest::kFileName};
-    for (const v1::DatasetFile& file : list_) {
-      HEARTH_ASSIGN_OR_RETURN(const uint64_t bytes, BytesHere(file.name()));
-      if (bytes <= file.bytes()) stay.insert(file.name());
+    for (const Wanted& file : list_) {
+      HEARTH_ASSIGN_OR_RETURN(const uint64_t bytes, BytesHere(file.name));
+      if (bytes <= file.bytes) stay.insert(file.name);
     }
     HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> names,
                             files_.List(options_.unfinished));
@@ -438,8 +506,8 @@ class DatasetCopy {
 
   absl::Status CheckSpace() const {
     uint64_t here = 0;
-    for (const v1::DatasetFile& file : list_) {
-      HEARTH_ASSIGN_OR_RETURN(const uint64_t bytes, BytesHere(file.name()));
+    for (const Wanted& file : list_) {
+      HEARTH_ASSIGN_OR_RETURN(const uint64_t bytes, BytesHere(file.name));
       here += bytes;
     }
     if (here > 0) {
@@ -459,26 +527,26 @@ class DatasetCopy {
   // Step 3.
   absl::Status ReadFiles() {
     done_ = 0;
-    for (const v1::DatasetFile& file : list_) {
+    for (const Wanted& file : list_) {
       HEARTH_RETURN_IF_ERROR(ReadFile(file));
     }
     return absl::OkStatus();
   }
 
-  absl::Status ReadFile(const v1::DatasetFile& file) {
-    HEARTH_ASSIGN_OR_RETURN(uint64_t here, BytesHere(file.name()));
+  absl::Status ReadFile(const Wanted& file) {
+    HEARTH_ASSIGN_OR_RETURN(uint64_t here, BytesHere(file.name));
     done_ += here;
-    if (here == file.bytes() && here > 0) return absl::OkStatus();
+    if (here == file.bytes && here > 0) return absl::OkStatus();
     HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::WritableFile> out,
-                            files_.OpenForAppend(PathOf(file.name())));
+                            files_.OpenForAppend(PathOf(file.name)));
     uint64_t unsynced = 0;
     const auto take = [&](const v1::DatasetPiece& piece) -> absl::Status {
       if (stop_.stop_requested()) return absl::CancelledError("stopped");
-      HEARTH_RETURN_IF_ERROR(CheckPiece(piece, file.name()));
+      HEARTH_RETURN_IF_ERROR(CheckPiece(piece, file.name));
       const uint64_t bytes = piece.data().size();
-      if (bytes > file.bytes() - here) {
+      if (bytes > file.bytes - here) {
         return absl::OutOfRangeError(
-            absl::StrCat(file.name(), ": has more bytes than was told"));
+            absl::StrCat(file.name, ": has more bytes than was told"));
       }
       HEARTH_RETURN_IF_ERROR(out->Append(BytesOf(piece.data())));
       here += bytes;
@@ -492,13 +560,16 @@ class DatasetCopy {
       options_.on_progress("copying", done_, total_);
       return absl::OkStatus();
     };
-    for (int read = 1; here < file.bytes(); ++read) {
-      v1::ReadDatasetRequest request = RequestOf(file.name());
-      request.set_offset(here);
+    for (int read = 1; here < file.bytes; ++read) {
+      v1::ReadDatasetRequest request = RequestOf(file.name);
+      const bool before_gap = here < file.gap_at;
+      const uint64_t end = before_gap ? file.gap_at : file.bytes;
+      request.set_offset(before_gap ? here : here + file.gap);
+      if (file.gap_at > 0) request.set_bytes(end - here);
       absl::Status status = source_.Read(request, take);
-      if (status.ok() && here < file.bytes()) {
+      if (status.ok() && here < end) {
         status =
-            absl::DataLossError(absl::StrCat(file.name(), ": has ended early"));
+            absl::DataLossError(absl::StrCat(file.name, ": has ended early"));
       }
       if (absl::IsDataLoss(status) && read < kMostReads) continue;
       HEARTH_RETURN_IF_ERROR(status);
@@ -512,7 +583,7 @@ class DatasetCopy {
   absl::StatusOr<std::string> RemoveDamaged() {
     uint64_t total = 0;
     for (const store::ArrayFile* array : manifest_.Arrays()) {
-      total += array->file_size_bytes + ChecksumBytes(*array);
+      total += array->StoredBytes() + ChecksumBytes(*array);
     }
     uint64_t done = 0;
     std::string damage;
@@ -534,7 +605,7 @@ class DatasetCopy {
                                       on_read, stop_)
                      .status(),
                  {array->path, array->crc_path}));
-      done += array->file_size_bytes + ChecksumBytes(*array);
+      done += array->StoredBytes() + ChecksumBytes(*array);
     }
     HEARTH_RETURN_IF_ERROR(
         remove(ingest::LoadStatistics(files_, options_.unfinished).status(),
@@ -562,7 +633,7 @@ class DatasetCopy {
   const std::stop_token& stop_;
   store::Manifest manifest_;
   // All files but the manifest.
-  std::vector<v1::DatasetFile> list_;
+  std::vector<Wanted> list_;
   // Bytes of the list's files: all, and those that are here.
   uint64_t total_ = 0;
   uint64_t done_ = 0;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -22,7 +23,8 @@
 
 namespace grpc {
 class Channel;
-}
+class Status;
+}  // namespace grpc
 
 namespace hearth::server {
 
@@ -35,7 +37,7 @@ class OfferedDataset {
   static constexpr size_t kPieceBytes = size_t{1} << 20;
 
   /// The dataset in `folder`. `files` outlives the result. Errors of reading
-  /// the manifest.
+  /// the manifest; FAILED_PRECONDITION for a shard.
   static absl::StatusOr<OfferedDataset> Open(io::FileSystem& files,
                                              const std::string& folder);
 
@@ -70,7 +72,7 @@ class OfferedDataset {
   void AddArray(const store::ArrayFile& array);
   absl::Status AddIfThere(const std::string& name);
   absl::Status SendFile(
-      const File& file, uint64_t offset,
+      const File& file, uint64_t offset, uint64_t most,
       absl::FunctionRef<bool(const v1::DatasetPiece&)> send) const;
 
   io::FileSystem* files_;
@@ -78,6 +80,10 @@ class OfferedDataset {
   std::string fingerprint_;
   std::vector<File> list_;
 };
+
+/// The error of a call of a member: of the cause WaitCause::kPeer if the member
+/// may answer later.
+absl::Status PeerError(const std::string& member, const grpc::Status& status);
 
 /// Where a copy comes from.
 class DatasetSource {
@@ -99,10 +105,19 @@ std::unique_ptr<DatasetSource> NewPeerDatasets(
     std::shared_ptr<grpc::Channel> channel, std::string member,
     std::stop_token stop);
 
+/// Share `index`, from 0, of `count` shares of the rows.
+struct DatasetShare {
+  int64_t index = 0;
+  int64_t count = 1;
+};
+
 /// How a dataset is copied. The functions are called on the caller's thread.
 struct DatasetCopyOptions {
   /// The dataset's name, there and here.
   std::string name;
+  /// The share of the feature rows of each node type that the copy keeps; all
+  /// rows if absent.
+  std::optional<DatasetShare> share = {};
   /// Folder of the unfinished copy. Another run goes on with what is in it.
   std::string unfinished;
   /// Folder of the whole copy, which must not exist.
@@ -114,7 +129,8 @@ struct DatasetCopyOptions {
   std::function<void(const std::string& text)> on_log;
 };
 
-/// Copies a dataset: its name, fingerprint and arrays are those of the source.
+/// Copies a dataset: its name, fingerprint and arrays are those of the source,
+/// but for the rows that are not of `share`.
 /// All of it is checked against its checksums before it is at `destination`.
 /// What has come stays in `unfinished` after any error, and need not come
 /// again; a dataset that has become another one meanwhile is copied anew.

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine/base/crc32c.h"
 #include "engine/base/status.h"
 #include "engine/ingest/inspect/verify.h"
 #include "engine/io/file_system.h"
@@ -93,6 +95,7 @@ class DatasetCopyTest : public ::testing::Test {
     return CopyDataset(
         files, source_,
         {.name = "test",
+         .share = share_,
          .unfinished = unfinished_,
          .destination = destination_,
          .on_progress = [](absl::string_view, uint64_t, uint64_t) {},
@@ -139,6 +142,7 @@ class DatasetCopyTest : public ::testing::Test {
   LocalDatasets source_{Planted(scratch_)};
   const std::string unfinished_ = scratch_.Path("import-1.tmp");
   const std::string destination_ = scratch_.Path("copy");
+  std::optional<DatasetShare> share_;
   std::stop_source stop_;
   std::vector<std::string> log_;
 };
@@ -188,6 +192,105 @@ TEST_F(DatasetCopyTest, AGraphOfSeveralTypesIsCopied) {
       *testing::ImportHeteroGraph({.in_place = true}, other_scratch_.path());
   ASSERT_TRUE(Copy().ok());
   ExpectWhole();
+}
+
+TEST_F(DatasetCopyTest, AShareHasItsRowsAndAllElse) {
+  for (const bool in_place : {false, true}) {
+    io::ScratchDirectory scratch;
+    source_.folder =
+        Planted(scratch, {.feature_dim = 2'000, .in_place = in_place});
+    for (const int64_t index : {0, 1, 2}) {
+      fs::remove_all(destination_);
+      share_ = {.index = index, .count = 3};
+      const auto copied = Copy();
+      ASSERT_TRUE(copied.ok()) << copied.status();
+      ExpectWhole();
+      const store::ArrayFile& features = copied->node_types[0].features;
+      EXPECT_EQ(features.rows->first, 200 * index);
+      EXPECT_EQ(features.rows->end, 200 * (index + 1));
+      const std::string whole = RowsOf(source_.folder);
+      const std::string rows =
+          Contents(destination_ + "/node.features.npy").substr(4'096);
+      const store::ByteRange kept = features.KeptBytes();
+      EXPECT_TRUE(rows == whole.substr(kept.begin, kept.end - kept.begin));
+      EXPECT_GE(rows.size(), whole.size() / 3);
+      EXPECT_LE(rows.size(), whole.size() / 3 + 2 * 4'096);
+      uint64_t bytes = 0;
+      for (const auto& [name, contents] : FilesOf(destination_)) {
+        if (name != "manifest.json" && name != "statistics.json") {
+          bytes += contents.size();
+        }
+      }
+      EXPECT_EQ(copied->SizeBytes(), bytes);
+    }
+  }
+}
+
+TEST_F(DatasetCopyTest, ABrokenShareGoesOnWhereItWas) {
+  share_ = {.index = 1, .count = 2};
+  // In the header, and in the rows.
+  for (const uint64_t most : {uint64_t{1'000}, uint64_t{1'500'000}}) {
+    fs::remove_all(destination_);
+    const std::string features = unfinished_ + "/node.features.npy";
+    bool is_cut = false;
+    source_.on_piece = [&](v1::DatasetPiece& piece) {
+      if (is_cut) return WaitForPeerError("host-a: is gone");
+      const uint64_t here = fs::exists(features) ? fs::file_size(features) : 0;
+      if (fs::exists(features) && here + piece.data().size() > most) {
+        piece.mutable_data()->resize(most - here);
+        const auto* data =
+            reinterpret_cast<const std::byte*>(piece.data().data());
+        piece.set_crc32c(Crc32c({data, piece.data().size()}));
+        is_cut = true;
+      }
+      return absl::OkStatus();
+    };
+    EXPECT_FALSE(Copy().ok());
+    ASSERT_EQ(fs::file_size(features), most);
+    source_.on_piece = nullptr;
+    const uint64_t before = source_.bytes_sent;
+    ASSERT_TRUE(Copy().ok());
+    ExpectWhole();
+    EXPECT_LT(source_.bytes_sent - before, 2'600'000u - most + 100'000);
+  }
+}
+
+TEST_F(DatasetCopyTest, AnotherShareIsCopiedAnew) {
+  share_ = {.index = 0, .count = 2};
+  BreakAt(5);
+  ASSERT_FALSE(Copy().ok());
+  source_.on_piece = nullptr;
+  share_ = {.index = 1, .count = 2};
+  ASSERT_TRUE(Copy().ok());
+  ExpectWhole();
+}
+
+TEST_F(DatasetCopyTest, DamageOfAShareIsCopiedAgain) {
+  share_ = {.index = 1, .count = 2};
+  const std::string features = unfinished_ + "/node.features.npy";
+  source_.on_piece = [&](v1::DatasetPiece&) {
+    const bool is_late =
+        fs::exists(features) && fs::file_size(features) > 1'000'000;
+    return is_late ? WaitForPeerError("host-a: is gone") : absl::OkStatus();
+  };
+  EXPECT_FALSE(Copy().ok());
+  ASSERT_TRUE(fs::exists(features));
+  std::fstream(features, std::ios::in | std::ios::out | std::ios::binary)
+      << std::string(500'000, '\0');
+  source_.on_piece = nullptr;
+  ASSERT_TRUE(Copy().ok());
+  ExpectWhole();
+  EXPECT_THAT(log_, Contains(HasSubstr("copied again")));
+}
+
+TEST_F(DatasetCopyTest, AShareCannotBeCopiedOn) {
+  share_ = {.index = 1, .count = 2};
+  ASSERT_TRUE(Copy().ok());
+  fs::rename(destination_, scratch_.Path("first"));
+  source_.folder = scratch_.Path("first");
+  const absl::Status status = Copy().status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("has all of it"));
 }
 
 TEST_F(DatasetCopyTest, ABrokenCopyGoesOnWhereItWas) {

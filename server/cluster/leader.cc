@@ -306,8 +306,9 @@ absl::StatusOr<std::vector<v1::MachineReport>> RunAttempt(
         Show(cluster, job, ranks, traffic);
         return ranks.Look();
       },
-      [&](LinkGroup& group, std::stop_token attempt) {
-        return train(group, board, std::move(attempt));
+      [&](LinkGroup& group, const std::vector<std::string>& members,
+          std::stop_token attempt) {
+        return train(group, board, members, std::move(attempt));
       });
   if (result.has_left) {
     if (stop.stop_requested()) return absl::CancelledError("stopped");
@@ -318,7 +319,10 @@ absl::StatusOr<std::vector<v1::MachineReport>> RunAttempt(
     return ReportsOf(cluster, ranks, *std::move(result.report), job);
   }
   const absl::Status& status = result.report.status();
-  if (!result.was_ended || absl::IsCancelled(status)) return status;
+  // Rows of another machine (row_exchange.h) are lost with it, too.
+  const bool may_be_others =
+      result.was_ended || WaitCauseOf(status) == WaitCause::kPeer;
+  if (!may_be_others || absl::IsCancelled(status)) return status;
   // A connection has ended: perhaps since a rank has failed.
   HEARTH_RETURN_IF_ERROR(ranks.AwaitCause(cluster.times().last_words));
   return WaitCauseOf(status) == WaitCause::kPeer

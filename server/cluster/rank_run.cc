@@ -75,7 +75,8 @@ RankResult RunRank(
   RankResult result = {.report = absl::UnknownError("")};
   // An exception would find the watch running.
   if (absl::Status status = CatchExceptions([&] {
-        result.report = train(group, attempt.get_token());
+        result.report = train(group, {spec.ranks().begin(), spec.ranks().end()},
+                              attempt.get_token());
         return result.report.status();
       });
       !status.ok()) {

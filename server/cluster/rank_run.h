@@ -28,7 +28,8 @@ struct RankResult {
 
 /// The part of TrainRank that needs no board.
 using TrainOnLinks = std::function<absl::StatusOr<v1::MachineReport>(
-    LinkGroup& group, std::stop_token stop)>;
+    LinkGroup& group, const std::vector<std::string>& members,
+    std::stop_token stop)>;
 
 /// Connects rank `spec.rank()` to the others (Cluster::ConnectRanks) and calls
 /// `train`. Meanwhile, on a thread of its own:

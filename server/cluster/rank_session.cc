@@ -169,8 +169,9 @@ absl::StatusOr<v1::MachineReport> RankSession::FollowToTheEnd(
         beat_.set_wait_seconds(traffic.wait_seconds);
         return over_;
       },
-      [&](LinkGroup& group, std::stop_token attempt) {
-        return train(group, board_, std::move(attempt));
+      [&](LinkGroup& group, const std::vector<std::string>& members,
+          std::stop_token attempt) {
+        return train(group, board_, members, std::move(attempt));
       });
   if (!result.has_left) return std::move(result.report);
   {

@@ -1,6 +1,7 @@
 #ifndef HEARTH_SERVER_CLUSTER_TRAFFIC_METRICS_H_
 #define HEARTH_SERVER_CLUSTER_TRAFFIC_METRICS_H_
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -21,13 +22,23 @@ class TrafficMetrics {
   /// Counts what has been added since the last call, with the member `peer`.
   void Add(const std::string& peer, const LinkGroup::Traffic& added)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Counts bytes of feature rows.
+  void AddRows(const std::string& peer, uint64_t sent, uint64_t received)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  struct Series {
+  struct Bytes {
     std::unique_ptr<metrics::Counter> sent;
     std::unique_ptr<metrics::Counter> received;
+  };
+  struct Series {
+    Bytes gradients;
+    Bytes rows;
     std::unique_ptr<metrics::Counter> wait;
   };
+
+  Bytes NewBytes(const std::string& peer, const char* what);
+  Series& Of(const std::string& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   metrics::Registry& registry_;
   absl::Mutex mutex_;

@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -229,6 +230,20 @@ absl::StatusOr<v1::JobReport> MakeDataset(
   return report;
 }
 
+/// The share that a valid ImportSpec.share means.
+std::optional<DatasetShare> ShareOf(const std::string& share,
+                                    const ClusterFile& file) {
+  if (share.empty()) return std::nullopt;
+  if (const std::optional<SharePart> part = ParseShare(share)) {
+    return DatasetShare{.index = part->number - 1, .count = part->of};
+  }
+  DatasetShare own = {.count = std::ssize(file.members)};
+  while (file.members[static_cast<size_t>(own.index)].name != file.name) {
+    ++own.index;
+  }
+  return own;
+}
+
 v1::JobReport ExportedTo(const std::string& destination) {
   v1::JobReport report;
   report.mutable_export_()->set_path(destination);
@@ -276,6 +291,7 @@ absl::StatusOr<v1::JobReport> RunCopy(
       NewPeerDatasets(std::move(channel), member->name, stop);
   const DatasetCopyOptions options = {
       .name = spec.name(),
+      .share = ShareOf(spec.share(), members),
       .unfinished = dependencies.data_dir.UnfinishedDatasetPath(job_id),
       .destination = dependencies.data_dir.DatasetPath(spec.name()),
       .on_progress = ProgressTo(observer),

@@ -31,6 +31,7 @@
 #include "server/cluster/cluster.h"
 #include "server/cluster/leader.h"
 #include "server/cluster/rank_session.h"
+#include "server/cluster/row_exchange.h"
 #include "server/jobs/dataset_jobs.h"
 #include "server/jobs/job_queue.h"
 #include "server/jobs/model_files.h"
@@ -424,11 +425,10 @@ class EngineJobRunner final : public JobRunner {
 
   // Trains the own rank on `group`, which may be of fewer machines than the
   // spec asks for; `result` gets the whole report.
-  absl::StatusOr<v1::MachineReport> TrainRankOf(const OwnRank& own,
-                                                LinkGroup& group,
-                                                job::PassBoard& board,
-                                                std::stop_token stop,
-                                                job::TrainReport& result) {
+  absl::StatusOr<v1::MachineReport> TrainRankOf(
+      const OwnRank& own, LinkGroup& group, job::PassBoard& board,
+      const std::vector<std::string>& members, std::stop_token stop,
+      job::TrainReport& result) {
     job::TrainJobOptions options =
         ToTrainJobOptions(own.spec, DatasetOf(own.spec), FolderOf(own.job));
     const int64_t each = options.data.trainers;
@@ -444,6 +444,7 @@ class EngineJobRunner final : public JobRunner {
       return dependencies_.new_ranked_step(train, shape, group);
     };
     environment.ranks = &ranks;
+    environment.remote_rows = NewPeerRows(*dependencies_.cluster, members);
     HEARTH_ASSIGN_OR_RETURN(
         result, RunTraining(environment, own.job.id(), options, own.observer,
                             std::move(stop)));
@@ -464,6 +465,13 @@ class EngineJobRunner final : public JobRunner {
     HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<store::Dataset> dataset,
                             store::Dataset::Open(files(), DatasetOf(spec)));
     const std::string& fingerprint = dataset->manifest().fingerprint;
+    if (dataset->manifest().is_sharded() && spec.min_machines() > 0 &&
+        spec.min_machines() < spec.machines()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "min_machines: must not be below machines (", spec.machines(),
+          "), as dataset ", dataset->manifest().name,
+          " has its feature rows spread over them (--placement sharded)"));
+    }
     HEARTH_RETURN_IF_ERROR(files().CreateDirectory(FolderOf(job)));
     HEARTH_ASSIGN_OR_RETURN(
         const job::FoundCheckpoint found,
@@ -499,9 +507,10 @@ class EngineJobRunner final : public JobRunner {
         const std::vector<v1::MachineReport> machines,
         Lead(*dependencies_.cluster, files(), led, std::move(stop),
              [&](LinkGroup& group, job::PassBoard& board,
+                 const std::vector<std::string>& members,
                  std::stop_token attempt) {
-               return TrainRankOf(own, group, board, std::move(attempt),
-                                  result);
+               return TrainRankOf(own, group, board, members,
+                                  std::move(attempt), result);
              }));
     v1::JobReport report;
     *report.mutable_train() = ToProto(result);
@@ -534,8 +543,10 @@ class EngineJobRunner final : public JobRunner {
     job::TrainReport result;
     absl::StatusOr<v1::MachineReport> machine = session->Follow(
         *dependencies_.cluster, files(), FolderOf(job), std::move(stop),
-        [&](LinkGroup& group, job::PassBoard& board, std::stop_token attempt) {
-          return TrainRankOf(own, group, board, std::move(attempt), result);
+        [&](LinkGroup& group, job::PassBoard& board,
+            const std::vector<std::string>& members, std::stop_token attempt) {
+          return TrainRankOf(own, group, board, members, std::move(attempt),
+                             result);
         });
     if (WaitCauseOf(machine.status()) != WaitCause::kNone) {
       // The leader waits, and begins another attempt, with another job here.

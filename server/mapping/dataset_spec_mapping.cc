@@ -8,8 +8,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "engine/store/array_type.h"
 #include "server/mapping/request_checks.h"
 
@@ -115,10 +117,18 @@ void CheckCopy(const v1::ImportSpec& spec, FieldViolations& violations) {
   if (!IsValidName(spec.from_member())) {
     violations.Add("import.from_member", "must name a member of the cluster");
   }
+  if (!spec.share().empty() && spec.share() != "own" &&
+      !ParseShare(spec.share()).has_value()) {
+    violations.Add("import.share",
+                   absl::StrCat("must be \"own\", or a part such as 2/4, of at "
+                                "most ",
+                                kMostShares));
+  }
   std::vector<const google::protobuf::FieldDescriptor*> set;
   spec.GetReflection()->ListFields(spec, &set);
   for (const auto* field : set) {
     if (field->number() == v1::ImportSpec::kNameFieldNumber ||
+        field->number() == v1::ImportSpec::kShareFieldNumber ||
         field->number() == v1::ImportSpec::kFromMemberFieldNumber) {
       continue;
     }
@@ -151,6 +161,17 @@ ingest::NonFinite ToNonFinite(v1::NonFinite non_finite) {
 
 }  // namespace
 
+std::optional<SharePart> ParseShare(absl::string_view share) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(share, '/');
+  SharePart part;
+  if (parts.size() != 2 || !absl::SimpleAtoi(parts[0], &part.number) ||
+      !absl::SimpleAtoi(parts[1], &part.of) || part.number < 1 ||
+      part.number > part.of || part.of > kMostShares) {
+    return std::nullopt;
+  }
+  return part;
+}
+
 void CheckPath(const char* field, const std::string& path,
                FieldViolations& violations) {
   if (path.empty() || path[0] != '/' || path.find('\0') != std::string::npos) {
@@ -166,6 +187,10 @@ void CheckImport(v1::ImportSpec& spec, FieldViolations& violations) {
   if (!spec.from_member().empty()) {
     CheckCopy(spec, violations);
     return;
+  }
+  if (!spec.share().empty()) {
+    violations.Add("import.share",
+                   "must be empty unless a dataset is copied from a member");
   }
   if (spec.upload().empty()) {
     CheckPath("import.path", spec.path(), violations);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "engine/ingest/formats/format_options.h"
 #include "engine/ingest/generate/generate_options.h"
 #include "engine/ingest/import/import_graph.h"
@@ -27,6 +28,18 @@ void CheckVerify(const v1::VerifySpec& spec, FieldViolations& violations);
 void CheckGenerate(v1::GenerateSpec& spec, FieldViolations& violations);
 void CheckExportDataset(const v1::ExportDatasetSpec& spec,
                         FieldViolations& violations);
+
+/// Part `number`, from 1, of `of` equal ones.
+struct SharePart {
+  int64_t number = 0;
+  int64_t of = 0;
+};
+
+/// Shares of a dataset at most.
+inline constexpr int64_t kMostShares = 1024;
+
+/// An ImportSpec.share such as "2/4"; nullopt if it is none.
+std::optional<SharePart> ParseShare(absl::string_view share);
 
 /// Checks that `path` is absolute and of bounded length.
 void CheckPath(const char* field, const std::string& path,

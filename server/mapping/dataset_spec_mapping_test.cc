@@ -61,6 +61,17 @@ TEST(DatasetSpecMappingTest, ACopyOfAnotherMembersDatasetHasNoDefaults) {
       spec, Fill(spec.DebugString())));
 }
 
+TEST(DatasetSpecMappingTest, ACopyMayKeepAShare) {
+  for (const char* share : {"own", "1/1", "2/4", "1024/1024"}) {
+    const v1::JobSpec spec = Fill(absl::StrCat(
+        "import { name: 'x' from_member: 'b' share: '", share, "' }"));
+    EXPECT_EQ(spec.import().share(), share);
+  }
+  EXPECT_EQ(ParseShare("2/4")->number, 2);
+  EXPECT_EQ(ParseShare("2/4")->of, 4);
+  EXPECT_FALSE(ParseShare("own").has_value());
+}
+
 TEST(DatasetSpecMappingTest, EveryOptionOfAnImport) {
   const v1::ImportSpec spec =
       Fill(R"pb(import {

@@ -270,6 +270,12 @@ v1::NodeType ToProto(const store::NodeTypeEntry& nodes) {
     proto.set_feature_dim(FeatureDim(nodes));
     proto.set_feature_dtype(store::Name(nodes.features.dtype));
     if (nodes.features.in_place) proto.set_feature_path(nodes.features.path);
+    if (nodes.features.rows.has_value()) {
+      v1::RowRange& rows = *proto.mutable_feature_rows();
+      rows.set_first(static_cast<uint64_t>(nodes.features.rows->first));
+      rows.set_end(static_cast<uint64_t>(nodes.features.rows->end));
+      rows.set_all(static_cast<uint64_t>(nodes.num_nodes));
+    }
   }
   if (nodes.label_width > 0) proto.set_label_kind(ToProto(nodes.label_kind));
   proto.set_label_width(static_cast<uint64_t>(nodes.label_width));

@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -23,6 +24,7 @@
 #include "server/cluster/cluster.h"
 #include "server/cluster/dataset_copy.h"
 #include "server/cluster/rank_session.h"
+#include "server/cluster/row_exchange.h"
 #include "server/jobs/admission.h"
 #include "server/log.h"
 #include "server/mapping/request_checks.h"
@@ -102,7 +104,45 @@ class PeersService final : public v1::Peers::Service {
     return ToGrpcStatus(status);
   }
 
+  grpc::Status ReadRows(
+      grpc::ServerContext* context,
+      grpc::ServerReaderWriter<v1::RowsPiece, v1::ReadRowsRequest>* stream)
+      override {
+    const absl::StatusOr<Caller> caller =
+        deps_.access.Identify(CredentialsOf(*context));
+    if (!caller.ok()) return ToGrpcStatus(caller.status());
+    v1::ReadRowsRequest first;
+    if (!stream->Read(&first)) return grpc::Status::OK;
+    absl::Status status = guard_.CheckOf(*context, first)();
+    if (status.ok()) status = SendRows(first, *caller, *stream);
+    return ToGrpcStatus(status);
+  }
+
  private:
+  absl::Status SendRows(
+      const v1::ReadRowsRequest& first, const Caller& caller,
+      grpc::ServerReaderWriter<v1::RowsPiece, v1::ReadRowsRequest>& stream)
+      const {
+    HEARTH_ASSIGN_OR_RETURN(const NameClaims::Claim claim,
+                            deps_.admission.HoldDataset(first.name()));
+    HEARTH_ASSIGN_OR_RETURN(
+        OfferedRows rows,
+        OfferedRows::Open(deps_.files, deps_.data_dir.DatasetPath(first.name()),
+                          first));
+    const std::string member(
+        absl::StripPrefix(caller.name, AccessControl::kMemberCaller));
+    const auto send = [&](const v1::RowsPiece& piece) {
+      deps_.cluster.traffic_metrics().AddRows(member, piece.data().size(),
+                                              /*received=*/0);
+      return stream.Write(piece);
+    };
+    v1::ReadRowsRequest request = first;
+    do {
+      HEARTH_RETURN_IF_ERROR(rows.Send(request, send));
+    } while (stream.Read(&request));
+    return absl::OkStatus();
+  }
+
   absl::Status SendDataset(const v1::ReadDatasetRequest& request,
                            grpc::ServerWriter<v1::DatasetPiece>& writer) const {
     HEARTH_ASSIGN_OR_RETURN(const NameClaims::Claim claim,
@@ -363,6 +403,15 @@ absl::StatusOr<v1::MemberState> OwnMemberState(const PeersDependencies& deps) {
     v1::MemberDataset& one = *state.add_datasets();
     one.set_name(dataset.name());
     one.set_fingerprint(dataset.fingerprint());
+    const auto& types = dataset.node_types();
+    if (std::none_of(types.begin(), types.end(), [](const v1::NodeType& type) {
+          return type.has_feature_rows();
+        })) {
+      continue;
+    }
+    for (const v1::NodeType& type : types) {
+      *one.add_feature_rows() = type.feature_rows();
+    }
   }
   return state;
 }

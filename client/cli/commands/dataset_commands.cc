@@ -79,6 +79,9 @@ void AddNodeType(const v1::NodeType& type, Table& table) {
   table.AddRow({absl::StrCat("nodes \"", type.name(), "\""),
                 FormatCount(type.num_nodes())});
   table.AddRow({"  features", Features(type)});
+  if (type.has_feature_rows()) {
+    table.AddRow({"  on this machine", FormatRows(type.feature_rows())});
+  }
   if (!type.feature_path().empty()) {
     table.AddRow({"  registered in place", type.feature_path()});
   }
@@ -144,7 +147,11 @@ void PrintDatasetList(const std::vector<v1::Dataset>& datasets,
                            [](const auto& type) { return type.num_nodes(); })),
          FormatCount(Total(dataset.edge_types(),
                            [](const auto& type) { return type.num_edges(); })),
-         Features(first), LabelWords(first.label_kind(), first.label_width()),
+         first.has_feature_rows()
+             ? absl::StrCat(Features(first), ", ",
+                            FormatRows(first.feature_rows()))
+             : Features(first),
+         LabelWords(first.label_kind(), first.label_width()),
          FormatByteSize(dataset.size_bytes()),
          FormatTimestamp(dataset.create_time())});
   }
@@ -182,6 +189,8 @@ struct Arguments {
   std::string destination;
   v1::Format format = v1::FORMAT_UNSPECIFIED;
   std::string member;
+  std::string placement = "whole";
+  std::string share;
   Submission submission;
 };
 
@@ -219,6 +228,10 @@ absl::StatusOr<int> Copy(const Arguments& arguments, Session& session) {
   v1::JobSpec spec;
   spec.mutable_import()->set_name(arguments.name);
   spec.mutable_import()->set_from_member(arguments.member);
+  spec.mutable_import()->set_share(arguments.share.empty() &&
+                                           arguments.placement == "sharded"
+                                       ? "own"
+                                       : arguments.share);
   return RunJob(session, spec, arguments.submission);
 }
 
@@ -284,6 +297,14 @@ void AddCopy(CLI::App& dataset, Action* chosen) {
   copy->add_option("--from", arguments->member,
                    "The member that has it, as `hearth cluster` lists it")
       ->required();
+  copy->add_option("--placement", arguments->placement,
+                   "whole: all of it; sharded: of the feature rows, this "
+                   "machine's share, by its place among the members in the "
+                   "cluster's file. Default whole")
+      ->check(CLI::IsMember({"whole", "sharded"}));
+  copy->add_option("--share", arguments->share,
+                   "Another share of the feature rows: 2/4 is the second of "
+                   "four");
   AddSubmissionFlags(*copy, arguments->submission);
   copy->callback([=] {
     *chosen = [=](Session& session) { return Copy(*arguments, session); };

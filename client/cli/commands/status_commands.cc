@@ -112,12 +112,15 @@ std::string ClockOf(const v1::Member& member, const v1::Member& self) {
   return absl::StrFormat("%+.1f s", ahead - member.round_trip_seconds() / 2);
 }
 
-// "planted, wordnet (another one)": names with fingerprints unlike this
-// daemon's are marked.
+// "planted; wordnet (another one); papers, rows 0–49 of 100": names with
+// fingerprints unlike this daemon's are marked.
 std::string DatasetsOf(const v1::Member& member, const v1::Member& self) {
   std::vector<std::string> names;
   for (const v1::MemberDataset& dataset : member.state().datasets()) {
     std::string name = dataset.name();
+    for (const v1::RowRange& rows : dataset.feature_rows()) {
+      if (rows.all() > 0) absl::StrAppend(&name, ", ", FormatRows(rows));
+    }
     for (const v1::MemberDataset& own : self.state().datasets()) {
       if (own.name() == dataset.name() &&
           own.fingerprint() != dataset.fingerprint()) {
@@ -126,7 +129,7 @@ std::string DatasetsOf(const v1::Member& member, const v1::Member& self) {
     }
     names.push_back(std::move(name));
   }
-  return absl::StrJoin(names, ", ");
+  return absl::StrJoin(names, "; ");
 }
 
 absl::StatusOr<int> ShowCluster(Session& session) {

@@ -742,6 +742,9 @@ void AddSpec(const v1::JobSpec& spec, Table* table) {
     table->AddRow({"dataset", spec.import().name()});
     if (!spec.import().from_member().empty()) {
       table->AddRow({"from", spec.import().from_member()});
+      if (!spec.import().share().empty()) {
+        table->AddRow({"share of feature rows", spec.import().share()});
+      }
       return;
     }
     table->AddRow({"format", EnumWord(spec.import().format())});

@@ -242,6 +242,10 @@ TEST(PrintJob, ShowsTheMemberThatACopyComesFrom) {
   std::ostringstream out;
   PrintJob(job, out);
   EXPECT_THAT(out.str(), ContainsRegex("from +host-b\n"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("share")));
+  job.mutable_spec()->mutable_import()->set_share("2/4");
+  PrintJob(job, out);
+  EXPECT_THAT(out.str(), ContainsRegex("share of feature rows +2/4\n"));
   EXPECT_THAT(out.str(), Not(HasSubstr("source")));
 }
 

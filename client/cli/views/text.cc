@@ -107,6 +107,13 @@ std::string FormatCount(uint64_t count) {
   return grouped;
 }
 
+std::string FormatRows(const v1::RowRange& rows) {
+  const std::string all = absl::StrCat(" of ", FormatCount(rows.all()));
+  if (rows.first() == rows.end()) return absl::StrCat("no rows", all);
+  return absl::StrCat("rows ", FormatCount(rows.first()), "–",
+                      FormatCount(rows.end() - 1), all);
+}
+
 std::string Counted(uint64_t count, absl::string_view one,
                     absl::string_view many) {
   if (count == 1) return absl::StrCat("1 ", one);

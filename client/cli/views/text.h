@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/generated_enum_reflection.h"
+#include "hearth/v1/datasets.pb.h"
 #include "hearth/v1/jobs.pb.h"
 #include "hearth/v1/spec.pb.h"
 
@@ -27,6 +28,9 @@ std::string EscapeControl(absl::string_view text);
 
 /// A count with separators: "117,659".
 std::string FormatCount(uint64_t count);
+
+/// "rows 0–49 of 117,659"; "no rows of 117,659".
+std::string FormatRows(const v1::RowRange& rows);
 
 /// A count of things: "1 epoch", "2 epochs", "1,200 epochs". The plural is
 /// `many`, or `one` with an s if `many` is empty.

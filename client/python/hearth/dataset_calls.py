@@ -66,13 +66,14 @@ class DatasetCalls(JobCalls[AnyJob], Generic[AnyJob, AnyDataset]):
         wanted.upload = await transfers.upload(self._connection, name, folder, on_progress)
         return await self._succeeded((await self._submit("import", spec, priority)).id)
 
-    async def copy_dataset(self, name: str, from_member: str, *,
+    async def copy_dataset(self, name: str, from_member: str, *, share: str = "",
                            priority: int = 0) -> AnyDataset:
         """Copies a dataset from another member of the daemon's cluster. The copy has the same
-        name and fingerprint; an interrupted one goes on."""
+        name and fingerprint; an interrupted one goes on. With `share` it has a part of the
+        feature rows: "own", the daemon's by its place in the cluster's file, or "2/4"."""
         spec = spec_pb2.JobSpec()
         wanted = getattr(spec, "import")
-        wanted.name, wanted.from_member = name, from_member
+        wanted.name, wanted.from_member, wanted.share = name, from_member, share
         await self._succeeded((await self._submit("import", spec, priority)).id)
         return await self.dataset(name)
 

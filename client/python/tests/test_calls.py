@@ -88,6 +88,8 @@ def test_imports_exports_and_checks_are_jobs(client, jobs_end, tmp_path):
     assert client.copy_dataset("papers", "host-b").name == "papers"
     assert getattr(submitted[-1].spec, "import") == spec_pb2.ImportSpec(name="papers",
                                                                         from_member="host-b")
+    client.copy_dataset("papers", "host-b", share="own")
+    assert getattr(submitted[-1].spec, "import").share == "own"
     assert client.generate_dataset("papers", nodes=10, edges=20).num_nodes == 12
     assert submitted[-1].spec.generate.num_edges == 20
     assert made.export(tmp_path / "out", "graphbolt") == "/out"

@@ -209,6 +209,7 @@ absl::StatusOr<SourceGraph> OpenDatasetAsSource(io::FileSystem& files,
   const ArrayOpener opener(files, dataset.path());
   SourceGraph graph;
   for (const store::NodeTypeEntry& entry : dataset.manifest().node_types) {
+    HEARTH_RETURN_IF_ERROR(store::CheckIsWhole(dataset.path(), entry.features));
     HEARTH_ASSIGN_OR_RETURN(SourceNodes nodes, OpenNodes(opener, entry));
     graph.nodes.push_back(std::move(nodes));
   }

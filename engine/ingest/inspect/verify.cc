@@ -89,8 +89,12 @@ constexpr uint64_t kChunkBytes = 4 << 20;
 constexpr uint64_t kPageBytes = 4096;
 constexpr int kThreads = 2;
 
+// Of the whole array, and of what its file has.
 uint64_t DataBytes(const store::ArrayFile& array) {
   return array.file_size_bytes - array.data_offset;
+}
+uint64_t KeptBytes(const store::ArrayFile& array) {
+  return array.StoredBytes() - array.data_offset;
 }
 
 uint64_t ChecksumBytes(const store::ArrayFile& array) {
@@ -158,19 +162,21 @@ class Chunk final : public pipeline::Item {
   DamageList damage;
 };
 
-/// The open files of an array. Thread-safe.
+/// The open files of an array. Blocks are numbered in the array; of a shard,
+/// those are checked that its file has. Thread-safe.
 class ArrayBlocks {
  public:
   ArrayBlocks(const store::ArrayFile& array,
               std::unique_ptr<io::ReadableFile> data,
               std::unique_ptr<io::ReadableFile> checksums)
       : array_(array),
+        kept_(array.KeptBytes()),
         data_(std::move(data)),
         checksums_(std::move(checksums)) {}
 
   uint64_t chunk_blocks() const { return kChunkBytes / array_.crc_block_bytes; }
   uint64_t num_blocks() const {
-    return store::NumBlocks(DataBytes(array_), array_.crc_block_bytes);
+    return store::NumBlocks(kept_.end - kept_.begin, array_.crc_block_bytes);
   }
   uint64_t num_chunks() const {
     return (num_blocks() + chunk_blocks() - 1) / chunk_blocks();
@@ -178,13 +184,14 @@ class ArrayBlocks {
 
   Chunk MakeChunk(uint64_t number) const {
     const uint64_t first = number * chunk_blocks();
-    return Chunk(first, std::min(chunk_blocks(), num_blocks() - first));
+    return Chunk(kept_.begin / array_.crc_block_bytes + first,
+                 std::min(chunk_blocks(), num_blocks() - first));
   }
 
   /// Bytes of `count` blocks from `first_block` on.
   uint64_t SizeOfBlocks(uint64_t first_block, uint64_t count) const {
     return std::min(count * array_.crc_block_bytes,
-                    DataBytes(array_) - first_block * array_.crc_block_bytes);
+                    kept_.end - first_block * array_.crc_block_bytes);
   }
 
   /// Bytes of the buffer for chunks of an array of `data_bytes`.
@@ -197,9 +204,8 @@ class ArrayBlocks {
     const uint64_t begin = OffsetOf(chunk.first_block);
     const uint64_t end = begin + SizeOfBlocks(chunk.first_block, chunk.blocks);
     const uint64_t page_begin = begin - begin % kPageBytes;
-    const uint64_t page_end =
-        std::min((end + kPageBytes - 1) / kPageBytes * kPageBytes,
-                 array_.file_size_bytes);
+    const uint64_t page_end = std::min(
+        (end + kPageBytes - 1) / kPageBytes * kPageBytes, array_.StoredBytes());
     std::vector<uint32_t> expected(chunk.blocks);
     absl::Status status =
         data_->Read(page_begin, scratch.first(page_end - page_begin));
@@ -221,8 +227,9 @@ class ArrayBlocks {
   }
 
  private:
+  // Offset of a block in the file.
   uint64_t OffsetOf(uint64_t block) const {
-    return array_.data_offset + block * array_.crc_block_bytes;
+    return array_.data_offset + block * array_.crc_block_bytes - kept_.begin;
   }
 
   /// Reads one block and its checksum by themselves: damage in transit is gone
@@ -232,11 +239,12 @@ class ArrayBlocks {
     std::vector<uint32_t> expected(1);
     HEARTH_RETURN_IF_ERROR(
         checksums_->Read(number * sizeof(uint32_t), AsBytes(expected)));
-    return store::ReadBlockAgain(*data_, array_, number, expected[0],
-                                 absl::MakeSpan(block));
+    return store::ReadBlockAgain(*data_, array_, number, OffsetOf(number),
+                                 expected[0], absl::MakeSpan(block));
   }
 
   const store::ArrayFile& array_;
+  const store::ByteRange kept_;
   const std::unique_ptr<io::ReadableFile> data_;
   const std::unique_ptr<io::ReadableFile> checksums_;
 };
@@ -257,9 +265,9 @@ class Verification {
       absl::FunctionRef<absl::Status()> other_files) {
     uint64_t scratch_bytes = 0;
     for (const store::ArrayFile* array : arrays) {
-      total_ += array->file_size_bytes + ChecksumBytes(*array);
+      total_ += array->StoredBytes() + ChecksumBytes(*array);
       scratch_bytes =
-          std::max(scratch_bytes, ArrayBlocks::ScratchBytes(DataBytes(*array)));
+          std::max(scratch_bytes, ArrayBlocks::ScratchBytes(KeptBytes(*array)));
     }
     for (int i = 0; i < kThreads; ++i) {
       HEARTH_ASSIGN_OR_RETURN(scratch_.emplace_back(),
@@ -298,7 +306,7 @@ class Verification {
     HEARTH_ASSIGN_OR_RETURN(
         std::unique_ptr<io::ReadableFile> data,
         files_.OpenForScan(store::ArrayPath(folder_, array)));
-    HEARTH_RETURN_IF_ERROR(CheckSize(*data, array.file_size_bytes));
+    HEARTH_RETURN_IF_ERROR(CheckSize(*data, array.StoredBytes()));
     HEARTH_RETURN_IF_ERROR(damage_.AddIfDamage(CheckBeginning(
         *data, {array.data_offset, array.header_crc32c, "the header"},
         scratch_[0].bytes())));

@@ -80,17 +80,44 @@ strategy::MemoryEstimate OpeningMemory(const store::Dataset& dataset,
   return estimate;
 }
 
+// FAILED_PRECONDITION, with what can be done, if `dataset` is a shard and the
+// job needs more.
+absl::Status CheckTakesShards(const JobEnvironment& environment,
+                              const BatchOptions& data,
+                              const store::Dataset& dataset) {
+  if (!dataset.manifest().is_sharded()) return absl::OkStatus();
+  std::string problem;
+  if (data.automatic.has_value()) {
+    problem = "--strategy auto does not choose among the strategies for it";
+  } else if (!strategy::KindOf(data.strategy).takes_shards) {
+    problem = absl::StrCat("strategy ", strategy::Name(data.strategy),
+                           " reads single rows");
+  } else if (data.row_dtype.has_value()) {
+    problem = "rows of another type need a copy of all rows";
+  } else if (environment.remote_rows == nullptr) {
+    problem = "the job runs on this machine alone";
+  }
+  if (problem.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "dataset ", dataset.manifest().name,
+      " has a part of its feature rows here (--placement sharded), but ",
+      problem,
+      ": train with --machines on all members that have the other rows, with "
+      "--strategy diskgnn or foresight, or copy the whole dataset"));
+}
+
 // Opens the dataset of `data` for training.
 absl::StatusOr<std::unique_ptr<store::Dataset>> OpenDataset(
     const JobEnvironment& environment, const BatchOptions& data) {
   HEARTH_ASSIGN_OR_RETURN(
       std::unique_ptr<store::Dataset> dataset,
       store::Dataset::Open(environment.files, data.dataset_path,
-                           environment.verified));
+                           environment.verified, environment.remote_rows));
   if (!data.target.empty()) {
     HEARTH_RETURN_IF_ERROR(dataset->ChooseTarget(data.target));
   }
   HEARTH_RETURN_IF_ERROR(CheckTrainable(*dataset, data));
+  HEARTH_RETURN_IF_ERROR(CheckTakesShards(environment, data, *dataset));
   return dataset;
 }
 

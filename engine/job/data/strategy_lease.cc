@@ -84,7 +84,9 @@ class MemoryFitting {
   }
 
   absl::StatusOr<MemoryFit> Fit() const {
-    if (!strategy::KindOf(use_.data.strategy).reads_single_rows) {
+    // No single rows of a shard are read.
+    if (!strategy::KindOf(use_.data.strategy).reads_single_rows ||
+        dataset_.manifest().is_sharded()) {
       return FitWith(RowVerification::kNone);
     }
     absl::StatusOr<MemoryFit> fit = FitWith(RowVerification::kEachRow);
@@ -352,12 +354,15 @@ std::vector<std::string> StrategyLease::VerifiedOnce() const {
   if (strategy::LeavesNeighborsOnDisk(key_.strategy, key_.pipeline)) {
     parts.push_back("neighbors");
   }
-  if (strategy::KindOf(key_.strategy).reads_single_rows && !work_.checks_rows)
+  if (strategy::KindOf(key_.strategy).reads_single_rows && !work_.checks_rows &&
+      !work_.dataset->manifest().is_sharded())
     parts.push_back("rows");
   return parts;
 }
 
 void StrategyLease::Return(std::optional<plan::PlanLease> rows) && {
+  // Another job may have its rows from other machines.
+  if (work_.dataset->manifest().is_sharded()) return;
   warm_strategies_->Keep(std::move(key_), std::move(work_), std::move(rows));
 }
 

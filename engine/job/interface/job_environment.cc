@@ -30,7 +30,10 @@ bool RunningJobs::AloneSince(const Moment& moment) const {
 absl::StatusOr<machine::DiskProfile> ProfileOf(
     const JobEnvironment& environment, const store::Dataset& dataset,
     std::stop_token stop, absl::Duration fresh) {
-  if (environment.disks == nullptr) return machine::DiskProfile::Assumed();
+  // A shard is scanned at the speed of the slowest of disks and network.
+  if (environment.disks == nullptr || dataset.manifest().is_sharded()) {
+    return machine::DiskProfile::Assumed();
+  }
   HEARTH_ASSIGN_OR_RETURN(const store::StoredFeatures features,
                           dataset.OpenFeatures({}));
   MemoryLedger::Reservation reservation;
@@ -48,7 +51,7 @@ absl::StatusOr<machine::DiskProfile> ProfileOf(
 
 void NoteScan(const JobEnvironment& environment, const store::Dataset& dataset,
               double bytes_per_second) {
-  if (environment.disks == nullptr) return;
+  if (environment.disks == nullptr || dataset.manifest().is_sharded()) return;
   const auto features = dataset.OpenFeatures({});
   if (!features.ok()) return;
   environment.disks->NoteScan(features->LargestFile().path(), bytes_per_second);

@@ -23,6 +23,7 @@
 #include "engine/plan/plan_store.h"
 #include "engine/store/block_checksums.h"
 #include "engine/store/dataset.h"
+#include "engine/store/remote_rows.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/model_options.h"
 #include "engine/train/train_step.h"
@@ -100,6 +101,9 @@ struct JobEnvironment {
   /// The machines that train this job together; null = this one alone. A job
   /// with some shares passes only with jobs of equal ranks.
   const Ranks* ranks = nullptr;
+  /// Rows that the dataset of a job lacks here, on the other machines that
+  /// train it; null = shards of datasets cannot be trained on.
+  std::shared_ptr<store::RemoteRows> remote_rows = nullptr;
   /// Profiles of disks; null: prices are for a common disk.
   machine::DiskProfiles* disks = nullptr;
 };

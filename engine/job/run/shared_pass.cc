@@ -338,6 +338,7 @@ void SharedPassGroup::Drive() {
 // Opens the data, trains, and returns the strategy.
 absl::Status SharedPassGroup::RunData() {
   TrainJobOptions options;
+  JobEnvironment environment = *environment_;
   std::stop_token stop;
   {
     absl::MutexLock lock(&mutex_);
@@ -345,6 +346,8 @@ absl::Status SharedPassGroup::RunData() {
     if (slots.empty()) return absl::OkStatus();
     // A copy: this job may be gone before it is attached.
     options = slots.front()->options;
+    // All jobs have the same machines.
+    environment.remote_rows = slots.front()->request.environment.remote_rows;
     stop = stop_.get_token();
   }
   const BatchOptions common = CommonData(options.data);
@@ -359,7 +362,7 @@ absl::Status SharedPassGroup::RunData() {
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<BatchSource> source,
       BatchSource::Open(
-          *environment_,
+          environment,
           {.data = common,
            .pipeline = pipeline,
            .training_only = !options.HasModel(),

@@ -215,7 +215,9 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewDiskgnnStrategy(
   HEARTH_RETURN_IF_ERROR(Validate(options, pipeline, resources.gpu));
   HEARTH_ASSIGN_OR_RETURN(store::Labels labels, dataset.LoadLabels());
   HEARTH_ASSIGN_OR_RETURN(store::StoredFeatures features,
-                          dataset.OpenFeatures({}));
+                          dataset.manifest().is_sharded()
+                              ? dataset.LayOutFeatures()
+                              : dataset.OpenFeatures({}));
   return std::make_unique<DiskgnnStrategy>(
       InBytes(options, features.layout.num_rows, features.layout.row_bytes),
       pipeline, dataset, resources, std::move(labels), std::move(features));

@@ -471,8 +471,14 @@ absl::StatusOr<PackedLayout> Preparation::Pack(PlanLease& lease,
   HEARTH_ASSIGN_OR_RETURN(Decision decision, Decide(lease, spool, spool));
   LayoutChoice& choice = decision.choice;
   HEARTH_RETURN_IF_ERROR(lease.MakeRoom(DiskBytes(choice.layout)));
-  HEARTH_ASSIGN_OR_RETURN(const store::ScannedFeatures features,
-                          context_.dataset.ScanFeatures(context_.stop));
+  std::optional<store::RowSet> wanted;
+  if (context_.dataset.manifest().is_sharded()) {
+    HEARTH_ASSIGN_OR_RETURN(wanted, WantedRows(spool, decision.levels));
+  }
+  HEARTH_ASSIGN_OR_RETURN(
+      const store::ScannedFeatures features,
+      wanted.has_value() ? context_.dataset.ScanRows(*wanted, context_.stop)
+                         : context_.dataset.ScanFeatures(context_.stop));
   const PackInput input = {.trace = &spool,
                            .levels = &decision.levels,
                            .samples = &spool,
@@ -495,6 +501,20 @@ absl::StatusOr<PackedLayout> Preparation::Pack(PlanLease& lease,
     return PackBatches(context_.files, input, choice.segmentation,
                        std::move(choice.layout), options);
   });
+}
+
+// The rows that are packed or in memory levels: all others may be elsewhere.
+absl::StatusOr<store::RowSet> Preparation::WantedRows(
+    plan::AccessTrace& trace, const MemoryLevels& levels) const {
+  store::RowSet wanted(context_.features.layout.num_rows);
+  for (int64_t batch = 0; batch < trace.num_batches(); ++batch) {
+    HEARTH_ASSIGN_OR_RETURN(const absl::Span<const store::NodeId> nodes,
+                            trace.Load(batch));
+    wanted.Add(nodes);
+  }
+  wanted.Add(levels.gpu_nodes());
+  wanted.Add(levels.cpu_nodes());
+  return wanted;
 }
 
 // Logs a warning for a plan without a limit that takes many times the features'

@@ -19,6 +19,7 @@
 #include "engine/plan/plan_store.h"
 #include "engine/store/dataset.h"
 #include "engine/store/labels.h"
+#include "engine/store/remote_rows.h"
 #include "engine/strategy/diskgnn/diskgnn.h"
 #include "engine/strategy/diskgnn/diskgnn_plan.h"
 #include "engine/strategy/diskgnn/layout/layout_search.h"
@@ -139,6 +140,8 @@ class Preparation {
   absl::StatusOr<PackedLayout> Join(plan::PlanLease& lease,
                                     const PiecePlan& packs);
   absl::Status Publish(plan::PlanLease& lease, const PackedLayout& layout);
+  absl::StatusOr<store::RowSet> WantedRows(plan::AccessTrace& trace,
+                                           const MemoryLevels& levels) const;
   absl::StatusOr<std::unique_ptr<SampleSpool>> TakeSamples(
       plan::PlanLease& lease, bool& reused);
   absl::Status Sample(plan::PlanLease& lease) const;

@@ -321,7 +321,9 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewForesightStrategy(
     const ForesightOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources) {
   HEARTH_ASSIGN_OR_RETURN(store::StoredFeatures features,
-                          dataset.OpenFeatures({}));
+                          dataset.manifest().is_sharded()
+                              ? dataset.LayOutFeatures()
+                              : dataset.OpenFeatures({}));
   HEARTH_RETURN_IF_ERROR(Validate(options, pipeline, features, resources.gpu));
   HEARTH_ASSIGN_OR_RETURN(store::Labels labels, dataset.LoadLabels());
   HEARTH_ASSIGN_OR_RETURN(RowSlots slots,

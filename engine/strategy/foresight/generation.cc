@@ -18,6 +18,7 @@
 #include "engine/plan/access_trace.h"
 #include "engine/plan/plan_records.h"
 #include "engine/sample/dispatch_spool.h"
+#include "engine/store/remote_rows.h"
 #include "engine/strategy/packing/append_rows.h"
 #include "engine/strategy/packing/feature_scan.h"
 #include "engine/strategy/packing/offline_sampling.h"
@@ -153,6 +154,10 @@ class SpanTrace final : public plan::AccessTrace {
   const std::map<size_t, std::shared_ptr<PassSamples>>& samples_;
 };
 
+int64_t RowsFetched(const GenerationIndex& index) {
+  return index.totals.misses + index.totals.filled + index.RefillRows();
+}
+
 }  // namespace
 
 uint64_t PackingBytes(int64_t num_nodes, int64_t row_bytes, int samplers,
@@ -281,6 +286,8 @@ absl::StatusOr<GenerationMaker::Made> GenerationMaker::MakeNext(
       attempt.Log(absl::StrCat("preparing ", (span.end - span.begin) / shards,
                                " batches instead of ", batches, ": ",
                                made.status().message()));
+    } else if (context_.dataset.manifest().is_sharded()) {
+      return made;
     } else {
       may_pack = false;
       attempt.Log(absl::StrCat("rows are read directly, not packed: ",
@@ -623,6 +630,10 @@ absl::StatusOr<std::unique_ptr<GenerationReader>> GenerationMaker::Find(
   HEARTH_RETURN_IF_ERROR(lease.records().CheckUndamaged());
   HEARTH_ASSIGN_OR_RETURN(GenerationIndex index,
                           ReadIndex(context_.files, lease.folder(), plan_id));
+  if (context_.dataset.manifest().is_sharded() &&
+      index.fetching == Fetching::kDirect && RowsFetched(index) > 0) {
+    return absl::NotFoundError("rows are not packed, and not all are here");
+  }
   return GenerationReader::Open(context_.files, lease.folder(),
                                 std::move(index));
 }
@@ -729,10 +740,11 @@ absl::Status GenerationMaker::Pack(Planned& planned, bool may_pack,
   const FetchNeed need = {
       .feature_bytes = static_cast<uint64_t>(context_.rows.num_rows) *
                        context_.rows.row_bytes,
-      .rows = index.totals.misses + index.totals.filled + index.RefillRows(),
+      .rows = RowsFetched(index),
       .row_bytes = context_.rows.row_bytes};
   if (may_pack && context_.packs && need.rows > 0 &&
-      context_.prices.Choose(need) == Fetching::kPacked) {
+      (context_.dataset.manifest().is_sharded() ||
+       context_.prices.Choose(need) == Fetching::kPacked)) {
     HEARTH_ASSIGN_OR_RETURN(
         const std::unique_ptr<GenerationReader> reader,
         GenerationReader::Open(context_.files, lease.folder(), index));
@@ -779,6 +791,7 @@ absl::Status GenerationMaker::Scan(Planned& planned,
            .partition_nodes = division.partition_nodes,
            .block_bytes = division.block_bytes}));
   cache::AlignedBuffer buffer;
+  store::RowSet wanted(context_.rows.num_rows);
   std::vector<NodeId> nodes;
   for (int64_t shard = 0; shard < std::ssize(index.shards); ++shard) {
     HEARTH_RETURN_IF_ERROR(buffer.Resize(reader.PlanMemory(shard)));
@@ -786,6 +799,7 @@ absl::Status GenerationMaker::Scan(Planned& planned,
         const ShardPlan plan,
         reader.ReadPlan(shard, absl::MakeSpan(buffer.data(), buffer.size())));
     nodes.assign(plan.reads.begin(), plan.reads.end());
+    wanted.Add(nodes);
     HEARTH_RETURN_IF_ERROR(dispatch->Add(static_cast<uint32_t>(shard), nodes));
   }
   HEARTH_RETURN_IF_ERROR(dispatch->EndAdding(team->size()));
@@ -795,6 +809,7 @@ absl::Status GenerationMaker::Scan(Planned& planned,
     HEARTH_ASSIGN_OR_RETURN(const plan::CacheSlots state,
                             reader.StateBefore(0, ReuseDistance(timeline_)));
     filled = RowSlots::ByNode(state.nodes);
+    for (const RowSlots::Placed& placed : filled) wanted.Add(placed.node);
   }
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<io::WritableFile> packs,
@@ -807,7 +822,7 @@ absl::Status GenerationMaker::Scan(Planned& planned,
       RegionWriter::Make(*packs, index.Packs(), team->size(),
                          division.PackBlockBytes(std::ssize(index.shards))));
   HEARTH_ASSIGN_OR_RETURN(const store::ScannedFeatures features,
-                          context_.dataset.ScanFeatures(attempt.stop));
+                          context_.dataset.ScanRows(wanted, attempt.stop));
   HEARTH_ASSIGN_OR_RETURN(FeatureScan scan,
                           FeatureScan::Make(*features.file, features.rows,
                                             division.partition_nodes));

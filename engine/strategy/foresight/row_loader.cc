@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
 #include "engine/base/status.h"
 #include "engine/io/read_plan.h"
+#include "engine/store/remote_rows.h"
 #include "engine/strategy/packing/feature_scan.h"
 
 namespace hearth::strategy {
@@ -45,6 +47,12 @@ absl::Status RowLoader::ReadEach(
     absl::FunctionRef<void(size_t position, const std::byte* row)> take,
     const std::stop_token& stop, io::ReadTally& tally) {
   if (!reader_.has_value()) {
+    if (source_.features.device == nullptr) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(source_.dataset.path(),
+                       ": rows are to be read one by one, but not all are "
+                       "here"));
+    }
     HEARTH_ASSIGN_OR_RETURN(
         io::QueuedReader reader,
         io::QueuedReader::Open(
@@ -60,7 +68,8 @@ absl::Status RowLoader::Load(absl::Span<const RowSlots::Placed> rows,
                              const std::stop_token& stop,
                              io::ReadTally& tally) {
   const io::RowLayout& layout = source_.features.layout;
-  if (prices.ScanIsCheaper(
+  if (source_.dataset.manifest().is_sharded() ||
+      prices.ScanIsCheaper(
           {.feature_bytes =
                static_cast<uint64_t>(layout.num_rows) * layout.row_bytes,
            .rows = std::ssize(rows),
@@ -82,8 +91,10 @@ absl::Status RowLoader::Load(absl::Span<const RowSlots::Placed> rows,
 absl::Status RowLoader::Scan(absl::Span<const RowSlots::Placed> rows,
                              RowSlots& slots, const std::stop_token& stop,
                              io::ReadTally& tally) {
+  store::RowSet wanted(source_.features.layout.num_rows);
+  for (const RowSlots::Placed& placed : rows) wanted.Add(placed.node);
   HEARTH_ASSIGN_OR_RETURN(const store::ScannedFeatures features,
-                          source_.dataset.ScanFeatures(stop));
+                          source_.dataset.ScanRows(wanted, stop));
   const int64_t row_bytes = features.rows.row_bytes;
   HEARTH_ASSIGN_OR_RETURN(
       FeatureScan scan,
