@@ -25,7 +25,7 @@ TEST(ToJson, WritesFieldsThatAreZeroOrEmpty) {
   const ordered_json json = ToJson(v1::NodeType());
   EXPECT_EQ(json["num_nodes"], 0);
   EXPECT_EQ(json["name"], "");
-  EXPECT_EQ(json.size(), 11);
+  EXPECT_EQ(json.size(), 12);
 }
 
 TEST(ToJson, UnsetOptionalsAndMessagesAreNull) {

@@ -428,7 +428,8 @@ absl::StatusOr<int> RunPiece(const std::vector<std::string>& arguments) {
 void AddPieceCommand(CLI::App& app, Action* chosen_local) {
   CLI::App* command = app.add_subcommand(
       "piece",
-      "Make a piece of an import on this machine, without a daemon: "
+      "Make a piece of an import or of a plan on this machine, without a "
+      "daemon: "
       "piece plan FOLDER TEXT..., piece --of PLAN --index N, piece check --of "
       "PLAN; hearth-piece --help tells more");
   // All that follows belongs to the other program, --help too.
